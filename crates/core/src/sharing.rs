@@ -1,15 +1,17 @@
-//! Link sharing as a node between LAN and WAN: frames wait in the queues of their classes and leave at the rates of a
-//! [tree](crate::class), one tree for each direction that has queued classes.
+//! Link sharing as a node between LAN and WAN. Frames wait in the queues of their classes and leave at the
+//! rates of a [tree](crate::class). Each direction with queued classes has one tree.
 //!
-//! An IP packet belongs to the first class of its direction that takes its flow ([`Key::of_packet`]): UDP, QUIC and ICMP as well as TCP. Of
-//! fragments only the addresses count. Packets that no class takes, frames that are not IP, and all frames of a direction without queued classes pass at once,
-//! through no queue and at no rate.
+//! An IP packet belongs to the first class of its direction that matches its flow ([`Key::of_packet`]): UDP,
+//! QUIC and ICMP as well as TCP. For fragments only the addresses count. Packets that match no class, frames
+//! that are not IP, and all frames of a direction without queued classes pass at once, through no queue and
+//! at no rate.
 //!
-//! A frame leaves when its transmission may begin, so the first frame of an idle link is not late. A giant segment is charged as the packets
-//! that it stands for and leaves as a whole. Where its time on the link matters, the driver splits it beforehand.
+//! A frame leaves when its transmission may begin, so the first frame of an idle link is not late. A giant
+//! segment is charged as the packets that it stands for and leaves as a whole. Where its time on the link
+//! matters, the driver splits it beforehand.
 //!
-//! Classes that are [paced](crate::pace) are in no tree. They wait for their times at the port of their direction, and whatever else leaves there takes
-//! what they leave of its line.
+//! Classes that are [paced](crate::pace) are in no tree. They wait for their times at the port of their
+//! direction, and all other frames of that port use the rest of its line.
 
 use crate::class::LeafStats;
 use crate::flow::Key;
@@ -42,17 +44,19 @@ mod windows;
 pub struct Sharing {
     config: Compiled,
     ways: [Way; 2],
-    /// By class of the configuration, its index in the tree of its direction; behind these come the paced classes.
+    /// By class of the configuration, its place: its index in the tree of its direction, followed by the
+    /// paced classes.
     places: Vec<Option<usize>>,
-    /// Bytes that a packet costs on top of its IP packet.
+    /// Bytes charged for a packet on top of its IP packet.
     overhead: u16,
     ledger: Ledger,
-    /// See [`Sharing::next_loss`].
+    /// Losses for [`Sharing::next_loss`].
     lost: VecDeque<(u32, u32)>,
 }
 
 impl Sharing {
-    /// The node for the queued classes of a configuration. A packet costs `overhead` bytes on top of IP.
+    /// Returns the node for the queued classes of a configuration. A packet is charged with `overhead` bytes
+    /// on top of IP.
     pub fn new(config: Config, overhead: u16) -> Result<Sharing, Refused> {
         let mut places = vec![None; config.classes.len()];
         let congestion = Congestion::new(config.classes.len());
@@ -66,17 +70,18 @@ impl Sharing {
         Ok(Sharing { config: config.into(), ways, places, overhead, ledger, lost })
     }
 
-    /// What it was told.
+    /// Returns the configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Which classes are congested, as their queues say; another one after [`Sharing::replace`].
+    /// Returns the set of congested classes, by their queues. [`Sharing::replace`] makes it another one.
     pub fn congestion(&self) -> Congestion {
         self.ways[0].congestion.clone()
     }
 
-    /// The queue of the class with this index in the configuration, and what left it; `None` if it has no queue.
+    /// Returns the queue of the class with this index in the configuration, and its departures. `None` if it
+    /// has no queue.
     pub fn leaf(&self, class: usize) -> Option<(&Queue, &LeafStats)> {
         let place = (*self.places.get(class)?)?;
         let way = &self.ways[way_of(self.config.classes[class].direction)];
@@ -87,41 +92,43 @@ impl Sharing {
         tree.is_leaf(place).then(|| (tree.queue(place), tree.leaf_stats(place)))
     }
 
-    /// The connections of the class with this index in the configuration, if it guarantees them a rate.
+    /// Returns the connections of the class with this index in the configuration, if it guarantees them a
+    /// rate.
     pub fn admission(&self, class: usize) -> Option<AdmissionStats> {
         let place = (*self.places.get(class)?)?;
         self.ways[way_of(self.config.classes[class].direction)].admission.as_ref()?.stats(place)
     }
 
-    /// Returns how many segments could not be those of the connections whose windows are followed.
+    /// Returns the number of segments that could not be those of the connections whose windows are followed.
     pub fn disbelieved(&self) -> u64 {
         self.ways.iter().filter_map(|way| Some(way.windows.as_ref()?.disbelieved())).sum()
     }
 
-    /// What could have left until now has left its queue.
+    /// Dequeues every frame that could have left by now.
     pub(crate) fn catch_up(&mut self, cx: &mut Cx<'_>) {
         self.ways.iter_mut().for_each(|way| way.catch_up(cx));
     }
 
-    /// Drops of all queues, by reason.
+    /// Returns the drops of all queues, by reason.
     fn queue_drops(&self) -> Drops {
         self.queues().fold(Drops::default(), |sum, queue| sum.with(&queue.stats().drops))
     }
 
-    /// Those of classes, and those of packets of no class that wait for what paced ones leave of a line.
+    /// Returns the queues of classes, and those of packets of no class that use the rest of a paced line.
     fn queues(&self) -> impl Iterator<Item = &Queue> {
         let leaves = (0..self.places.len()).filter_map(|class| Some(self.leaf(class)?.0));
         leaves.chain(self.ways.iter().filter_map(|way| Some(way.pacer.as_ref()?.unpaced())))
     }
 
-    /// The conservation law's account.
+    /// Returns the account of the conservation law.
     pub fn ledger(&self) -> Ledger {
         let absorbed = self.ledger.absorbed + self.queues().map(|queue| queue.stats().filtered).sum::<u64>();
         let made = self.ways.iter().map(|way| way.fillers).sum();
         Ledger { absorbed, drops: self.ledger.drops.with(&self.queue_drops()), made, ..self.ledger }
     }
 
-    /// The place of the class that takes a frame of `len` bytes that begins with these, in the tree or at the pacer, and the frame's flow.
+    /// Returns the place of the class for a frame of `len` bytes that begins with these, in the tree or at
+    /// the pacer, and the frame's flow.
     fn classify(&mut self, bytes: &[u8], len: usize, way: usize) -> Option<(usize, Key)> {
         if !self.ways[way].has_queues() {
             return None;
@@ -133,8 +140,8 @@ impl Sharing {
         Some((self.ways[way].cache.find(&key, found)?, key))
     }
 
-    /// As [`Node::handle_frame`]; where ACKs follow the data of the frame's class, `flow` says which flow it is of, by its key. What that
-    /// flow is to be told.
+    /// Handles a frame like [`Node::handle_frame`]. Where ACKs follow the data of the frame's class, `flow`
+    /// finds the flow by its key. Returns the news for that flow.
     pub(crate) fn enter(
         &mut self,
         cx: &mut Cx<'_>,
@@ -168,7 +175,7 @@ impl Sharing {
         if !way.is_followed(place) {
             return None;
         }
-        // What was dropped for it is told all the same.
+        // Losses are reported even if the frame was dropped.
         let flow = dropped.is_none().then(|| flow(direction, &key));
         way.follow_arrival(place, flow, charge.packets, &mut self.lost)
     }

@@ -1,4 +1,4 @@
-//! The order in which numbers were last active, in several lists: O(1), no allocation after construction.
+//! Lists of numbers in the order of their last activity: O(1), no allocation after construction.
 
 use super::NONE;
 use crate::cache::prefetch;
@@ -13,7 +13,7 @@ struct List {
     len: u32,
 }
 
-/// `LISTS` lists of the numbers below a capacity, each of which is in one of them at most.
+/// `LISTS` lists of the numbers below a capacity. Each number is in at most one of them.
 pub struct Ages<const LISTS: usize> {
     lists: [List; LISTS],
     /// Neighbours of each number in its list: the one that was active after it, and the one before.
@@ -21,38 +21,38 @@ pub struct Ages<const LISTS: usize> {
 }
 
 impl<const LISTS: usize> Ages<LISTS> {
-    /// Empty lists of numbers below `capacity`.
+    /// Returns empty lists of numbers below `capacity`.
     pub fn new(capacity: u32) -> Self {
         let empty = List { newest: NONE, oldest: NONE, len: 0 };
         Ages { lists: [empty; LISTS], links: vec![[NONE; 2]; capacity as usize].into() }
     }
 
-    /// How many numbers are in a list.
+    /// Returns the length of a list.
     pub fn len(&self, list: usize) -> u32 {
         self.lists[list].len
     }
 
-    /// The number in the list that was active last.
+    /// Returns the number of the list that was active last.
     pub fn newest(&self, list: usize) -> Option<u32> {
         Some(self.lists[list].newest).filter(|&i| i != NONE)
     }
 
-    /// The number in the list that has been silent longest.
+    /// Returns the number of the list that has been silent longest.
     pub fn oldest(&self, list: usize) -> Option<u32> {
         Some(self.lists[list].oldest).filter(|&i| i != NONE)
     }
 
-    /// The number that was active before `i`.
+    /// Returns the number that was active before `i`.
     pub fn before(&self, i: u32) -> Option<u32> {
         Some(self.links[i as usize][NEXT]).filter(|&i| i != NONE)
     }
 
-    /// The number that was active after `i`.
+    /// Returns the number that was active after `i`.
     pub fn after(&self, i: u32) -> Option<u32> {
         Some(self.links[i as usize][PREV]).filter(|&i| i != NONE)
     }
 
-    /// Loads what is kept of a number and of its neighbours.
+    /// Prefetches the links of the neighbours of a number.
     #[inline]
     pub fn load(&self, i: u32) {
         for neighbour in self.links[i as usize] {
@@ -60,7 +60,7 @@ impl<const LISTS: usize> Ages<LISTS> {
         }
     }
 
-    /// A number that is in no list was active now.
+    /// Adds a number that is in no list, as active now.
     pub fn add(&mut self, list: usize, i: u32) {
         let List { newest, oldest, len } = &mut self.lists[list];
         let second = core::mem::replace(newest, i);
@@ -72,7 +72,7 @@ impl<const LISTS: usize> Ages<LISTS> {
         self.links[i as usize] = [NONE, second];
     }
 
-    /// Takes a number out of its list.
+    /// Removes a number from its list.
     pub fn remove(&mut self, list: usize, i: u32) {
         let [prev, next] = self.links[i as usize];
         let List { newest, oldest, len } = &mut self.lists[list];
@@ -94,7 +94,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a vector for each list, the newest first.
+        /// Compares with a vector for each list, the newest first.
         #[test]
         fn like_vectors(ops in prop::collection::vec((0usize..3, 0u32..12), 1..200)) {
             let mut ages = Ages::<2>::new(12);

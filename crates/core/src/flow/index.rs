@@ -1,13 +1,13 @@
-//! An index that finds a number by a hash: open addressing, at most half full, O(1), no allocation after construction. Its user
-//! knows what is numbered and which key each number has.
+//! An index that finds a number by a hash: open addressing, at most half full, O(1), no allocation after
+//! construction. The user of the index defines the numbers and their keys.
 //!
-//! An entry has 32 bits of the hash beside the number, so a look-up costs one line of memory here, and does not read
-//! the keys of other numbers.
+//! An entry has 32 bits of the hash beside the number. A look-up therefore costs one line of memory here, and
+//! does not read the keys of other numbers.
 
 use super::NONE;
 use crate::cache::prefetch;
 
-/// A place of the index: `number` is [`NONE`] when it is empty.
+/// An entry of the index. `number` is [`NONE`] when it is empty.
 #[derive(Clone, Copy)]
 struct Entry {
     hash: u32,
@@ -18,18 +18,18 @@ const VACANT: Entry = Entry { hash: 0, number: NONE };
 
 /// See the module documentation.
 pub struct Index {
-    /// Its length is a power of two.
+    /// Entries. Their number is a power of two.
     entries: Box<[Entry]>,
 }
 
 impl Index {
-    /// An index of at most `capacity` numbers.
+    /// Returns an index of at most `capacity` numbers.
     pub fn new(capacity: u32) -> Index {
         let len = 2 * (capacity.max(1) as usize).next_power_of_two();
         Index { entries: vec![VACANT; len].into() }
     }
 
-    /// The number with this hash that `is` the one looked for.
+    /// Returns the number with this hash for which `is` returns true.
     #[inline]
     pub fn find(&self, hash: u32, is: impl Fn(u32) -> bool) -> Option<u32> {
         let mut at = self.home(hash);
@@ -45,13 +45,13 @@ impl Index {
         }
     }
 
-    /// Asks for the line of memory in which the number with this hash most likely is.
+    /// Prefetches the line of memory that most likely has the number with this hash.
     #[inline]
     pub fn load(&self, hash: u32) {
         prefetch(&self.entries[self.home(hash)]);
     }
 
-    /// Adds a number. No more are added than the capacity.
+    /// Adds a number, up to the capacity.
     pub fn insert(&mut self, hash: u32, number: u32) {
         let mut at = self.home(hash);
         while self.entries[at].number != NONE {
@@ -60,8 +60,8 @@ impl Index {
         self.entries[at] = Entry { hash, number };
     }
 
-    /// Takes out a number that was added with this hash and moves up what was placed behind it (Knuth, TAOCP vol. 3,
-    /// §6.4, algorithm R), so that no tombstones are left.
+    /// Removes a number that was added with this hash, and moves up the entries placed behind it (Knuth,
+    /// TAOCP vol. 3, §6.4, algorithm R). No tombstones are left.
     pub fn remove(&mut self, hash: u32, number: u32) {
         let mut hole = self.home(hash);
         while self.entries[hole].number != number {
@@ -99,7 +99,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     proptest! {
-        /// Against a map, with hashes that collide in their place and altogether.
+        /// Compares with a map, for hashes that collide in their place and in full.
         #[test]
         fn like_a_map(ops in prop::collection::vec((any::<bool>(), 0u32..16, 0u32..20), 1..200)) {
             let mut index = Index::new(16);

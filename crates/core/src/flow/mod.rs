@@ -1,4 +1,4 @@
-//! Flows: who they are, what is kept of each, and a table that stays bounded whatever arrives.
+//! Flows: their keys, their records, and a table that stays bounded under any traffic.
 
 mod age;
 mod index;

@@ -1,42 +1,42 @@
 //! Owners of the places in a table: classes, and within a class the sources on the LAN's side.
 //!
-//! Where all places are taken, the class that has most gives one up, and in it a source that has much more
-//! than the others. So whoever opens many connections displaces its own. A flow that is [silent](Silence)
-//! goes before one that is active, and active flows go only where their owner has much more than its share.
+//! When all places are taken, the class with the most flows gives one up, preferably of a source with many
+//! more than the others. A host that opens many connections thus displaces its own. A [silent](Silence) flow
+//! goes before an active one. Active flows go only where their owner has much more than its share.
 //!
-//! Owners are ranked by the power of two of their flows, and a few of the highest rank are compared: all
+//! Owners are ranked by the power of two of their flows, and a few of the highest rank are compared. All
 //! operations cost a constant, whatever the number of flows, sources and classes.
 
 use super::rings::Rings;
 use super::{Index, NONE};
 
-/// Ranks of owners, by the logarithm of what they have.
+/// Number of ranks of owners, by the logarithm of their flows.
 const RANKS: usize = 32;
-/// Owners of the highest rank that are compared.
+/// Most owners of the highest rank that are compared.
 const COMPARED: usize = 4;
-/// Flows compared for the longest silence.
+/// Most flows compared for the longest silence.
 const SAMPLE: usize = 16;
-/// A source is ranked from so many flows on, and has much of its class from this part on.
+/// Flows from which on a source is ranked, and the fraction of its class (1/16) from which on it has many.
 const MANY: u32 = 8;
 const MUCH: u32 = 16;
-/// Transient flows that a class may have, whoever has to give up a place for them: so many, and this part of
-/// all places.
+/// Transient flows that a class may have, even if other classes need places: this number, or 1/64 of all
+/// places if that is more.
 const OPENINGS: u32 = 16;
 const OPENINGS_PART: u32 = 64;
-/// A flow that has been silent for less is active. A handshake is given up after twice as long.
+/// Silence in milliseconds below which a flow is active. A handshake is given up after twice as long.
 const ACTIVE_MS: u32 = 500;
 
 /// Time in milliseconds since a flow was active.
 pub(super) type Silence = u32;
 
-/// Kinds of flows: settled, or transient, which gives way first.
+/// Kind of a flow: settled, or transient, which gives way first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Settled,
     Transient,
 }
 
-/// An owner of flows, as a flow's key and class tell it.
+/// An owner of flows, derived from a flow's key and class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     /// Place of the class.
@@ -45,7 +45,7 @@ pub(super) struct Owner {
     pub(super) source: u64,
 }
 
-/// Flows of an owner by [`Kind`]: how many, and the first of each list.
+/// Flows of an owner by [`Kind`]: their number, and the first of each list.
 #[derive(Clone, Copy)]
 struct Flows {
     count: [u32; 2],
@@ -69,7 +69,7 @@ struct Source {
 #[derive(Clone)]
 struct Class {
     flows: Flows,
-    /// Sources that have a flow.
+    /// Number of sources with a flow.
     sources: u32,
     ranks: Ranks,
 }
@@ -84,7 +84,7 @@ struct Ranks {
 impl Ranks {
     const EMPTY: Ranks = Ranks { first: [NONE; RANKS], occupied: 0 };
 
-    /// The owner `o` has `to` instead of `from`; below `least` it has no rank.
+    /// Moves the owner `o` from the rank of `from` flows to that of `to`. Below `least` flows it has no rank.
     fn change(&mut self, rings: &mut Rings, o: u32, (from, to): (u32, u32), least: u32) {
         let rank = |n: u32| (n >= least).then(|| n.ilog2() as usize);
         let (from, to) = (rank(from), rank(to));
@@ -101,7 +101,7 @@ impl Ranks {
         }
     }
 
-    /// The owner that has most, of those that are compared.
+    /// Returns the owner with the most flows, among those that are compared.
     fn most(&self, rings: &Rings, count: impl Fn(u32) -> u32) -> Option<u32> {
         let rank = self.occupied.checked_ilog2()?;
         rings.some(self.first[rank as usize], COMPARED).max_by_key(|&o| count(o))
@@ -111,17 +111,17 @@ impl Ranks {
 /// See the [module documentation](self).
 pub(super) struct Owners {
     capacity: u32,
-    /// The source of each flow; [`NONE`] if the flow has no place.
+    /// Source of each flow. [`NONE`] if the flow has no place.
     source_of: Box<[u32]>,
     sources: Box<[Source]>,
-    /// Sources that have no flow.
+    /// Unused source entries.
     free: Vec<u32>,
     index: Index,
     classes: Vec<Class>,
-    /// Classes that have a flow.
+    /// Number of classes with a flow.
     active: u32,
     total: [u32; 2],
-    /// By their settled and their transient flows.
+    /// Ranks of classes, by their settled and their transient flows.
     ranks: [Ranks; 2],
     class_ranks: [Rings; 2],
     source_ranks: Rings,
@@ -130,7 +130,7 @@ pub(super) struct Owners {
 }
 
 impl Owners {
-    /// Owners of `capacity` places.
+    /// Returns the owners of `capacity` places.
     pub(super) fn new(capacity: u32) -> Owners {
         let nobody = Source { owner: Owner { class: NONE, source: 0 }, flows: Flows::NONE };
         Owners {
@@ -150,7 +150,7 @@ impl Owners {
         }
     }
 
-    /// The owner has a flow `i`.
+    /// Gives the flow `i` to the owner.
     pub(super) fn join(&mut self, i: u32, kind: Kind, owner: Owner) {
         let source = self.find(owner).unwrap_or_else(|| self.add(owner));
         self.source_of[i as usize] = source;
@@ -161,7 +161,7 @@ impl Owners {
         self.count(source, kind, 1);
     }
 
-    /// The owner of the flow `i` has it no more.
+    /// Takes the flow `i` from its owner.
     pub(super) fn leave(&mut self, i: u32, kind: Kind) {
         let source = core::mem::replace(&mut self.source_of[i as usize], NONE);
         if source == NONE {
@@ -201,7 +201,7 @@ impl Owners {
         source
     }
 
-    /// A source, and its class, have one flow of a kind more or less.
+    /// Changes the count of flows of one kind, for a source and its class.
     fn count(&mut self, source: u32, kind: Kind, by: i32) {
         let k = kind as usize;
         let Source { owner, flows } = &mut self.sources[source as usize];
@@ -224,7 +224,8 @@ impl Owners {
         self.classes.get(class as usize).map_or(Flows::NONE, |class| class.flows)
     }
 
-    /// The flow that gives up its place to a new one of `owner`: `None` if others are entitled to theirs.
+    /// Returns the flow that gives up its place to a new one of `owner`. `None` if the other flows are
+    /// entitled to their places.
     pub(super) fn victim(&mut self, owner: Owner, silence: impl Fn(u32) -> Silence) -> Option<u32> {
         let own = self.class(owner.class);
         let first = own.first[Kind::Transient as usize];
@@ -234,8 +235,8 @@ impl Owners {
             .or_else(|| Some(first).filter(|&i| i != NONE))
     }
 
-    /// A transient flow of the owner's class, if that has too many, or of the class that has most. The source
-    /// that has most of the oldest of these loses its oldest.
+    /// Returns a transient flow of the owner's class if that has too many, or else of the class with the most
+    /// if that has too many. Among its oldest such flows, the source with the most loses its oldest.
     fn opening(&self, owner: Owner) -> Option<u32> {
         let k = Kind::Transient as usize;
         let too_many =
@@ -247,7 +248,7 @@ impl Owners {
         oldest.reduce(|best, i| if of_source(i) > of_source(best) { i } else { best })
     }
 
-    /// A settled flow of the class that has most, or else of the owner's.
+    /// Returns a settled flow of the class with the most, or else of the owner's.
     fn settled(&mut self, owner: Owner, silence: impl Fn(u32) -> Silence) -> Option<u32> {
         let k = Kind::Settled as usize;
         let count = |class: u32| self.class(class).count[k];
@@ -257,7 +258,7 @@ impl Owners {
         of_most.or_else(|| self.settled_of(owner.class, owner, &silence))
     }
 
-    /// A settled flow of this class: of the source that has most, if that has much of it.
+    /// Returns a settled flow of this class, from the source with the most if that has a large part of them.
     fn settled_of(&mut self, class: u32, owner: Owner, silence: impl Fn(u32) -> Silence) -> Option<u32> {
         let k = Kind::Settled as usize;
         let of_class = self.classes.get(class as usize)?;
@@ -281,8 +282,8 @@ impl Owners {
         (too_many || silence(victim) >= ACTIVE_MS).then_some(victim)
     }
 
-    /// Has a class with so many settled flows more than 5/4 of the average, and more than twice as many as
-    /// one that begins another?
+    /// Returns whether a class with `have` settled flows has more than 5/4 of the average, and more than
+    /// twice as many as a class that begins another flow.
     fn has_too_many(&self, have: u32, own: Flows) -> bool {
         let classes = u64::from(self.active + u32::from(own.is_empty()));
         let total = u64::from(self.total[Kind::Settled as usize]);
@@ -290,7 +291,7 @@ impl Owners {
     }
 }
 
-/// The flow that has been silent longest among some of a list, which goes on behind these.
+/// Returns the flow with the longest silence among some of a list. The next call begins behind these.
 fn longest(first: &mut u32, rings: &Rings, silence: impl Fn(u32) -> Silence) -> Option<u32> {
     let (mut last, mut victim) = (NONE, None);
     for i in rings.some(*first, SAMPLE) {

@@ -1,6 +1,6 @@
-//! All that is kept of a flow, in 256 bytes of plain integers: the memory may be shared with a
-//! supervisor that sends what is held when the engine dies. Its timer is the wheel's, its place in the order of
-//! activity the table's.
+//! State of a flow, in 256 bytes of plain integers. The memory may be shared with a supervisor that sends
+//! held ACKs when the engine dies. The flow's timer belongs to the wheel, and its place in the order of
+//! activity to the table.
 
 use super::Key;
 use crate::ack::{Echoes, Pace};
@@ -24,25 +24,27 @@ pub mod flag {
     pub const SENDER_SCALES: u32 = 1 << 4;
     /// The receiver's SYN offered window scaling.
     pub const RECEIVER_SCALES: u32 = 1 << 5;
-    /// The record's numbers follow the receiver's: an acknowledgement was seen in this epoch.
+    /// An acknowledgement was seen in this epoch, so the record's numbers follow the receiver's.
     pub const SYNCED: u32 = 1 << 6;
     /// The receiver's segments carry timestamps.
     pub const TIMESTAMPS: u32 = 1 << 7;
     /// AccECN is in use: AE, CWR and ECE are a counter.
     pub const ACCECN: u32 = 1 << 8;
-    /// Its ACKs wait themselves ([`Hold::Queue`](crate::ack::Hold::Queue)): [`Pace::acks`](crate::ack::Pace::acks).
+    /// Its ACKs are queued ([`Hold::Queue`](crate::ack::Hold::Queue)), in
+    /// [`Pace::acks`](crate::ack::Pace::acks).
     pub const QUEUED: u32 = 1 << 9;
-    /// The FIN of the data's sender was seen, and nothing shows that it was none.
+    /// The FIN of the data's sender was seen, and no later segment disproves it.
     pub const SENDER_FIN: u32 = 1 << 10;
     /// The FIN of the data's receiver was seen.
     pub const RECEIVER_FIN: u32 = 1 << 11;
-    /// The connection is over, or was said to be: nothing is made in its name, and it is forgotten soon.
+    /// The connection is over, or was said to be. No ACK is generated for it, and it is forgotten soon.
     pub const CLOSED: u32 = 1 << 12;
     /// The flow is in the list of transient flows, which are evicted first.
     pub const TRANSIENT: u32 = 1 << 13;
     /// A SYN was sent more than once: its round trip cannot be measured (Karn).
     pub const SYN_REPEATED: u32 = 1 << 14;
-    /// The flow passes, for the reason `pass`: until it is clean again with `SYNCED`, else as long as its connection lasts.
+    /// The flow passes, for the reason `pass`. With `SYNCED` it does so until it is clean again, otherwise as
+    /// long as its connection lasts.
     pub const PASSES: u32 = 1 << 15;
     /// A release is scheduled.
     pub const ARMED: u32 = 1 << 16;
@@ -50,38 +52,38 @@ pub mod flag {
     pub const SCALE_KNOWN: u32 = 1 << 17;
     /// `edge` holds the right edge last forwarded.
     pub const EDGE_KNOWN: u32 = 1 << 18;
-    /// The sender is still to hear that data below an acknowledgement that is held arrived twice: `block`.
+    /// Data below a held acknowledgement arrived twice, and the sender is still to be told: `block`.
     pub const TWICE: u32 = 1 << 19;
-    /// The sender is still to hear of a hole behind all that is held: `block`. Never with a window that is sized.
+    /// A hole follows the held bytes, and the sender is still to be told: `block`. Never with a sized window.
     pub const HOLE: u32 = 1 << 20;
-    /// Of a flow whose scale is unknown: acknowledgements up to `edge` go with the window field `right`, those beyond it with a
-    /// smaller one, `window`.
+    /// For an unknown scale: acknowledgements up to `edge` go with the window field `right`, later ones with
+    /// a smaller one, `window`.
     pub const PEAK: u32 = 1 << 21;
-    /// The flow is one of those that have the least rate of their class; with `SHARED`.
+    /// The flow has the guarantee of its class. With `SHARED`.
     pub const GUARANTEED: u32 = 1 << 22;
-    /// Its turns in its class are of ACKs ([`Turns`](crate::ack::Turns)): what is kept of it is
-    /// [`Pace::acks`](crate::ack::Pace::acks) and what follows there; with `SHARED`.
+    /// Turns in its class are of ACKs ([`Turns`](crate::ack::Turns)). Its state is
+    /// [`Pace::acks`](crate::ack::Pace::acks) and the following fields. With `SHARED`.
     pub const STEPS: u32 = 1 << 23;
-    /// The kernel was told of the flow's slot and not yet that it is over.
+    /// The kernel knows the flow's slot, and has not been told of its end.
     pub const SHOWN: u32 = 1 << 24;
-    /// Nothing but too short a time since the last immediate release keeps the flow's progress; with
-    /// `ARMED`.
+    /// Progress is held only to rate-limit immediate ACKs. With `ARMED`.
     pub const WAITING: u32 = 1 << 25;
-    /// The flow has a grant ([`Slot::grant`](crate::steer::Slot::grant)), and its timer is for a look at what has passed.
+    /// The flow has a grant ([`Slot::grant`](crate::steer::Slot::grant)), and its timer is for a check of the
+    /// bytes passed.
     pub const GRANTED: u32 = 1 << 26;
-    /// The flow shares its class's rate: [`Pace::turn`](crate::ack::Pace::turn) has what is kept of it.
+    /// The flow shares its class's rate. [`Pace::turn`](crate::ack::Pace::turn) has its state.
     pub const SHARED: u32 = 1 << 27;
     /// The flow takes turns in its class.
     pub const LISTED: u32 = 1 << 28;
-    /// It has had none since it came to hold something; with `LISTED`.
+    /// It has had no turn since it became backlogged. With `LISTED`.
     pub const FRESH: u32 = 1 << 29;
-    /// The receiver has told of a loss since the last progress; with `SHARED`.
+    /// The receiver has reported a loss since the last progress. With `SHARED`.
     pub const LOSS: u32 = 1 << 30;
-    /// Something went ahead of its turn, and the right edge stays where it is until that comes; with `SHARED`.
+    /// Bytes were acknowledged ahead of their turn, and the right edge stays until that comes. With `SHARED`.
     pub const EDGE_WAITS: u32 = 1 << 31;
 }
 
-/// What a generated ACK's headers are made of: the receiver's own.
+/// Header fields of generated ACKs, copied from the receiver's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Template {
@@ -91,7 +93,7 @@ pub struct Template {
     pub tci: [u16; 2],
     /// IPv6 flow label.
     pub flow_label: u32,
-    /// Number of VLAN tags in bits 0–1; bits 2 and 3 tell that the outer and the inner one are 802.1ad.
+    /// Number of VLAN tags in bits 0–1. Bits 2 and 3 mark the outer and the inner one as 802.1ad.
     pub tags: u8,
     /// IP version.
     pub version: u8,
@@ -101,12 +103,12 @@ pub struct Template {
     pub ttl: u8,
 }
 
-/// A flow's record: four lines of memory of 64 bytes each, in two pairs, since processors load lines in pairs. Sequence numbers are the data's; arithmetic on them
-/// is serial (RFC 1982).
+/// A flow's record: four lines of memory of 64 bytes each, in two pairs, since processors load lines in
+/// pairs. Sequence numbers are the data's. Their arithmetic is serial (RFC 1982).
 ///
-/// The first line has the numbers that an arriving ACK and a release touch whatever the policy; the second is
-/// the policy's own. The third says who the flow is, and changes hardly ever; the fourth has what is remembered of
-/// single ACKs.
+/// The first line has the numbers that an arriving ACK and a release use under any policy. The second is the
+/// policy's own. The third has the flow's identity, and hardly ever changes. The fourth has what is
+/// remembered of single ACKs.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(128))]
 pub struct Record {
@@ -118,32 +120,33 @@ pub struct Record {
     pub tx: u32,
     /// The receiver's SND.NXT, the sequence number of its pure ACKs.
     pub seq: u32,
-    /// The receiver's own right edge: the largest `ack + window` that it has sent. Without a scale see [`flag::PEAK`].
+    /// The receiver's own right edge: the largest `ack + window` that it has sent. Without a scale see
+    /// [`flag::PEAK`].
     pub right: u32,
-    /// Right edge of the window last forwarded; see [`flag::EDGE_KNOWN`]. Without a scale see [`flag::PEAK`].
+    /// Right edge of the window last forwarded, see [`flag::EDGE_KNOWN`]. Without a scale see [`flag::PEAK`].
     pub edge: u32,
-    /// The window field last received.
+    /// Window field last received.
     pub window: u16,
     /// Payload bytes of a full segment.
     pub mss: u16,
-    /// Shift of the receiver's window field; see [`flag::SCALE_KNOWN`].
+    /// Shift of the receiver's window field, see [`flag::SCALE_KNOWN`].
     pub scale: u8,
     /// AccECN counter last received.
     pub ace: u8,
     /// AccECN counter last forwarded.
     pub ace_sent: u8,
-    /// `PassReason` of a flow that passes; see [`flag::PASSES`].
+    /// `PassReason` of a flow that passes, see [`flag::PASSES`].
     pub pass: u8,
     /// Place of the class.
     pub class: u32,
-    /// Bytes acknowledged with ECE of which the sender has not been told, less those told too much.
+    /// Bytes acknowledged with ECE and not yet reported to the sender, less those reported in excess.
     pub marked: i32,
     /// Pure ACKs held as numbers since the last release.
     pub held_acks: u32,
     /// Round-trip time from the gateway to the receiver and, where seen, to the sender, in
     /// nanoseconds; 0 when unknown.
     pub rtt_ns: u32,
-    /// Sequence number after the sender's FIN; see [`flag::SENDER_FIN`].
+    /// Sequence number after the sender's FIN, see [`flag::SENDER_FIN`].
     pub fin: u32,
     /// Last activity in milliseconds of the engine's time, wrapping.
     pub seen_ms: u32,
@@ -151,30 +154,31 @@ pub struct Record {
     pub tag: u32,
     /// Epoch of the table when the record was last synced.
     pub epoch: u16,
-    /// Of the configuration that class and pace follow.
+    /// Generation of the configuration that class and pace follow.
     pub generation: u16,
 
-    /// What the release at a rate keeps.
+    /// State of the release.
     pub pace: Pace,
     /// Bytes acknowledged towards the sender since this gateway began.
     pub acked: u64,
 
-    /// Who it is.
+    /// Identity of the flow.
     pub key: Key,
     /// Headers of generated ACKs.
     pub template: Template,
 
     /// Held ACK numbers with the TSecr that came with them.
     pub echoes: Echoes,
-    /// What is remembered of segments that were not believed.
+    /// Segments that were not believed.
     pub doubt: Doubt,
-    /// A SACK block that is to go with a later acknowledgement: of data received twice ([`flag::TWICE`]), or behind a hole
-    /// ([`flag::HOLE`]). One that begins where the hole does stands for as many duplicates without a block as its right edge says.
+    /// A SACK block for a later acknowledgement: of data received twice ([`flag::TWICE`]), or behind a hole
+    /// ([`flag::HOLE`]). A block that begins at the hole stands for duplicates without a block; its right
+    /// edge gives their number.
     pub block: (u32, u32),
 }
 
 impl Record {
-    /// Are all of these flags set?
+    /// Returns whether all of these flags are set.
     pub fn has(&self, flags: u32) -> bool {
         self.flags & flags == flags
     }
@@ -186,7 +190,7 @@ impl Record {
             self.flags &= !flags;
         }
     }
-    /// The flow's round-trip time, or `assumed` while it is unknown.
+    /// Returns the flow's round-trip time, or `assumed` while it is unknown.
     #[inline]
     pub fn rtt(&self, assumed: Duration) -> Duration {
         match self.rtt_ns {
@@ -194,12 +198,12 @@ impl Record {
             ns => Duration::from_nanos(u64::from(ns)),
         }
     }
-    /// Is anything held: bytes, or ACKs that wait?
+    /// Returns whether anything is held: bytes, or queued ACKs.
     #[inline]
     pub fn holds(&self) -> bool {
         self.held() > 0 || self.has(flag::QUEUED) && self.pace.waiting_acks() > 0
     }
-    /// Bytes acknowledged by the receiver and not passed on: `rx - tx`.
+    /// Returns the bytes acknowledged by the receiver and not passed on: `rx - tx`.
     #[inline]
     pub fn held(&self) -> u32 {
         if self.has(flag::SYNCED) {

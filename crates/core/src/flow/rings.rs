@@ -1,24 +1,23 @@
-//! Circular lists of numbers, any of which can be taken out in constant time: no allocation after
-//! construction.
+//! Circular lists of numbers. Any number can be removed in constant time. No allocation after construction.
 
 use super::NONE;
 
 const PREV: usize = 0;
 const NEXT: usize = 1;
 
-/// The neighbours of numbers, each of which is in one list at most. A list is its first number, [`NONE`] if
-/// it is empty.
+/// Neighbours of numbers. Each number is in at most one list. A list is its first number, [`NONE`] if it is
+/// empty.
 pub(super) struct Rings {
     links: Vec<[u32; 2]>,
 }
 
 impl Rings {
-    /// Numbers below `n`, in no list.
+    /// Returns the numbers below `n`, in no list.
     pub(super) fn new(n: u32) -> Rings {
         Rings { links: vec![[NONE; 2]; n as usize] }
     }
 
-    /// There are `n` numbers at least.
+    /// Grows to at least `n` numbers.
     pub(super) fn grow(&mut self, n: u32) {
         if self.links.len() < n as usize {
             self.links.resize(n as usize, [NONE; 2]);
@@ -38,7 +37,7 @@ impl Rings {
         self.links[*first as usize][PREV] = i;
     }
 
-    /// Takes a number out of the list that it is in.
+    /// Removes a number from the list that it is in.
     pub(super) fn remove(&mut self, first: &mut u32, i: u32) {
         let [prev, next] = self.links[i as usize];
         self.links[prev as usize][NEXT] = next;
@@ -48,7 +47,7 @@ impl Rings {
         }
     }
 
-    /// The first `n` numbers of a list, or all.
+    /// Returns the first `n` numbers of a list, or all.
     pub(super) fn some(&self, first: u32, n: usize) -> impl Iterator<Item = u32> + '_ {
         let next = move |&i: &u32| Some(self.links[i as usize][NEXT]).filter(|&next| next != first);
         core::iter::successors(Some(first).filter(|&i| i != NONE), next).take(n)
@@ -61,7 +60,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a vector for each list.
+        /// Compares with a vector for each list.
         #[test]
         fn like_vectors(ops in prop::collection::vec((0usize..2, 0u32..8), 1..200)) {
             let mut rings = Rings::new(4);

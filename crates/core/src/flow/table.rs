@@ -1,13 +1,13 @@
-//! The records of flows, in a table that stays bounded whatever arrives: no allocation after construction, O(1) for
-//! every operation. Flows whose handshake is not complete and flows that are over are *transient* and evicted first, so
-//! a SYN flood displaces itself and not the flows that are running. Whose flow is evicted where there are
-//! none says [`owners`](super::owners).
+//! Records of flows, in a table that stays bounded under any traffic. Every operation is O(1), with no
+//! allocation after construction. Flows with an incomplete handshake and closed flows are *transient* and
+//! evicted first, so a SYN flood displaces itself and not the running flows. [`owners`](super::owners)
+//! decides which flow is evicted when there are no transient ones.
 
 use super::owners::{Kind, Owner, Owners, Silence};
 use super::{flag, Ages, Index, Key, Record};
 use crate::time::Time;
 
-/// Where the records live.
+/// Memory of the records.
 enum Slab {
     Owned(Box<[Record]>),
     Shared(&'static mut [Record]),
@@ -22,12 +22,12 @@ impl Slab {
     }
 }
 
-/// How old a flow's place in the order of activity may get before it is renewed.
+/// Greatest age of a flow's place in the order of activity before it is renewed.
 const RENEW_MS: u32 = 10_000;
-/// A settled flow that has been silent for so long makes room for any other.
+/// Silence after which a settled flow makes room for any other.
 const IDLE_MS: u32 = 60_000;
 
-/// The lists of [`Ages`]: flows that are settled, transient, and records that are not used.
+/// Lists of [`Ages`]: settled flows, transient flows, and unused records.
 const SETTLED: usize = 0;
 const TRANSIENT: usize = 1;
 const FREE: usize = 2;
@@ -43,14 +43,14 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table of at most `capacity` flows in memory of its own.
+    /// Returns a table of at most `capacity` flows in memory of its own.
     pub fn new(capacity: u32, seed: u64) -> Table {
         let records = vec![Record::default(); capacity.max(1) as usize].into();
         Table::build(Slab::Owned(records), seed)
     }
 
-    /// A table over shared memory. Flows found in it are taken up again, and have no owners until
-    /// [`Table::set_class`]; none has a timer.
+    /// Returns a table over shared memory. Flows found in it are continued. They have no owners until
+    /// [`Table::set_class`], and no timers.
     pub fn shared(records: &'static mut [Record], seed: u64) -> Table {
         Table::build(Slab::Shared(records), seed)
     }
@@ -87,35 +87,36 @@ impl Table {
         }
     }
 
-    /// Flows in the table.
+    /// Returns the number of flows.
     pub fn len(&self) -> u32 {
         self.ages.len(SETTLED) + self.ages.len(TRANSIENT)
     }
-    /// True when no flow is known.
+    /// Returns true if no flow is known.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Most flows at once.
+    /// Returns the most flows at once.
     pub fn capacity(&self) -> u32 {
         self.records().len() as u32
     }
-    /// The current epoch; records of an earlier one are out of step with their flows.
+    /// Returns the current epoch. Records of an earlier one are out of step with their flows.
     pub fn epoch(&self) -> u16 {
         self.epoch
     }
-    /// The engine was away: every record is out of step from now on.
+    /// Puts every record out of step, because the engine was stalled.
     pub fn next_epoch(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
     }
 
-    /// The record of `key`.
+    /// Returns the record of `key`.
     #[inline]
     pub fn find(&self, key: &Key) -> Option<u32> {
         self.index.find(self.hash(key), |i| self[i].key == *key)
     }
 
-    /// A fresh record for `key`, which is not in the table, as a transient flow of a class; `inward` if the
-    /// data's sender is on the WAN. `None` when the table is full: remove [`Table::victim`] first.
+    /// Adds a fresh record for `key`, which is not in the table, as a transient flow of a class. `inward`
+    /// tells that the data's sender is on the WAN. Returns `None` when the table is full: remove
+    /// [`Table::victim`] first.
     pub fn insert(&mut self, key: Key, class: u32, inward: bool, now_ms: u32) -> Option<u32> {
         let i = self.ages.newest(FREE)?;
         self.ages.remove(FREE, i);
@@ -134,7 +135,7 @@ impl Table {
         Some(i)
     }
 
-    /// The flow belongs to this class.
+    /// Moves the flow to this class.
     pub fn set_class(&mut self, i: u32, class: u32) {
         self.owners.leave(i, self.kind(i));
         self[i].class = class;
@@ -142,8 +143,8 @@ impl Table {
         self.owners.join(i, self.kind(i), self.owner(&r.key, class, r.has(flag::INWARD)));
     }
 
-    /// The flow to remove where a new one of this key and class needs room. `None`: the others are entitled
-    /// to their places.
+    /// Returns the flow to remove when a new one of this key and class needs room. `None`: the other flows
+    /// are entitled to their places.
     pub fn victim(&mut self, key: &Key, class: u32, inward: bool, now: Time) -> Option<u32> {
         let owner = self.owner(key, class, inward);
         let now_ms = (now.as_nanos() / 1_000_000) as u32;
@@ -154,8 +155,8 @@ impl Table {
         owners.victim(owner, silence).or_else(|| self.ages.oldest(SETTLED).filter(idle))
     }
 
-    /// The owner of a flow: its class, and in that the address on the LAN's side, of IPv6 the network of 64
-    /// bits.
+    /// Returns the owner of a flow: its class, and within it the address on the LAN's side. For IPv6 it is
+    /// the /64 network.
     fn owner(&self, key: &Key, class: u32, inward: bool) -> Owner {
         let mut src = if inward { key.dst } else { key.src };
         if !key.src_ip().is_ipv4() {
@@ -174,13 +175,13 @@ impl Table {
         }
     }
 
-    /// The transient or settled flow that has been silent longest.
+    /// Returns the transient or settled flow that has been silent longest.
     pub fn longest_silent(&self, transient: bool) -> Option<u32> {
         self.ages.oldest(if transient { TRANSIENT } else { SETTLED })
     }
 
-    /// Flows that were active in the last `within_ms`, or [`RENEW_MS`] if that is longer: settled ones first, each kind
-    /// from the latest on.
+    /// Returns the flows that were active in the last `within_ms`, or [`RENEW_MS`] if that is longer. Settled
+    /// ones come first, each kind from the latest on.
     pub fn active(&self, now_ms: u32, within_ms: u32) -> impl Iterator<Item = u32> + '_ {
         let within_ms = within_ms.max(RENEW_MS);
         let recent = move |&i: &u32| now_ms.wrapping_sub(self[i].seen_ms) <= within_ms;
@@ -207,7 +208,7 @@ impl Table {
         }
     }
 
-    /// The flow is the one that was active last.
+    /// Makes the flow the one that was active last.
     #[cold]
     fn renew(&mut self, i: u32, now_ms: u32) {
         self[i].seen_ms = now_ms;
@@ -215,7 +216,8 @@ impl Table {
         self.ages.add(self.list(i), i);
     }
 
-    /// Loads what [`Table::touch`] changes of other flows, if it changes anything. Whoever wants the flow soon asks for it.
+    /// Prefetches the entries of other flows that [`Table::touch`] changes, if it changes any. The caller is
+    /// expected to touch the flow soon.
     #[inline]
     pub fn load_order(&self, i: u32, now_ms: u32) {
         if self[i].is_stale(now_ms) {
@@ -235,18 +237,19 @@ impl Table {
         }
     }
 
-    /// Loads what [`Table::guess`] looks at.
+    /// Prefetches the entries for [`Table::guess`].
     #[inline]
     pub fn load(&self, hash: u32) {
         self.index.load(hash);
     }
 
-    /// The record that a key with this [hash](Table::hash) most likely has, without a look at it.
+    /// Returns the record that a key with this [hash](Table::hash) most likely has, without reading the
+    /// record.
     pub fn guess(&self, hash: u32) -> Option<u32> {
         self.index.find(hash, |_| true)
     }
 
-    /// The part of the hash that the index knows.
+    /// Returns the part of the hash that the index keeps.
     #[inline]
     pub fn hash(&self, key: &Key) -> u32 {
         (key.hash(self.seed) >> 32) as u32
@@ -262,13 +265,14 @@ impl Table {
 }
 
 impl Record {
-    /// Is its place in the order of activity too old? Then [`Table::touch`] renews it.
+    /// Returns whether its place in the order of activity is too old. [`Table::touch`] then renews it.
     #[inline]
     pub fn is_stale(&self, now_ms: u32) -> bool {
         now_ms.wrapping_sub(self.seen_ms) >= RENEW_MS
     }
 
-    /// Time since it was active: of a flow in step with its receiver since the last acknowledgement.
+    /// Returns the time since it was active. For a flow in step with its receiver, that is the time since the
+    /// last acknowledgement.
     fn silence(&self, now: Time, now_ms: u32) -> Silence {
         let long = now_ms.wrapping_sub(self.seen_ms);
         if self.has(flag::CLOSED) {
@@ -305,7 +309,7 @@ mod tests {
         Key { src_port: n, ..Key::default() }
     }
 
-    /// Who gives way to a flow of the same class from another address.
+    /// Returns the flow that gives way to one of its class from another address.
     fn victim(t: &mut Table, now_ms: u32) -> Option<u32> {
         t.victim(&Key { src: [1; 16], ..Key::default() }, 0, false, Time::from_millis(now_ms.into()))
     }
@@ -376,7 +380,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain vector: same members, same order of eviction.
+        /// Compares with a plain vector: same members, same order of eviction.
         #[test]
         fn like_a_list(ops in prop::collection::vec((0u8..4, 0u16..12), 1..300)) {
             let mut t = Table::new(6, 3);

@@ -1,15 +1,19 @@
-//! Admission of connections to classes that guarantee each of their flows a rate: a SYN is refused if what is there for the class, with
-//! what it could borrow, is less than the guarantees of all its connections and one more. What is taken from the class later ends nobody's.
+//! Admission of connections to classes that guarantee each of their flows a rate. A SYN is refused if the
+//! rate available to the class, with what it could borrow, is less than the guarantees of all its connections
+//! and one more. A later fall of that rate ends no guarantee.
 //!
-//! A guarantee is a promise, and a promise to whoever asks for it is everybody's to take. So a connection is
+//! Any host can ask for a guarantee, so a guarantee has to be confirmed by the other end. A connection is
 //!
-//! - *pending* from its SYN until the other end acknowledges it behind the handshake, for 3 s at most. A pending connection counts, and gives
-//!   way to confirmed ones, after a second to any SYN, and at once to one of a host with fewer SYNs that were not confirmed;
-//! - *confirmed* until its FIN or RST passes in the same direction, or the other end has not acknowledged anything for a minute;
-//! - *best effort* where its SYN was not seen, or it gave way: it does not count, and is confirmed once the other end has acknowledged
-//!   several windows of it and there is room.
+//! - *pending* from its SYN until the other end acknowledges data beyond the handshake, for 3 s at most. A
+//!   pending connection counts, and gives way to confirmed ones. After a second it gives way to any SYN. It
+//!   gives way at once to a SYN of a host with fewer unconfirmed SYNs;
+//! - *confirmed* until its FIN or RST passes in the same direction, or the other end has not acknowledged
+//!   anything for a minute;
+//! - *best effort* if its SYN was not seen, or it gave way. It does not count. It is confirmed once the other
+//!   end has acknowledged several windows of it and there is room.
 //!
-//! What is believed of a segment the [tracker](crate::track::Stream) says. What is not TCP is neither refused nor counted.
+//! The [tracker](crate::track::Stream) decides which segments are believed. Traffic that is not TCP is
+//! neither refused nor counted.
 
 use super::way::Way;
 use super::Sharing;
@@ -22,26 +26,27 @@ use crate::time::Time;
 use crate::track::{Acked, Data, Key, Stream};
 use crate::wire::{self, after, Flags, Tcp};
 
-/// Connections remembered at most.
+/// Most connections remembered.
 const MOST: u32 = 1 << 20;
-/// A connection that is silent for so long, in milliseconds, has no guarantee any more.
+/// Time in milliseconds after which a silent connection loses its guarantee.
 const IDLE_MS: u32 = 60_000;
-/// A pending connection that is not confirmed for so long is forgotten.
+/// Time after which a pending connection is forgotten unless it is confirmed.
 const PENDING_MS: u32 = 3_000;
-/// A pending connection of this age gives way to any SYN: the first SYN would have been sent again (RFC 6298 §2.1).
+/// Age at which a pending connection gives way to any SYN. Its client would have sent its first SYN again by
+/// then (RFC 6298 §2.1).
 const UNANSWERED_MS: u32 = 1_000;
-/// How old a connection's place in the order of activity may get before it is renewed.
+/// Greatest age of a connection's place in the order of activity before it is renewed.
 const RENEW_MS: u32 = 1_000;
-/// Connections of each kind that may be found idle at once.
+/// Most connections of each kind that are found idle at once.
 const EXPIRED: usize = 8;
-/// Pending connections looked at for one that gives way.
+/// Most pending connections examined for one that gives way.
 const LOOKS: usize = 16;
-/// Windows of a connection of best effort that have to be acknowledged.
+/// Windows of a best-effort connection that have to be acknowledged.
 const ROUNDS: u8 = 3;
-/// Hosts are counted by a hash of so many values.
+/// Number of counters of hosts, which are chosen by a hash.
 const HOSTS: usize = 1 << 10;
 
-/// States of a connection, as lists in the order of activity.
+/// States of a connection. Each is a list in the order of activity.
 const CONFIRMED: usize = 0;
 const PENDING: usize = 1;
 const BEST_EFFORT: usize = 2;
@@ -52,47 +57,47 @@ const FREE: usize = 3;
 struct Known {
     key: Key,
     hash: u32,
-    /// Of its class, in `guarantees`.
+    /// Index of its class's guarantee in `guarantees`.
     guarantee: u32,
     seen_ms: u32,
-    /// The list that it is in.
+    /// Its state, and so its list.
     state: u8,
-    /// Windows that were acknowledged.
+    /// Acknowledged windows.
     rounds: u8,
-    /// The host that opens it.
+    /// Counter of the host that opens it.
     host: u16,
-    /// The end of the current window.
+    /// End of the current window.
     mark: u32,
     stream: Stream,
 }
 
-/// What a class guarantees, and to how many.
+/// A class's guarantee, and its connections.
 #[derive(Clone, Copy, Debug)]
 struct Guarantee {
     min: FlowMin,
     stats: AdmissionStats,
 }
 
-/// The connections of a class that guarantees them a rate.
+/// Connections of a class that guarantees them a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdmissionStats {
     /// Connections that have the guarantee now.
     pub flows: u32,
-    /// SYNs that were refused so far; one that is dropped may come again.
+    /// SYNs refused so far. A dropped SYN may be sent again, and counts again.
     pub refused: u64,
 }
 
 /// See the [module documentation](self).
 pub(super) struct Admission {
-    /// By place of the class in the tree.
+    /// By place of the class in the tree: its index in `guarantees`.
     places: Vec<Option<u32>>,
     guarantees: Vec<Guarantee>,
     known: Box<[Known]>,
     index: Index,
     ages: Ages<4>,
-    /// SYNs that were not confirmed, by the host that opens: one of them is halved with each SYN.
+    /// Unconfirmed SYNs, by the host that opens. Each SYN halves one of these counters.
     unconfirmed: Box<[u16]>,
-    /// The one that is halved next.
+    /// Counter to be halved next.
     hand: usize,
     seed: u64,
 }
@@ -104,7 +109,7 @@ impl core::fmt::Debug for Admission {
 }
 
 impl Admission {
-    /// For the classes of a tree, if any guarantees its flows a rate.
+    /// Returns the admission for the classes of a tree, if any guarantees its flows a rate.
     pub(super) fn of(specs: &[Spec], flows: u32, seed: u64) -> Option<Box<Admission>> {
         let mins = || specs.iter().map(|spec| spec.flow_min);
         let mut guarantees = Vec::new();
@@ -135,13 +140,14 @@ impl Admission {
         Some(Admission { places, guarantees, known, index, ages, unconfirmed, hand: 0, seed }.into())
     }
 
-    /// Of the class in this place of the tree, if it guarantees anything.
+    /// Returns the connections of the class at this place of the tree, if it guarantees them a rate.
     pub(super) fn stats(&self, place: usize) -> Option<AdmissionStats> {
         let guarantee = (*self.places.get(place)?)?;
         Some(self.guarantees[guarantee as usize].stats)
     }
 
-    /// How a frame is refused that begins with these bytes and that the class in this place takes, if it is.
+    /// Returns how to refuse a frame that begins with these bytes, in the class at this place. `None` if it
+    /// is admitted.
     pub(super) fn refusal(
         &mut self,
         tree: &Tree,
@@ -156,7 +162,7 @@ impl Admission {
         let now_ms = millis(now);
         let ends = tcp.flags.intersects(Flags::FIN.with(Flags::RST));
         let known = self.find(&key).filter(|&i| {
-            // Whoever has no guarantee asks as if it were new.
+            // A connection without a guarantee asks like a new one.
             let asks = tcp.flags.contains(Flags::SYN) && self.known[i as usize].state == BEST_EFFORT as u8;
             if asks {
                 self.forget(i);
@@ -187,12 +193,13 @@ impl Admission {
         None
     }
 
-    /// A segment of a connection that is known. What its sender says of itself keeps no guarantee; that it ends is believed.
+    /// Handles a segment of a known connection. The sender's own claims keep no guarantee alive, but a FIN or
+    /// RST of it is believed.
     fn goes_on(&mut self, i: u32, tcp: &Tcp, ends: bool) {
         let known = &mut self.known[i as usize];
         match known.stream.data(tcp) {
             Data::Disbelieved if tcp.flags.contains(Flags::SYN) && known.state == PENDING as u8 => {
-                // Another attempt, with another number.
+                // Another attempt, with another sequence number.
                 known.stream = opened_by(tcp);
                 known.mark = known.stream.sent();
             }
@@ -203,7 +210,7 @@ impl Admission {
         }
     }
 
-    /// A segment of the other end of a connection, which is known by this key; a SYN has this `scale`.
+    /// Handles a segment of the other end of a connection with this key. A SYN has this `scale`.
     fn is_answered(&mut self, tree: &Tree, key: &Key, tcp: &Tcp, scale: Option<Option<u8>>, now: Time) {
         let Some(i) = self.find(key).filter(|_| tcp.flags.contains(Flags::ACK)) else { return };
         let known = &mut self.known[i as usize];
@@ -232,7 +239,7 @@ impl Admission {
         }
     }
 
-    /// The other end has acknowledged a window of a connection of best effort.
+    /// Notes that the other end has acknowledged a window of a best-effort connection.
     fn has_gone_round(&mut self, tree: &Tree, i: u32, now: Time) {
         let known = &mut self.known[i as usize];
         known.rounds = known.rounds.saturating_add(1);
@@ -252,12 +259,12 @@ impl Admission {
         (key.hash(self.seed) >> 32) as u32
     }
 
-    /// The place in the tree of the class with this guarantee.
+    /// Returns the place in the tree of the class with this guarantee.
     fn place_of(&self, guarantee: u32) -> Option<usize> {
         self.places.iter().position(|&of| of == Some(guarantee))
     }
 
-    /// The number by which a host is counted; of IPv6 the first half of the address says who it is.
+    /// Returns the counter of a host. For IPv6, the first half of the address identifies it.
     fn host_of(&self, mut address: [u8; 16]) -> u16 {
         const V4: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
         if address[..12] != V4 {
@@ -266,8 +273,8 @@ impl Admission {
         self.hash(&Key { src: address, ..Key::default() }) as u16 % HOSTS as u16
     }
 
-    /// Is there room for one more of the connections with this guarantee, of which so much is `available`, and in memory? Pending ones give way
-    /// to the SYN of a `host`, or to a confirmed connection.
+    /// Returns whether the `available` rate has room for one more connection with this guarantee. Pending
+    /// connections give way to the SYN of a `host`, or to a confirmed connection.
     fn makes_room(&mut self, guarantee: u32, available: u64, host: Option<u16>, now_ms: u32) -> bool {
         self.expire(now_ms);
         let min = self.guarantees[guarantee as usize].min.rate.bps();
@@ -281,7 +288,7 @@ impl Admission {
         }
     }
 
-    /// The pending connection with this guarantee that gives way.
+    /// Returns the pending connection with this guarantee that gives way.
     fn who_gives_way(&self, guarantee: u32, host: Option<u16>, now_ms: u32) -> Option<u32> {
         let next = |&i: &u32| self.ages.after(i);
         let mut oldest = core::iter::successors(self.ages.oldest(PENDING), next).take(LOOKS);
@@ -295,8 +302,8 @@ impl Admission {
         })
     }
 
-    /// A connection is remembered in this state, opened by this host. Where memory is full those of best effort are forgotten first, and
-    /// then pending ones.
+    /// Remembers a connection in this state, opened by this host. Where memory is full, best-effort
+    /// connections are forgotten first, then pending ones.
     fn remember(&mut self, key: Key, guarantee: u32, (state, host): (usize, u16), tcp: &Tcp, now_ms: u32) {
         if self.ages.len(FREE) == 0 {
             let victim = self.ages.oldest(BEST_EFFORT).or_else(|| self.ages.oldest(PENDING));
@@ -318,14 +325,14 @@ impl Admission {
         self.move_to(i, FREE);
     }
 
-    /// The connection has its guarantee no more, and may have it again.
+    /// Takes the guarantee from a connection, which may get it back.
     fn lose(&mut self, i: u32) {
         let known = &mut self.known[i as usize];
         (known.rounds, known.mark) = (0, known.stream.sent());
         self.move_to(i, BEST_EFFORT);
     }
 
-    /// Moves a connection to another list, and keeps count.
+    /// Moves a connection to another list, and updates the count.
     fn move_to(&mut self, i: u32, state: usize) {
         let known = &mut self.known[i as usize];
         let was = usize::from(core::mem::replace(&mut known.state, state as u8));
@@ -346,7 +353,7 @@ impl Admission {
         }
     }
 
-    /// Some of those that have been silent for too long are forgotten.
+    /// Forgets some of the connections that have been silent for too long.
     fn expire(&mut self, now_ms: u32) {
         for (state, idle_ms) in [(CONFIRMED, IDLE_MS), (PENDING, PENDING_MS), (BEST_EFFORT, IDLE_MS)] {
             for _ in 0..EXPIRED {
@@ -357,7 +364,7 @@ impl Admission {
         }
     }
 
-    /// What `old` knows is known here. `was` has the place there of the class in each place here.
+    /// Takes over the connections of `old`. `was` returns the place there of the class at a place here.
     pub(super) fn follow(&mut self, old: &mut Admission, was: impl Fn(usize) -> Option<usize>) {
         core::mem::swap(&mut self.known, &mut old.known);
         core::mem::swap(&mut self.index, &mut old.index);
@@ -383,7 +390,7 @@ impl Admission {
 }
 
 impl Sharing {
-    /// How a frame that the class in this place takes is refused, if it is.
+    /// Returns how to refuse a frame of the class at this place. `None` if it is admitted.
     pub(super) fn refusal(
         &mut self,
         cx: &Cx<'_>,
@@ -396,7 +403,7 @@ impl Sharing {
         admission.refusal(tree, place?, (cx.frames.bytes(frame), frame.len()), cx.now)
     }
 
-    /// The frame would open a connection that is not admitted.
+    /// Refuses a frame that would open a connection.
     pub(super) fn refuse(&mut self, cx: &mut Cx<'_>, way: usize, mut frame: Frame, refusal: Refusal) {
         let out = match refusal {
             Refusal::Drop => None,
@@ -413,7 +420,8 @@ impl Sharing {
 }
 
 impl Way {
-    /// A segment comes the other way, of a connection that is known here by this key; a SYN has this `scale`.
+    /// Handles a segment of the opposite direction that belongs to a connection with this key. A SYN has this
+    /// `scale`.
     pub(super) fn is_answered(&mut self, key: &Key, tcp: &Tcp, scale: Option<Option<u8>>, now: Time) {
         if let (Some(admission), Some(tree)) = (&mut self.admission, &self.tree) {
             admission.is_answered(tree, key, tcp, scale, now);
@@ -421,7 +429,7 @@ impl Way {
     }
 }
 
-/// The stream that begins with this segment.
+/// Returns the stream that begins with this segment.
 fn opened_by(tcp: &Tcp) -> Stream {
     let mut stream = Stream::of(tcp);
     stream.data(tcp);
@@ -432,7 +440,8 @@ fn millis(now: Time) -> u32 {
     (now.as_nanos() / 1_000_000) as u32
 }
 
-/// Makes a RST of a SYN. Does it go on, and not back? `None` if it is none that can be read.
+/// Turns a SYN into a RST. Returns true if the RST goes on in the same direction, false if it goes back, and
+/// `None` if the frame is no readable SYN.
 fn reset(cx: &mut Cx<'_>, frame: &mut Frame) -> Option<bool> {
     let bytes = cx.frames.bytes_mut(frame);
     let packet = wire::packet(bytes, frame.len()).ok()?;

@@ -1,24 +1,25 @@
-//! The classes of flows that were seen lately, so that a packet's class costs the same however many rules there are.
+//! A cache of the classes of recent flows. It makes a packet's classification independent of the number of
+//! rules.
 
 use crate::flow::Key;
 
 /// Most flows remembered: 3 MB.
 const MOST: u32 = 1 << 16;
 
-/// What a flow is taken by.
+/// Cached class of a flow.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     key: Key,
-    /// The place of its class in the tree, [`NONE`] or [`FREE`].
+    /// Place of its class in the tree, [`NONE`] or [`FREE`].
     place: u32,
 }
 
-/// No class takes it.
+/// Place of a flow without a class.
 const NONE: u32 = u32::MAX;
-/// Nothing is known here.
+/// Place of an empty entry.
 const FREE: u32 = u32::MAX - 1;
 
-/// A table in which each flow has one place, which it takes from whoever had it.
+/// A table with one entry for each hash. A new flow replaces the one before.
 #[derive(Debug)]
 pub(super) struct Cache {
     known: Box<[Known]>,
@@ -32,7 +33,7 @@ impl Cache {
         Cache { known: vec![free; count].into(), seed }
     }
 
-    /// What takes the flow: as it was `found` before, or now.
+    /// Returns the place of the flow's class, from the cache or else by `found`.
     pub(super) fn find(&mut self, key: &Key, found: impl FnOnce() -> Option<usize>) -> Option<usize> {
         let at = key.hash(self.seed) as usize & (self.known.len() - 1);
         let known = &mut self.known[at];

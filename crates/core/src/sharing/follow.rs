@@ -1,4 +1,5 @@
-//! What a gateway is told of the data in the queues, whose departures release ACKs ([`Turns`](crate::ack::Turns)).
+//! News for a gateway about the data in the queues, whose departures release ACKs
+//! ([`Turns`](crate::ack::Turns)).
 
 use super::sound::{paced, specs};
 use super::way::Way;
@@ -10,7 +11,7 @@ use crate::queue::{pfq::Coming, Queue};
 use crate::time::Time;
 
 impl Sharing {
-    /// Somebody listens from now on to what becomes of data that ACKs follow.
+    /// Starts the reports about data that ACKs follow.
     pub(crate) fn listen(&mut self) {
         let config = &self.config;
         for (way, direction) in self.ways.iter_mut().zip(DIRECTIONS) {
@@ -23,30 +24,33 @@ impl Sharing {
         }
     }
 
-    /// When the next frame can leave a queue of a direction in which ACKs follow the data, by a port that takes frames.
+    /// Returns the time at which the next frame can leave a queue of a direction in which ACKs follow the
+    /// data, by a port that takes frames.
     pub(crate) fn next_departure(&self, open: PortSet) -> Option<Time> {
         let followed = |way: &&Way| !way.followed.is_empty() && way.open && open.contains(way.out);
         self.ways.iter().filter(followed).filter_map(Way::queues_due).min()
     }
 
-    /// The next packet that has left a class whose ACKs follow its data: the index of the class in the configuration.
+    /// Returns the next packet that has left a class whose ACKs follow its data, with the index of the class
+    /// in the configuration.
     pub(crate) fn next_gone(&mut self) -> Option<(usize, Departure)> {
         self.ways.iter_mut().find_map(|way| way.gone.pop_front())
     }
 
-    /// Flows of which fewer frames wait than before, for another reason than that they left: their number, and how many wait.
+    /// Returns the next flow that has lost queued frames other than by departure: its number, and the frames
+    /// still queued.
     pub(crate) fn next_loss(&mut self) -> Option<(u32, u32)> {
         self.lost.pop_front()
     }
 }
 
 impl Way {
-    /// Do ACKs of the class at this place follow its data?
+    /// Returns whether ACKs of the class at this place follow its data.
     pub(super) fn is_followed(&self, place: usize) -> bool {
         self.followed.get(place).is_some_and(Option::is_some)
     }
 
-    /// A frame that stands for so many packets has left the class at this place.
+    /// Reports that a frame that stands for `packets` packets has left the class at this place.
     pub(super) fn follow_departure(&mut self, frames: &Frames, place: usize, packets: u32) {
         let Some(class) = self.followed.get(place).copied().flatten() else { return };
         let Some(queue) = self.queue_mut(place) else { return };
@@ -67,7 +71,7 @@ impl Way {
         self.gone.push_back((class, Departure { packets, bytes, left, next }));
     }
 
-    /// The queue of the class at this place.
+    /// Returns the queue of the class at this place.
     fn queue_mut(&mut self, place: usize) -> Option<&mut Queue> {
         match self.paced(place) {
             Some(paced) => Some(self.pacer.as_mut()?.queue_mut(paced)),
@@ -75,7 +79,8 @@ impl Way {
         }
     }
 
-    /// A frame that stands for so many packets has come to the class at this place, of this flow.
+    /// Reports that a frame of this flow, which stands for `packets` packets, has arrived in the class at
+    /// this place.
     pub(super) fn follow_arrival(
         &mut self,
         place: usize,
@@ -98,5 +103,5 @@ impl Way {
     }
 }
 
-/// Of the flows whose data goes one way.
+/// Directions of the flows' data, in the order of the ways.
 pub(super) const DIRECTIONS: [Direction; 2] = [Direction::Out, Direction::In];

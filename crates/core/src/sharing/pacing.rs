@@ -1,4 +1,4 @@
-//! The paced classes of a direction, and what else leaves by the same port.
+//! The paced classes of a direction, and the other traffic of their port.
 
 use super::way::Way;
 use super::Sharing;
@@ -12,20 +12,20 @@ use crate::time::Time;
 use crate::wire::{self, Flags, Packet, Tcp};
 
 impl Sharing {
-    /// What paces the classes of a direction, if any of them is.
+    /// Returns the pacer of a direction, if any of its classes is paced.
     pub fn pacer(&self, direction: Direction) -> Option<&Pacer> {
         self.ways[super::way_of(direction)].pacer.as_deref()
     }
 
-    /// The pacer of the class with this index in the configuration, and the class's number there; `None` if it is not paced.
+    /// Returns the pacer of the class with this index in the configuration, and the class's number there.
+    /// `None` if it is not paced.
     pub fn paced(&self, class: usize) -> Option<(&Pacer, usize)> {
         let place = (*self.places.get(class)?)?;
         let way = &self.ways[super::way_of(self.config.classes[class].direction)];
         Some((way.pacer.as_deref()?, way.paced(place)?))
     }
 
-    /// Somebody follows the windows of TCP, or its connections, and this frame, which the class in this place takes, may tell something
-    /// of them.
+    /// Updates windows and connections, if any are followed, from a frame of the class at this place.
     pub(super) fn follow_connections(
         &mut self,
         cx: &Cx<'_>,
@@ -39,7 +39,7 @@ impl Sharing {
         }
         let bytes = cx.frames.bytes(frame);
         let Some((packet, tcp)) = segment(bytes, frame.len()) else { return };
-        // Both ends offer a shift, or windows are not scaled (RFC 7323 §2.2).
+        // Windows are scaled only if both ends offer a shift (RFC 7323 §2.2).
         let shift = || wire::read_options(bytes, &packet, &tcp).window_scale;
         let scale = tcp.flags.contains(Flags::SYN).then(shift);
         let size = Size::of(Charge::of(frame, bytes, self.overhead), self.overhead, frame.len());
@@ -57,17 +57,18 @@ impl Sharing {
 }
 
 impl Way {
-    /// The number that the class in this place has at the pacer, if it is paced.
+    /// Returns the number at the pacer of the class at this place, if it is paced.
     pub(super) fn paced(&self, place: usize) -> Option<usize> {
         place.checked_sub(self.first_paced).filter(|_| self.pacer.is_some())
     }
 
-    /// Has the direction a queue?
+    /// Returns whether the direction has a queue.
     pub(super) fn has_queues(&self) -> bool {
         self.tree.is_some() || self.pacer.is_some()
     }
 
-    /// A frame that the class in this place takes, or none, waits or leaves at once. Why it was dropped instead, if so.
+    /// Enqueues a frame of the class at this place, or passes it at once if it has none. Returns the reason
+    /// if it was dropped instead.
     pub(super) fn push(
         &mut self,
         cx: &mut Cx<'_>,
@@ -87,14 +88,15 @@ impl Way {
         dropped
     }
 
-    /// When the next frame leaves the queues, or may.
+    /// Returns the time at which the next frame leaves the queues, or may.
     pub(super) fn queues_due(&self) -> Option<Time> {
         let tree = self.tree.as_ref().and_then(|tree| tree.due());
         let pacer = self.pacer.as_ref().and_then(|pacer| pacer.due());
         tree.into_iter().chain(pacer).min()
     }
 
-    /// The next frame that could leave the queues until now, and since when. What leaves the tree waits for the line, if it is paced.
+    /// Dequeues the next frame that could have left by now. Its `since` is the time at which it could. With a
+    /// pacer, frames that leave the tree wait for the line.
     pub(super) fn pop_queues(&mut self, cx: &mut Cx<'_>) -> Option<Waiting> {
         loop {
             let Some(pacer) = &mut self.pacer else { return self.pop_tree(cx) };
@@ -126,7 +128,8 @@ impl Way {
         }
     }
 
-    /// The frame that fills a hole, or stands for a run of them. Where there is no room for one, the line stays idle for as long.
+    /// Makes the frame that fills a hole, or stands for a run of fillers. Without memory for one, the line
+    /// stays idle for as long.
     fn make_fillers(&mut self, cx: &mut Cx<'_>, at: Time, count: u64, bytes: u64) -> Option<Waiting> {
         let port = self.pacer.as_ref()?.port();
         debug_assert!(port.runs || count == 1);
@@ -147,7 +150,7 @@ impl Way {
         class.iter().for_each(|&class| self.pace_by_window(class));
     }
 
-    /// The class with this number has the rate that its flows' windows give it.
+    /// Sets the rate of the class with this number to the rate of its flows' windows.
     fn pace_by_window(&mut self, class: usize) {
         let Some((windows, pacer)) = self.windows.as_ref().zip(self.pacer.as_mut()) else { return };
         let rate = windows.rate(class).unwrap_or(FASTEST).min(pacer.fastest());

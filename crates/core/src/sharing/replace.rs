@@ -1,4 +1,4 @@
-//! Another configuration takes over while frames wait.
+//! Replacement of the configuration while frames wait.
 
 use super::way::Way;
 use super::{way_of, Sharing};
@@ -8,10 +8,11 @@ use crate::node::Cx;
 use std::collections::HashMap;
 
 impl Sharing {
-    /// `next`, which has not been used, takes over. Classes of the same name and direction keep what they have sent paid for, to the bit, what
-    /// waits in them, and what they have counted. What waits in a class that is gone waits in the one that takes it now, whatever its
-    /// limit, or leaves at once if there is none. Ask for the deadline again after this. Returns what is left of the old one,
-    /// which holds no frame; to drop it takes time in proportion to its classes.
+    /// Replaces this node by `next`, which has not been used. Classes of the same name and direction keep
+    /// their debt for sent bytes, to the bit, their queued frames and their counters. Frames of a removed
+    /// class go to the class that matches them now, whatever its limit, or leave at once if there is none.
+    /// Ask for the deadline again afterwards. Returns the remains of the old node, which hold no frame.
+    /// Dropping them takes time in proportion to the number of classes.
     pub fn replace(&mut self, cx: &mut Cx<'_>, mut next: Sharing) -> Sharing {
         self.ways.iter_mut().for_each(|way| way.catch_up(cx));
         next.ledger = self.ledger;
@@ -29,7 +30,8 @@ impl Sharing {
         core::mem::replace(self, next)
     }
 
-    /// Classes that stay have what they had. Returns the old ones with queues that do not.
+    /// Hands the state of old classes to their successors. Returns the old classes with queues that have
+    /// none.
     fn adopt(&mut self, cx: &mut Cx<'_>, old: &mut Sharing) -> Vec<usize> {
         let names = old.config.classes.iter().enumerate();
         let names: HashMap<(&str, Direction), usize> =
@@ -74,7 +76,7 @@ impl Sharing {
         (0..gone.len()).filter(|&i| gone[i]).collect()
     }
 
-    /// What waits in a class that is gone goes on here.
+    /// Moves the queued frames of a removed class to the classes that match them now.
     fn take_in(&mut self, cx: &mut Cx<'_>, old: &mut Sharing, class: usize) {
         if let Some((queue, _)) = old.leaf(class) {
             self.ledger.drops = self.ledger.drops.with(&queue.stats().drops);
@@ -91,7 +93,7 @@ impl Sharing {
 }
 
 impl Way {
-    /// What has left already leaves here.
+    /// Takes over the frames that have left the queues of the old direction, and the state of its port.
     fn follow(&mut self, cx: &mut Cx<'_>, old: &mut Way) {
         self.open = old.open;
         self.ready = core::mem::take(&mut old.ready);
@@ -103,7 +105,7 @@ impl Way {
         }
     }
 
-    /// The next frame that waits in the class in this place.
+    /// Dequeues the next frame of the class at this place.
     fn release(&mut self, frames: &Frames, place: usize) -> Option<Waiting> {
         let paced = self.paced(place);
         match (paced, &mut self.pacer, &mut self.tree) {
@@ -113,7 +115,7 @@ impl Way {
         }
     }
 
-    /// A frame of a class that is gone waits at this place, or has left.
+    /// Enqueues a frame of a removed class at this place, or lets it leave.
     fn admit(&mut self, cx: &mut Cx<'_>, place: Option<usize>, waiting: Waiting) {
         let paced = place.and_then(|place| self.paced(place));
         match (place, &mut self.tree, &mut self.pacer) {

@@ -1,18 +1,18 @@
-//! Which classes have queues, and whether they can.
+//! Classes with queues, and the checks of their configuration.
 
 use crate::class::{Spec, Unsound};
 use crate::gateway::{ClassConfig, Config, Direction};
 use crate::pace::{self, Queued};
 
-/// Why a configuration is refused, and the class of it that is at fault.
+/// Reason to refuse a configuration, and the class of it that is at fault.
 pub type Refused = crate::gateway::Refused<Why>;
 
-/// What is wrong with a class.
+/// Fault of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// Its place in the tree.
     Tree(Unsound),
-    /// How it is paced.
+    /// Its pacing.
     Pace(pace::Unsound),
 }
 
@@ -25,12 +25,13 @@ impl core::fmt::Display for Why {
     }
 }
 
-/// Is the class in the tree of a direction?
+/// Returns whether the class is in the tree of a direction.
 fn in_tree(class: &ClassConfig, direction: Direction) -> bool {
     class.direction == direction && class.share.is_some_and(|share| share.pace.is_none())
 }
 
-/// The tree of a direction: the classes, with parents among themselves, and the index of each in the configuration.
+/// Returns the tree of a direction: its classes, with parents among themselves, and the index of each in the
+/// configuration.
 pub(super) fn specs(config: &Config, direction: Direction) -> (Vec<Spec>, Vec<usize>) {
     let shares = |&i: &usize| in_tree(&config.classes[i], direction);
     let indices: Vec<usize> = (0..config.classes.len()).filter(shares).collect();
@@ -39,7 +40,7 @@ pub(super) fn specs(config: &Config, direction: Direction) -> (Vec<Spec>, Vec<us
     (indices.iter().filter_map(spec).collect(), indices)
 }
 
-/// The paced classes of a direction, with the index of each in the configuration.
+/// Returns the paced classes of a direction, with the index of each in the configuration.
 pub(super) fn paced(config: &Config, direction: Direction) -> (Vec<Queued>, Vec<usize>) {
     let of = |(i, class): (usize, &ClassConfig)| {
         let share = class.share.filter(|_| class.direction == direction)?;
@@ -48,7 +49,8 @@ pub(super) fn paced(config: &Config, direction: Direction) -> (Vec<Queued>, Vec<
     config.classes.iter().enumerate().filter_map(of).unzip()
 }
 
-/// Are the queued classes of each direction a tree, with no more guarantees than there is, and can its paced ones be paced?
+/// Checks that the queued classes of each direction are a tree whose guarantees do not exceed its rates, and
+/// that its paced classes can be paced.
 pub fn check(config: &Config) -> Result<(), Refused> {
     for direction in [Direction::Out, Direction::In] {
         let (specs, indices) = specs(config, direction);

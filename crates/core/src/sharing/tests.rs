@@ -1,4 +1,4 @@
-//! Timelines to the nanosecond of frames that wait for each other, whoever drives the node.
+//! Timelines to the nanosecond of frames that wait for each other, whatever drives the node.
 
 mod admission;
 
@@ -27,7 +27,7 @@ fn class(name: &str, protocol: Option<u8>, share: Spec) -> ClassConfig {
     }
 }
 
-/// 8 Mb/s, a byte a microsecond, for UDP and TCP; UDP has half of it and borrows first.
+/// 8 Mb/s, a byte a microsecond, for UDP and TCP. UDP has half of it and borrows first.
 fn config() -> Config {
     let leaf = Spec { queue: Some(FIFO), rate: Some(Rate::mbit(4)), ..Spec::of(Some(2)) };
     let link = Spec { rate: Some(Rate::mbit(8)), ..Spec::of(None) };
@@ -38,7 +38,7 @@ fn config() -> Config {
     }
 }
 
-/// Without overhead, so that a packet of `ip` bytes takes as many microseconds.
+/// A rig without overhead: a packet of `ip` bytes takes as many microseconds.
 fn rig(config: Config) -> Rig<Sharing> {
     Rig::new(Sharing::new(config, 0).expect("a sound tree"))
 }
@@ -54,7 +54,7 @@ fn ms(n: u64) -> Time {
     Time::from_millis(n)
 }
 
-/// When each frame left in microseconds, with its source port.
+/// Returns the time in microseconds at which each frame left, with its source port.
 fn stamps(sent: &[Sent]) -> Vec<(u64, u16)> {
     sent.iter().map(|s| (s.at.as_nanos() / 1000, u16::from_be_bytes([s.bytes[34], s.bytes[35]]))).collect()
 }
@@ -66,7 +66,8 @@ fn classes_wait_and_all_else_passes() {
     r.inject(LAN, packet(true, 3, 500)).inject(LAN, TestFrame::zeros(60)).inject(WAN, packet(false, 4, 1000));
     let sent = r.run_until(ms(100));
     let way = |port| stamps(&sent.iter().filter(|s| s.port == port).cloned().collect::<Vec<_>>());
-    // The first frame leaves at once, and what is no IP packet with it; then UDP, then the second.
+    // The first frame leaves at once, together with the frame that is no IP packet. UDP follows, then the
+    // second.
     assert_eq!(way(WAN), [(1000, 1), (1000, 0), (2000, 3), (2500, 2)]);
     assert_eq!(way(LAN), [(1000, 4)]);
     let (queue, stats) = r.node().leaf(1).expect("tcp has a queue");
@@ -95,13 +96,13 @@ fn a_shut_port_keeps_what_waits_and_owes_nothing_for_it() {
     }
     let sent = r.run_until(ms(200));
     let (out, back): (Vec<_>, Vec<_>) = sent.into_iter().partition(|s| s.port == WAN);
-    // The first left before; the others from 50 ms on, 2 ms each, and none of the time before is made up for.
+    // The first left before. The others leave from 50 ms on, 2 ms each. The blocked time is not made up for.
     assert_eq!(stamps(&out), [(1000, 1), (50_000, 2), (52_000, 3), (54_000, 4), (56_000, 5)]);
     assert_eq!(stamps(&back), [(1000, 101), (2000, 102), (3000, 103), (4000, 104), (5000, 105)]);
     r.finish();
 }
 
-/// Another configuration takes over; what is left of the old one holds nothing.
+/// Replaces the configuration. The remains of the old node hold no frame.
 fn replace(r: &mut Rig<Sharing>, config: Config) {
     let next = Sharing::new(config, 0).expect("a sound tree");
     let old = r.with_cx(|node, cx| node.replace(cx, next));
@@ -124,7 +125,7 @@ fn rates_change_to_the_bit() {
     slower.classes[..2].iter_mut().for_each(|class| share(class, |s| s.rate = Some(Rate::mbit(2))));
     slower.classes.swap(0, 1);
     replace(&mut r, slower);
-    // 500 bytes were not paid for yet: 1 ms at half the rate.
+    // The debt is 500 bytes: 1 ms at half the rate.
     assert_eq!(stamps(&r.run_until(ms(100))), [(3500, 3), (5500, 4)]);
     let (queue, stats) = r.node().leaf(0).expect("tcp has a queue");
     assert_eq!((stats.packets, queue.stats().peak_packets), (4, 3));
@@ -138,7 +139,7 @@ fn what_waits_in_a_class_that_is_gone_goes_on() {
         r.at(ms(1)).inject(LAN, packet(false, n, 1000)).inject(LAN, packet(true, 10 + n, 1000));
     }
     assert_eq!(stamps(&r.run_until(ms(1))), [(1000, 1)]);
-    // Of TCP nothing is said any more; another class takes UDP, with less room than that.
+    // The new configuration has no class for TCP. Another class takes UDP, with less room than needed.
     let mut other = config();
     other.classes.remove(1);
     other.classes[0].name = "datagrams".into();
@@ -151,7 +152,7 @@ fn what_waits_in_a_class_that_is_gone_goes_on() {
     replace(&mut r, other);
     r.inject(LAN, packet(true, 14, 1000));
     let sent = r.run_until(ms(100));
-    // TCP leaves at once; UDP when the link is free, and what came afterwards found no room.
+    // TCP leaves at once. UDP leaves when the link is free, and later packets found no room.
     assert_eq!(stamps(&sent), [(1500, 2), (1500, 3), (2000, 11), (3000, 12), (4000, 13)]);
     assert_eq!((r.node().ledger().drops.total(), r.node().ledger().held()), (1, 0));
     r.finish();
@@ -187,7 +188,7 @@ fn codel_marks_what_waited_too_long() {
     let sent = r.run_until(ms(1000));
     let marked: Vec<u64> =
         sent.iter().filter(|s| s.bytes[15] & 3 == 3).map(|s| s.at.as_nanos() / 1_000_000).collect();
-    // The frame of 5 ms is the first that waited for 5 ms; the control law goes on from 105 ms: 205.
+    // The frame of 5 ms is the first that waited for 5 ms. The control law continues from 105 ms: 205.
     assert_eq!((marked, sent.len()), (vec![105], 200));
     r.finish();
 }
@@ -202,13 +203,13 @@ fn tcp_waits_in(kind: Kind) -> Rig<Sharing> {
 
 #[test]
 fn red_drops_by_what_waits() {
-    // Without an average (a weight of 1), nothing up to 2,000 bytes and everything beyond.
+    // Without an average (a weight of 1): no drop up to 2,000 bytes, and only drops beyond.
     let params = red::Params { min: 2000, max: 2001, max_p: 1_000_000_000_000, weight: 0, ecn: false };
     let mut r = tcp_waits_in(Kind::Red { params, seed: 1 });
     for n in 1..=10 {
         r.at(ms(1)).inject(LAN, packet(false, n, 1000));
     }
-    // The first leaves at once; the next three find 0, 1,000 and 2,000 bytes.
+    // The first leaves at once. The next three find 0, 1,000 and 2,000 bytes.
     assert_eq!(stamps(&r.run_until(ms(100))), [(1000, 1), (2000, 2), (3000, 3), (4000, 4)]);
     let (queue, _) = r.node().leaf(1).expect("tcp has a queue");
     assert_eq!((queue.stats().drops.get(DropReason::Aqm), queue.stats().drops.total()), (6, 6));
@@ -228,18 +229,19 @@ fn dualpi2_marks_l4s_packets_that_others_wait_behind() {
         r.at(ms(1)).inject(LAN, packet(ect, port));
     }
     let sent = r.run_until(ms(100));
-    // The first leaves at once. Then L4S comes first, the other queue makes up for a ninth of its bytes, and is a packet ahead of that.
+    // The first leaves at once. Then L4S comes first. The other queue is owed a ninth of its bytes, and is a
+    // packet ahead of that.
     assert_eq!(stamps(&sent), [(1000, 1), (2000, 11), (3000, 2), (4000, 12), (5000, 13)]);
     let marked: Vec<u16> = stamps(&sent.into_iter().filter(|s| s.bytes[15] & 3 == 3).collect::<Vec<_>>())
         .iter()
         .map(|s| s.1)
         .collect();
-    // Behind the last nothing waits, so its own queue does not mark it.
+    // The last has no packet behind it, so its own queue does not mark it.
     assert_eq!(marked, [11, 12]);
     r.finish();
 }
 
-/// What RED would have dropped as it came is not dropped because the discipline changes.
+/// A change of the discipline does not drop packets that RED would have dropped on arrival.
 #[test]
 fn red_takes_what_waits() {
     let params = red::Params { min: 1, max: 2, max_p: 1_000_000_000_000, weight: 0, ecn: false };
@@ -276,7 +278,7 @@ fn what_is_wrong_is_said_of_the_class() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whenever the driver wakes, frames leave at the same times; each leaves or is dropped with a reason.
+    /// Whenever the driver wakes, frames leave at the same times. Each leaves or is dropped with a reason.
     #[test]
     fn stamps_do_not_depend_on_the_driver(
         frames in prop::collection::vec((0u64..3000, prop::bool::ANY, 60usize..1500, prop::bool::ANY), 1..150),
@@ -303,8 +305,8 @@ proptest! {
         prop_assert_eq!(&run(Wake::Lazy(coarse)), &exact);
     }
 
-    /// Whatever configurations follow each other, each frame leaves or is dropped with a reason, those of a flow in their order; as
-    /// long as there is room none is dropped.
+    /// For any sequence of configurations, each frame leaves or is dropped with a reason, and those of a flow
+    /// keep their order. As long as there is room none is dropped.
     #[test]
     fn changes_lose_nothing(
         steps in prop::collection::vec((0u64..2000, 0u16..6, prop::bool::ANY, 0u8..12), 1..200), wide: bool,

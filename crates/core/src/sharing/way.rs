@@ -1,4 +1,4 @@
-//! One direction: its queues, and what has left them.
+//! One direction: its queues, and the frames that have left them.
 
 use super::admission::Admission;
 use super::cache::Cache;
@@ -16,38 +16,38 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(super) struct Way {
     pub(super) tree: Option<Tree>,
-    /// Of its paced classes, if it has any.
+    /// Pacer of its paced classes, if it has any.
     pub(super) pacer: Option<Box<Pacer>>,
-    /// If a paced class follows the windows of its flows.
+    /// Windows of its flows, if a paced class follows them.
     pub(super) windows: Option<Box<Windows>>,
-    /// Classes of the tree: the places from here on are those of the pacer.
+    /// Number of classes in the tree. Higher places are those of the pacer.
     pub(super) first_paced: usize,
-    /// Frames made to fill holes; a run of them is one.
+    /// Frames made to fill holes. A run counts as one.
     pub(super) fillers: u64,
-    /// Where its frames leave.
+    /// Port by which its frames leave.
     pub(super) out: Port,
-    /// The port takes frames, as the last poll said.
+    /// Whether the port takes frames, by the last poll.
     pub(super) open: bool,
-    /// Frames that have left the tree or passed it, with the times at which they did.
+    /// Frames that have left the tree or passed it, with their times.
     pub(super) ready: List,
-    /// Of the first of them.
+    /// Time of the first of them.
     pub(super) ready_since: Option<Time>,
     pub(super) cache: Cache,
-    /// If a class guarantees its flows a rate.
+    /// Admission, if a class guarantees its flows a rate.
     pub(super) admission: Option<Box<Admission>>,
-    /// By place in the tree; none at all if no class of the direction is to be watched.
+    /// Watches by place. Empty if no class of the direction is watched.
     pub(super) watches: Vec<Option<Watch>>,
     pub(super) congestion: Congestion,
-    /// By place in the tree: the class's index in the configuration, if its ACKs follow its data; none at all if no class's do, or
-    /// nobody [listens](Sharing::listen).
+    /// By place: the class's index in the configuration, if its ACKs follow its data. Empty if there is no
+    /// such class, or before [`Sharing::listen`].
     pub(super) followed: Vec<Option<usize>>,
-    /// Packets that have left such classes, of which nobody has heard.
+    /// Packets that have left such classes and are not reported yet.
     pub(super) gone: VecDeque<(usize, Departure)>,
 }
 
 impl Way {
-    /// The direction in which frames leave by `out`, of a configuration whose packets cost `overhead` bytes on top of IP, and the classes of its
-    /// places.
+    /// Returns the direction in which frames leave by `out`, and the classes of its places. Packets are
+    /// charged with `overhead` bytes on top of IP.
     pub(super) fn new(
         config: &Config,
         direction: Direction,
@@ -88,7 +88,7 @@ impl Way {
         Ok((way, classes))
     }
 
-    /// What could leave until now is ready.
+    /// Moves every frame that could have left by now to `ready`.
     pub(super) fn catch_up(&mut self, cx: &mut Cx<'_>) {
         if !self.open {
             return self.skip(cx);
@@ -98,7 +98,8 @@ impl Way {
         }
     }
 
-    /// The next frame that could leave the tree until now, and since when.
+    /// Dequeues the next frame that could have left the tree by now. Its `since` is the time at which it
+    /// could.
     pub(super) fn pop_tree(&mut self, cx: &mut Cx<'_>) -> Option<Waiting> {
         let tree = self.tree.as_mut()?;
         tree.advance(cx.frames, cx.now);
@@ -110,7 +111,7 @@ impl Way {
         Some(Waiting { since: popped.at, ..popped.waiting })
     }
 
-    /// Frames have come to the class in this place, or left it.
+    /// Updates the congestion of the class at this place, after arrivals or departures.
     pub(super) fn watch(&self, place: usize) {
         let Some(Some(watch)) = self.watches.get(place) else { return };
         match (self.paced(place), &self.pacer, &self.tree) {
@@ -120,7 +121,7 @@ impl Way {
         }
     }
 
-    /// What could have left until now did not.
+    /// Skips the time up to now, in which nothing left.
     fn skip(&mut self, cx: &Cx<'_>) {
         if let Some(tree) = &mut self.tree {
             tree.skip(cx.frames, cx.now);
@@ -130,13 +131,13 @@ impl Way {
         }
     }
 
-    /// A frame leaves as soon as the port takes it.
+    /// Lets a frame leave as soon as the port takes it.
     pub(super) fn push_ready(&mut self, frames: &mut Frames, waiting: Waiting) {
         self.ready_since.get_or_insert(waiting.since);
         self.ready.push(frames, waiting);
     }
 
-    /// The port takes frames, or not, from now on.
+    /// Opens or closes the port from now on.
     pub(super) fn set_open(&mut self, cx: &Cx<'_>, open: bool) {
         if !open || !self.open {
             self.skip(cx);
@@ -144,12 +145,12 @@ impl Way {
         self.open = open;
     }
 
-    /// When its next frame leaves, or may.
+    /// Returns the time at which its next frame leaves, or may.
     pub(super) fn due(&self) -> Option<Time> {
         self.ready_since.or_else(|| self.queues_due())
     }
 
-    /// The next frame that has left by now, and when it did.
+    /// Returns the next frame that has left by now, and its time.
     pub(super) fn pop(&mut self, cx: &mut Cx<'_>) -> Option<(Time, Frame)> {
         let waiting = match self.ready.pop(cx.frames) {
             None => self.pop_queues(cx)?,

@@ -1,15 +1,19 @@
-//! Classes that are paced at the window of their flows over its round-trip time, so that a window's worth of packets is spread across a round trip.
+//! Classes that are paced at the windows of their flows over the round-trip times. A window's worth of
+//! packets is thus spread over a round trip.
 //!
-//! What a flow has under way is seen in the data that comes to its class and in the ACKs that pass the other way. Its window is the most of
-//! that during this round trip and the one before, and at least the initial window of RFC 6928, since nobody knows how much a flow that
-//! has just begun is about to send. Its round-trip time is the shortest of the last ten to twenty seconds, so that what waits here counts for
-//! nothing; of a segment that was sent twice none is taken (Karn, RFC 6298 §3). The window counts the bytes that the rate counts, as they
-//! come with a byte of the flow's payload.
+//! The bytes in flight are seen in the data that arrives in the class and in the ACKs of the opposite
+//! direction. A flow's window is their maximum in this round trip and the one before. It is at least the
+//! initial window of RFC 6928, since a new flow's next burst is unknown. The round-trip time is the shortest
+//! of the last ten to twenty seconds, so that queueing here does not count. A segment that was sent twice
+//! gives none (Karn, RFC 6298 §3). The window counts the bytes that the rate counts, in proportion to the
+//! flow's payload.
 //!
-//! Numbers are believed as the [tracker](crate::track::Stream) says: what cannot be the sender's or the receiver's changes nothing.
+//! The [tracker](crate::track::Stream) decides which numbers are believed. Numbers that cannot be the
+//! sender's or the receiver's change nothing.
 //!
-//! A class has the sum of its flows' rates; as long as none is known, the rate of its line. Flows that end, or are silent for a minute, are
-//! forgotten. Each has one place, which it takes from whoever had it, so a frame costs the same however many there are.
+//! A class has the sum of its flows' rates, or the rate of its line as long as none is known. Flows that end,
+//! or are silent for a minute, are forgotten. The table has one entry for each hash, and a new flow replaces
+//! the one before. The cost of a frame does not depend on the number of flows.
 
 use crate::pace::{Counts, Queued, Size, Target, FASTEST};
 use crate::rate::{mul_div, Rate};
@@ -17,45 +21,45 @@ use crate::time::{Duration, Time};
 use crate::track::{Acked, Data, Key, Stream};
 use crate::wire::{after, Flags, Tcp};
 
-/// Flows remembered at most: 2 MB.
+/// Most flows remembered: 2 MB.
 const MOST: u32 = 1 << 14;
 /// Segments of the initial window (RFC 6928).
 const INITIAL: u64 = 10;
-/// For so long at least the shortest round-trip time counts.
+/// Shortest time for which the minimum round-trip time counts.
 const ERA: Duration = Duration::from_secs(10);
-/// A flow that is silent for so long is over.
+/// Silence after which a flow is over.
 const SILENT: Duration = Duration::from_secs(60);
-/// Round-trip times below this are taken for it.
+/// Lower bound of round-trip times.
 const SHORTEST: Duration = Duration::from_micros(1);
-/// The slowest that a class is paced.
+/// Lowest rate of a class.
 const SLOWEST: Rate = Rate::kbit(8);
 
 /// A flow.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     key: Key,
-    /// The class's number at the pacer, or [`FREE`].
+    /// Its class's number at the pacer, or [`FREE`].
     class: u32,
     stream: Stream,
-    /// It will send nothing after that.
+    /// Its last segment had a FIN.
     ends: bool,
-    /// The sequence number whose acknowledgement is waited for, and since when.
+    /// Sequence number of the pending round-trip sample, and its start.
     asked: Option<(u32, Time)>,
-    /// The shortest round-trip times of this era and the one before, and when this one began.
+    /// Shortest round-trip times of this era and the one before, and the start of this one.
     rtt: [Duration; 2],
     era: Time,
-    /// The most under way in this round and the one before, in bytes of payload, and when this one began.
+    /// Most bytes of payload in flight in this round and the one before, and the start of this one.
     windows: [u32; 2],
     round: Time,
-    /// The largest payload that a packet had, and what such a packet counts.
+    /// Largest payload of a packet, and the counted bytes of such a packet.
     payload: u32,
     counted: u32,
-    /// Bits per second; 0 as long as it is not known.
+    /// Bits per second. 0 as long as it is not known.
     rate: u64,
     seen: Time,
 }
 
-/// Nothing is known here.
+/// Class of an empty entry.
 const FREE: u32 = u32::MAX;
 const NEVER: Duration = Duration::MAX;
 
@@ -78,7 +82,7 @@ impl Known {
         }
     }
 
-    /// A segment comes. False if it cannot be the sender's.
+    /// Handles a segment of the sender. Returns false if it cannot be the sender's.
     fn comes(&mut self, tcp: &Tcp, now: Time) -> bool {
         let fin = tcp.flags.contains(Flags::FIN);
         match self.stream.data(tcp) {
@@ -86,7 +90,7 @@ impl Known {
             Data::Again => {
                 self.ends |= fin;
                 if tcp.payload_len > 0 || tcp.flags.intersects(Flags::SYN | Flags::FIN) {
-                    // Nobody knows which of the two is acknowledged.
+                    // The acknowledgement could be for either transmission.
                     self.asked = None;
                 }
                 return true;
@@ -94,7 +98,7 @@ impl Known {
             Data::Renewed => (self.asked, self.windows) = (None, [0; 2]),
             Data::New => {}
         }
-        // Nothing follows a FIN, so one that something follows was none.
+        // No segment follows a FIN, so one that is followed was no FIN.
         self.ends = fin;
         self.asked.get_or_insert((self.stream.sent(), now));
         let under_way = self.stream.under_way();
@@ -105,7 +109,7 @@ impl Known {
         true
     }
 
-    /// A segment that acknowledges comes the other way. False if it cannot be the receiver's.
+    /// Handles an acknowledgement of the opposite direction. Returns false if it cannot be the receiver's.
     fn is_acknowledged(&mut self, tcp: &Tcp, now: Time) -> bool {
         match self.stream.ack(tcp) {
             Acked::Disbelieved => return false,
@@ -120,7 +124,7 @@ impl Known {
         true
     }
 
-    /// A round trip took so long.
+    /// Notes a round-trip time.
     fn took(&mut self, rtt: Duration, now: Time) {
         if now.since(self.era) >= ERA {
             (self.rtt, self.era) = ([rtt, self.rtt[0]], now);
@@ -128,7 +132,7 @@ impl Known {
         self.rtt[0] = self.rtt[0].min(rtt);
     }
 
-    /// Its window over its round-trip time, in bits per second; 0 as long as it is not known.
+    /// Returns its window over its round-trip time, in bits per second. 0 as long as it is not known.
     fn rate(&self) -> u64 {
         let rtt = self.rtt[0].min(self.rtt[1]);
         if rtt == NEVER || self.payload == 0 {
@@ -146,16 +150,17 @@ impl Known {
 pub(super) struct Windows {
     known: Box<[Known]>,
     seed: u64,
-    /// By number at the pacer: which bytes its rate counts, if it follows windows, and the sum of its flows' rates.
+    /// By number at the pacer: the bytes that its rate counts, if it follows windows, and the sum of its
+    /// flows' rates.
     classes: Vec<Option<(Counts, u64)>>,
-    /// Looked at next for flows that are silent.
+    /// Entry to be checked next for a silent flow.
     hand: usize,
     /// Segments that could not be their flows'.
     disbelieved: u64,
 }
 
 impl Windows {
-    /// For the paced classes of a direction, if any follows the windows of its flows.
+    /// Returns the windows for the paced classes of a direction, if any of them follows windows.
     pub(super) fn of(paced: &[Queued], flows: u32, seed: u64) -> Option<Box<Windows>> {
         let follows = |(class, _): &Queued| (class.target == Target::Window).then_some((class.counts, 0));
         let classes: Vec<_> = paced.iter().map(follows).collect();
@@ -170,7 +175,8 @@ impl Windows {
         key.hash(self.seed) as usize & (self.known.len() - 1)
     }
 
-    /// A segment comes to the class with this number at the pacer. Does its class follow windows?
+    /// Handles a segment of the class with this number at the pacer. Returns whether the class follows
+    /// windows.
     pub(super) fn comes(&mut self, class: usize, key: Key, tcp: &Tcp, size: Size, now: Time) -> bool {
         let Some(&Some((counts, _))) = self.classes.get(class) else { return false };
         self.sweep(now);
@@ -190,7 +196,7 @@ impl Windows {
             known.payload = of_one(tcp.payload_len.into());
             known.counted = of_one(size.counted(counts));
         }
-        // RFC 5961 §3.2: a RST counts where the sender is.
+        // RFC 5961 §3.2: a RST counts only at the sender's next sequence number.
         match tcp.flags.contains(Flags::RST) && tcp.seq == known.stream.sent() {
             true => self.forget(at),
             false => self.add_up(at),
@@ -198,7 +204,8 @@ impl Windows {
         true
     }
 
-    /// What passes the other way acknowledges a flow, which is known by this key; a SYN has this `scale`. The number of its class.
+    /// Handles an acknowledgement of the opposite direction, for the flow with this key. A SYN has this
+    /// `scale`. Returns the number of its class.
     pub(super) fn is_acknowledged(
         &mut self,
         key: &Key,
@@ -225,7 +232,7 @@ impl Windows {
         Some(class)
     }
 
-    /// The rate of the flow in this place counts for its class as it is now.
+    /// Updates the class's sum with the current rate of the flow at this entry.
     fn add_up(&mut self, at: usize) {
         let known = &mut self.known[at];
         let rate = known.rate();
@@ -243,7 +250,7 @@ impl Windows {
         (known.class, known.rate) = (FREE, 0);
     }
 
-    /// Looks at one of the flows: is it silent?
+    /// Checks one of the flows for silence.
     fn sweep(&mut self, now: Time) {
         self.hand = (self.hand + 1) & (self.known.len() - 1);
         let Known { class, seen, .. } = self.known[self.hand];
@@ -252,18 +259,19 @@ impl Windows {
         }
     }
 
-    /// The rate of the class with this number at the pacer; `None` as long as none of its flows' is known.
+    /// Returns the rate of the class with this number at the pacer. `None` as long as no rate of its flows is
+    /// known.
     pub(super) fn rate(&self, class: usize) -> Option<Rate> {
         let (_, sum) = (*self.classes.get(class)?)?;
         (sum > 0).then(|| Rate::from_bps(sum).map_or(SLOWEST, |rate| rate.max(SLOWEST)))
     }
 
-    /// Returns how many segments could not be their flows'.
+    /// Returns the number of segments that could not be their flows'.
     pub(super) fn disbelieved(&self) -> u64 {
         self.disbelieved
     }
 
-    /// What `old` knows is known here. `is` has the number here of the class with each number there.
+    /// Takes over the flows of `old`. `is` returns the number here of the class with a number there.
     pub(super) fn follow(&mut self, old: &mut Windows, is: impl Fn(usize) -> Option<usize>) {
         core::mem::swap(&mut self.known, &mut old.known);
         (self.seed, self.disbelieved) = (old.seed, old.disbelieved);

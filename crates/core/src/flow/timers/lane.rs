@@ -4,16 +4,18 @@ use super::slot::{is_armed, Entry};
 use super::Timer;
 use std::collections::VecDeque;
 
-/// With more disarmed timers than this, and than others, no more come: they would only be found when their time has come.
+/// Most disarmed timers of a lane that takes new ones, unless others are as many. They would only be removed
+/// at their due time.
 const DISARMED: usize = 1024;
 
-/// A queue of timers, each due no earlier than the one before. The first is armed, any other may have been disarmed.
+/// A queue of timers, each due no earlier than the one before. The first is armed, the others may have been
+/// disarmed.
 pub(super) struct Lane {
     entries: VecDeque<Entry>,
     disarmed: usize,
-    /// When the first is due; `u64::MAX` without one.
+    /// Due time of the first. `u64::MAX` without one.
     pub(super) due: u64,
-    /// No timer comes that is due earlier.
+    /// Earliest due time of a new timer.
     pub(super) from: u64,
 }
 
@@ -22,12 +24,12 @@ impl Lane {
         Lane { entries: VecDeque::new(), disarmed: 0, due: u64::MAX, from: 0 }
     }
 
-    /// In which turn the first was armed.
+    /// Returns the turn in which the first was armed.
     pub(super) fn turn(&self) -> Option<u32> {
         self.entries.front().map(|entry| entry.turn)
     }
 
-    /// A timer comes. It is armed.
+    /// Adds an armed timer.
     #[inline]
     pub(super) fn push(&mut self, entry: Entry) {
         self.due = self.due.min(entry.due);
@@ -35,7 +37,7 @@ impl Lane {
         self.entries.push_back(entry);
     }
 
-    /// The first fires.
+    /// Removes the first, which fires.
     #[inline]
     pub(super) fn pop(&mut self, timers: &[Timer]) -> Option<Entry> {
         let entry = self.entries.pop_front();
@@ -43,7 +45,7 @@ impl Lane {
         entry
     }
 
-    /// A timer that is due then has been disarmed.
+    /// Notes that a timer with this due time has been disarmed.
     pub(super) fn disarm(&mut self, timers: &[Timer], due: u64) {
         self.disarmed += 1;
         if due == self.due {
@@ -54,7 +56,7 @@ impl Lane {
         }
     }
 
-    /// Steps over those that were disarmed, up to the first.
+    /// Drops disarmed timers from the front.
     #[inline]
     fn settle(&mut self, timers: &[Timer]) {
         while self.disarmed > 0 && self.entries.front().is_some_and(|entry| !is_armed(timers, entry)) {
@@ -67,7 +69,7 @@ impl Lane {
         }
     }
 
-    /// Those that are due at `until` or before.
+    /// Returns the timers that are due at `until` or before.
     pub(super) fn until(&self, until: u64) -> impl Iterator<Item = &Entry> {
         self.entries.iter().take_while(move |entry| entry.due <= until)
     }

@@ -1,5 +1,5 @@
-//! One timer for each number below a capacity. Each timer is armed on one of several tracks, which are independent of each other:
-//! timers that are due on a track that nobody looks at cost the others nothing.
+//! One timer for each number below a capacity. Each timer is armed on one of several independent tracks. Due
+//! timers of a track that is not polled cost the others nothing.
 
 mod lane;
 mod ready;
@@ -14,14 +14,14 @@ use super::NONE;
 use crate::time::Time;
 use track::Track;
 
-/// What is kept of each timer.
+/// State of a timer.
 #[derive(Clone, Copy)]
 struct Timer {
-    /// When it was armed for last.
+    /// Time for which it was armed last.
     due: u64,
-    /// The turn in which it was armed; 0 when it is not.
+    /// Turn in which it was armed. 0 when it is not armed.
     turn: u32,
-    /// Where it is on its track.
+    /// Its place on its track.
     place: u32,
 }
 
@@ -40,7 +40,7 @@ pub struct Timers<const TRACKS: usize> {
 }
 
 impl<const TRACKS: usize> Timers<TRACKS> {
-    /// Timers `0..capacity`, none armed.
+    /// Returns timers `0..capacity`, none armed.
     pub fn new(capacity: u32) -> Self {
         Timers::with_slots_of(capacity, wheel::MOST)
     }
@@ -52,30 +52,31 @@ impl<const TRACKS: usize> Timers<TRACKS> {
         }
     }
 
-    /// There are at least so many timers.
+    /// Grows to at least `capacity` timers.
     pub fn grow(&mut self, capacity: u32) {
         if capacity as usize > self.timers.len() {
             self.timers.resize(capacity as usize, IDLE);
         }
     }
 
-    /// For when timer `i` was armed last.
+    /// Returns the time for which timer `i` was armed last.
     pub fn due(&self, i: u32) -> Time {
         Time::from_nanos(self.timers[i as usize].due)
     }
 
-    /// Is timer `i` armed?
+    /// Returns whether timer `i` is armed.
     pub fn is_armed(&self, i: u32) -> bool {
         self.timers[i as usize].is_armed()
     }
 
-    /// Arms timer `i`, which is not armed, for `due` on a track. A time before that of the last timer that fired there is as good as
-    /// that. [`Time::MAX`], which is none, comes a nanosecond early.
+    /// Arms timer `i`, which is not armed, for `due` on a track. A time before that of the last timer that
+    /// fired there counts as that time. [`Time::MAX`], which means no time, fires a nanosecond early.
     pub fn arm(&mut self, track: usize, i: u32, due: Time) {
         self.tracks[track].arm(&mut self.timers, i, due.as_nanos());
     }
 
-    /// As [`Timers::arm`], of a timer that is armed again and again after the same time. Many of them cost less.
+    /// Arms a timer as [`Timers::arm`] does, for timers that are re-armed with a constant period. Many of
+    /// them cost less.
     #[inline(always)]
     pub fn arm_again(&mut self, track: usize, i: u32, due: Time) {
         self.tracks[track].arm_again(&mut self.timers, i, due.as_nanos());
@@ -86,21 +87,21 @@ impl<const TRACKS: usize> Timers<TRACKS> {
         self.tracks[track].disarm(&mut self.timers, i);
     }
 
-    /// The next timer of a track that is due at `now` or before, disarmed. Those due at the same nanosecond come in the order in
-    /// which they were armed.
+    /// Removes the next timer of a track that is due at `now` or before. Timers due at the same nanosecond
+    /// fire in the order in which they were armed.
     #[inline]
     pub fn pop(&mut self, track: usize, now: Time) -> Option<u32> {
         self.tracks[track].pop(&mut self.timers, now.as_nanos())
     }
 
-    /// When the first timer of a track is due; [`Time::MAX`] without one.
+    /// Returns the due time of the first timer of a track. [`Time::MAX`] without one.
     #[inline]
     pub fn next(&self, track: usize) -> Time {
         Time::from_nanos(self.tracks[track].next())
     }
 
-    /// Shows the timers that are due at `until` or before, as far as they are among the first `most` or so in their
-    /// slots: what is about to fire can be loaded in time.
+    /// Shows the timers that are due at `until` or before, for prefetching. About `most` are examined, from
+    /// the front of their slots.
     pub fn soon(&self, until: Time, most: usize, mut show: impl FnMut(u32)) {
         let mut left = most;
         for track in &self.tracks {

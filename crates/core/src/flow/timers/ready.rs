@@ -3,8 +3,8 @@
 use super::slot::{is_armed, Entry};
 use super::Timer;
 
-/// Timers by when they are due; those due at the same time in the order in which they were armed. The first is armed,
-/// any other may have been disarmed.
+/// Timers by due time. Those due at the same time are in the order in which they were armed. The first is
+/// armed, the others may have been disarmed.
 pub(super) struct Ready {
     entries: Vec<Entry>,
     /// Entries at the front that have fired.
@@ -18,18 +18,18 @@ impl Ready {
         Ready { entries: Vec::new(), fired: 0, disarmed: 0 }
     }
 
-    /// Those that have not fired.
+    /// Returns the entries that have not fired.
     pub(super) fn waiting(&self) -> &[Entry] {
         &self.entries[self.fired..]
     }
 
-    /// When the first is due.
+    /// Returns the due time of the first.
     #[inline]
     pub(super) fn due(&self) -> Option<u64> {
         self.entries.get(self.fired).map(|entry| entry.due)
     }
 
-    /// A timer comes. It is armed.
+    /// Adds an armed timer.
     #[inline]
     pub(super) fn insert(&mut self, entry: Entry) {
         let mut at = self.entries.len();
@@ -39,7 +39,7 @@ impl Ready {
         self.entries.insert(at, entry);
     }
 
-    /// There were none. Entries come as they are: all due at the same time, and `armed` of them armed.
+    /// Fills the empty list. The entries are all due at the same time, and `armed` of them are armed.
     pub(super) fn fill(&mut self, entries: &mut Vec<Entry>, armed: usize, timers: &[Timer]) {
         debug_assert!(self.entries.is_empty());
         self.disarmed = entries.len() - armed;
@@ -47,7 +47,7 @@ impl Ready {
         self.settle(timers);
     }
 
-    /// The first fires.
+    /// Removes the first, which fires.
     #[inline]
     pub(super) fn pop(&mut self, timers: &[Timer]) -> Option<Entry> {
         let entry = *self.entries.get(self.fired)?;
@@ -56,13 +56,13 @@ impl Ready {
         Some(entry)
     }
 
-    /// One of them has been disarmed.
+    /// Notes that one of them has been disarmed.
     pub(super) fn disarm(&mut self, timers: &[Timer]) {
         self.disarmed += 1;
         self.settle(timers);
     }
 
-    /// Steps over those that were disarmed, up to the first.
+    /// Drops disarmed timers from the front.
     #[inline]
     fn settle(&mut self, timers: &[Timer]) {
         while self.disarmed > 0 && self.waiting().first().is_some_and(|entry| !is_armed(timers, entry)) {

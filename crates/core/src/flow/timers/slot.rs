@@ -2,7 +2,7 @@
 
 use super::{Timer, NONE};
 
-/// Bits of a due time that a level of the wheel looks at.
+/// Bits of a due time that one level of the wheel uses.
 pub(super) const BITS: u32 = 6;
 /// Slots of a level.
 pub(super) const SLOTS: usize = 1 << BITS;
@@ -16,13 +16,13 @@ pub(super) struct Entry {
 }
 
 pub(super) struct Slot {
-    /// In the order in which they were armed.
+    /// Entries in the order in which they were armed.
     pub(super) entries: Vec<Entry>,
-    /// Armed timers, those of `node` among them.
+    /// Number of armed timers, with those of `node`.
     pub(super) live: u32,
-    /// The node that the slot was divided into, or [`NONE`].
+    /// Node into which the slot was divided, or [`NONE`].
     pub(super) node: u32,
-    /// When the first of the armed timers is due.
+    /// Due time of the first armed timer.
     pub(super) earliest: u64,
 }
 
@@ -34,13 +34,13 @@ impl Slot {
         (self.live, self.node, self.earliest) = (0, NONE, u64::MAX);
     }
 
-    /// Is there none among its own entries that was disarmed? Then nothing has to be looked up of any.
+    /// Returns whether all of its own entries are armed. No timer then has to be looked up.
     #[inline]
     pub(super) fn all_armed(&self) -> bool {
         self.live as usize == self.entries.len()
     }
 
-    /// When the first of its own armed timers is due.
+    /// Returns the due time of the first of its own armed timers.
     pub(super) fn first_armed(&self, timers: &[Timer]) -> u64 {
         let armed = self.entries.iter().filter(|e| is_armed(timers, e));
         armed.map(|e| e.due).min().unwrap_or(u64::MAX)
@@ -49,13 +49,13 @@ impl Slot {
 
 /// The slots of a level.
 pub(super) struct Node {
-    /// Which slots have armed timers.
+    /// Set of slots with armed timers.
     pub(super) occupied: u64,
     pub(super) slots: [Slot; SLOTS],
 }
 
 impl Node {
-    /// The slot of a timer due at `due`, which has one timer more from now on.
+    /// Returns the slot for a timer due at `due`, and counts the timer in it.
     #[inline]
     pub(super) fn enter(&mut self, due: u64, level: usize) -> &mut Slot {
         let at = digit(due, level);
@@ -67,7 +67,7 @@ impl Node {
     }
 }
 
-/// Which slot of a level is that of `due`.
+/// Returns the index of the slot of `due` on a level.
 pub(super) fn digit(due: u64, level: usize) -> usize {
     (due >> (level as u32 * BITS)) as usize & (SLOTS - 1)
 }

@@ -35,7 +35,7 @@ fn what_is_due_soon_is_shown() {
 #[test]
 fn timers_armed_in_their_order_need_no_wheel() {
     let mut w = Timers::<1>::new(300);
-    // Periods of 1 and 7 µs: each flow is armed for the next time as it fires.
+    // Periods of 1 and 7 µs: each flow is armed again as it fires.
     let period = |i: u32| [1_000, 7_000][i as usize % 2];
     (0..300).for_each(|i| w.arm_again(0, i, Time::from_nanos(period(i) + u64::from(i))));
     let mut last = 0;
@@ -66,7 +66,8 @@ fn a_lane_of_disarmed_timers_gets_no_more() {
     assert_eq!(w.next(0), Time::MAX);
 }
 
-/// A hundred thousand timers at once or a nanosecond apart: no call moves more than a slot's worth, down all levels.
+/// A hundred thousand timers at once or a nanosecond apart. No call moves more than a slot's worth, down all
+/// levels.
 #[test]
 fn no_call_moves_many() {
     for apart in [0, 1, 1000] {
@@ -108,7 +109,8 @@ fn memory_is_used_again() {
 }
 
 proptest! {
-    /// Against a map for each wheel in the order of (due, sequence), with slots that are divided early and late and timers in lanes.
+    /// Compares with a map for each wheel in the order of (due, sequence). Slots are divided early and late,
+    /// and some timers are in lanes.
     #[test]
     fn like_maps(most in 1usize..9,
                  ops in prop::collection::vec((0u8..5, 0u32..48, 0u64..1 << 40, 0u32..42), 1..600)) {

@@ -1,35 +1,35 @@
-//! Timers that go on independently of others: a wheel, and lanes beside it.
+//! Independent timers: a wheel, and lanes beside it.
 //!
-//! Flows of one period are armed for their next release in the order in which the last was due. Such timers need no wheel: a queue
-//! has them in their order. There are two of these *lanes*, and a timer goes to the one in whose order it is by the least. What
-//! is in no lane's order goes to the wheel, and whatever is not armed again and again.
+//! Flows of one period are armed for their next release in the order in which the last was due. A queue keeps
+//! such timers in order without a wheel. There are two of these *lanes*. A timer that is re-armed with a
+//! constant period goes to the lane that it follows most closely. All other timers go to the wheel.
 
 use super::lane::Lane;
 use super::slot::{is_armed, Entry};
 use super::wheel::Wheel;
 use super::{Timer, IDLE};
 
-/// Periods that have a lane each, if there are no more.
+/// Number of lanes, and so of periods with a lane each.
 pub(super) const LANES: usize = 2;
-/// In place of a lane's number.
+/// Place of a timer on the wheel.
 const WHEEL: u32 = LANES as u32;
-/// No timer is due later.
+/// Latest due time of any timer.
 const LATEST: u64 = u64::MAX - 1;
 
-/// See the module documentation. What is armed, and in which turn, the table of timers knows.
+/// See the module documentation. The table of timers keeps which timers are armed, and in which turn.
 pub(super) struct Track {
     lanes: [Lane; LANES],
     pub(super) wheel: Wheel,
-    /// When the first timer is due; `u64::MAX` without one.
+    /// Due time of the first timer. `u64::MAX` without one.
     first: u64,
-    /// When the timer that fired last was due.
+    /// Due time of the timer that fired last.
     fired: u64,
-    /// Of the timer that was armed last; never 0.
+    /// Turn of the timer that was armed last. Never 0.
     turn: u32,
 }
 
 impl Track {
-    /// A track whose wheel divides slots that have `most` timers.
+    /// Returns a track whose wheel divides slots that have `most` timers.
     pub(super) fn with_slots_of(most: usize) -> Track {
         Track {
             lanes: [const { Lane::new() }; LANES],
@@ -46,7 +46,7 @@ impl Track {
         self.arm_on_wheel(timers, entry);
     }
 
-    /// As [`Track::arm`], of a timer that is armed again and again after the same time.
+    /// Arms a timer as [`Track::arm`] does, for timers that are re-armed with a constant period.
     #[inline(always)]
     pub(super) fn arm_again(&mut self, timers: &mut [Timer], i: u32, due: u64) {
         let entry = self.entry(timers, i, due);
@@ -73,7 +73,7 @@ impl Track {
         self.first = self.first.min(due);
     }
 
-    /// The lane whose last timer is due latest of those that are due no later than this.
+    /// Returns the lane whose last timer is due latest, among the lanes that take a timer due then.
     #[inline(always)]
     fn place(&self, due: u64) -> u32 {
         let (mut place, mut latest) = (WHEEL, 0);
@@ -100,7 +100,7 @@ impl Track {
         }
     }
 
-    /// The next timer due at `now` or before, disarmed.
+    /// Removes the next timer due at `now` or before.
     #[inline]
     pub(super) fn pop(&mut self, timers: &mut [Timer], now: u64) -> Option<u32> {
         if self.first > now.min(LATEST) {
@@ -117,7 +117,7 @@ impl Track {
         Some(entry.timer)
     }
 
-    /// Where the first timer is, of those due at the same time the one that was armed first.
+    /// Returns the place of the first timer. Among timers due at the same time, the one armed first counts.
     #[inline(always)]
     fn front(&mut self, timers: &[Timer]) -> u32 {
         let mut places = u32::from(self.wheel.next() == self.first);
@@ -133,7 +133,7 @@ impl Track {
         place
     }
 
-    /// As [`Track::front`], where timers in several places are due first.
+    /// Decides for [`Track::front`] between several places whose timers are due first.
     #[cold]
     fn armed_first(&mut self, timers: &[Timer]) -> u32 {
         let (mut place, mut first) = (WHEEL, None);
@@ -149,20 +149,20 @@ impl Track {
         place
     }
 
-    /// When the first timer is due has changed.
+    /// Updates the due time of the first timer.
     #[inline]
     fn look(&mut self) {
         self.first = self.lanes.iter().fold(self.wheel.next(), |first, lane| first.min(lane.due));
     }
 
-    /// When the first timer is due; `u64::MAX` without one.
+    /// Returns the due time of the first timer. `u64::MAX` without one.
     #[inline]
     pub(super) fn next(&self) -> u64 {
         self.first
     }
 
-    /// Shows the timers that are due at `until` or before, as far as they are among the first `left` or so in their lanes and
-    /// slots.
+    /// Shows the timers that are due at `until` or before. About `left` are examined, from the front of their
+    /// lanes and slots.
     pub(super) fn soon(&self, timers: &[Timer], until: u64, left: &mut usize, show: &mut impl FnMut(u32)) {
         if self.first > until {
             return;
@@ -175,7 +175,7 @@ impl Track {
     }
 }
 
-/// Is a turn before another? They wrap.
+/// Returns whether a turn is before another. Turns wrap.
 fn is_before(turn: u32, other: u32) -> bool {
     (turn.wrapping_sub(other) as i32) < 0
 }

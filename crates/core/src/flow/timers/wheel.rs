@@ -1,47 +1,50 @@
-//! A wheel: release times of any number of timers, exact to the nanosecond, in constant time per operation.
+//! A timing wheel: due times of any number of timers, exact to the nanosecond, in constant time per
+//! operation.
 //!
-//! It is hierarchical (Varghese, Lauck 1987), eleven levels of 64 slots, one level per six
-//! bits of the due time: a timer is on the level of the highest digit in which its due time differs
-//! from the wheel's own. Everything on a lower level is due before anything on a higher one. A timer
-//! moves down at most once per level. Timers due at the same nanosecond fire in the order in which
-//! they were armed.
+//! It is hierarchical (Varghese, Lauck 1987), with eleven levels of 64 slots, one level per six bits of the
+//! due time. A timer is on the level of the highest digit in which its due time differs from the wheel's own.
+//! All timers of a lower level are due before any timer of a higher one. A timer moves down at most once per
+//! level. Timers due at the same nanosecond fire in the order in which they were armed.
 //!
-//! A slot is a vector, and a timer that is disarmed stays in it, marked by its turn, until the slot is reached or
-//! swept. A slot that fills up is divided: its timers go to 64 slots of their own, and when its time comes these
-//! become the level below as they are. A short slot of a few timers moves down no further: it is sorted, and they fire one
-//! after the other ([`Ready`]); a timer that is armed for that time meanwhile goes to its place among them. So no call
-//! moves more than a slot's worth of timers, however many are due at
-//! once; only timers that were disarmed are stepped over one by one. Vectors keep their memory, so that nothing is
-//! allocated once there were as many timers as there ever are.
+//! A slot is a vector. A disarmed timer stays in it, marked by its turn, until the slot is reached or swept.
+//! A slot that fills up is divided: its timers go to 64 slots of their own, which become the level below when
+//! its time comes.
+//!
+//! A short slot of a few timers moves down no further. It is sorted, and its timers fire one after the other
+//! ([`Ready`]). A timer that is armed for that time meanwhile is inserted among them. No call therefore moves
+//! more than a slot's worth of timers, however many are due at once. Only disarmed timers are stepped over
+//! one by one. Vectors keep their memory, so nothing is allocated once the number of timers has reached its
+//! maximum.
 
 use super::ready::Ready;
 use super::slot::{digit, is_armed, Entry, Node, Slot, BITS, SLOTS};
 use super::{Timer, NONE};
 
 pub(super) const LEVELS: usize = 11;
-/// Timers in a slot before it is divided.
+/// Most timers in a slot before it is divided.
 pub(super) const MOST: usize = 1024;
-/// Entries of a slot that are sorted rather than moved down, which costs more for so few.
+/// Most entries of a slot that are sorted instead of moved down. Moving so few costs more.
 const FEW: usize = 16;
-/// Slots are sorted on levels below this one: 4.1 µs at most, in which not many more timers are armed.
+/// Lowest level whose slots are not sorted. Slots below it last 4.1 µs at most, in which few more timers are
+/// armed.
 const SHORT: usize = 3;
-/// One wheel. What is armed on it, and in which turn, the table of timers knows.
+/// A wheel. The table of timers keeps which timers are armed, and in which turn.
 pub(super) struct Wheel {
-    /// What levels are counted from: nothing in a slot is due before.
+    /// Time from which levels are counted. No timer in a slot is due before it.
     now: u64,
-    /// The timers that are due before `near`.
+    /// Timers that are due before `near`.
     ready: Ready,
     near: u64,
-    /// When the first timer is due; `u64::MAX` without one.
+    /// Due time of the first timer. `u64::MAX` without one.
     first: u64,
-    /// Which levels have armed timers.
+    /// Set of levels with armed timers.
     used: u32,
-    /// The node of each level.
+    /// Node of each level.
     levels: [u32; LEVELS],
-    /// In boxes, so that one more does not move all.
+    /// Boxed, so that adding a node does not move all of them.
     #[allow(clippy::vec_box)]
     pub(super) nodes: Vec<Box<Node>>,
-    /// Nodes without timers that no level has.
+    /// Unused nodes without timers.
     spare: Vec<u32>,
     most: usize,
     #[cfg(test)]
@@ -49,7 +52,7 @@ pub(super) struct Wheel {
 }
 
 impl Wheel {
-    /// A wheel whose slots are divided when they have `most` timers.
+    /// Returns a wheel whose slots are divided when they have `most` timers.
     pub(super) fn with_slots_of(most: usize) -> Wheel {
         let mut wheel = Wheel {
             now: 0,
@@ -68,7 +71,8 @@ impl Wheel {
         wheel
     }
 
-    /// A timer is armed here. Returns when it is due: at the start of the slot that was moved down last, if that is later.
+    /// Arms a timer. Returns its due time, which is not before the start of the slot that was moved down
+    /// last.
     pub(super) fn arm(&mut self, timers: &[Timer], mut entry: Entry) -> u64 {
         if entry.due < self.near {
             self.ready.insert(entry);
@@ -80,7 +84,7 @@ impl Wheel {
         entry.due
     }
 
-    /// A timer that was armed here for `due` has been disarmed.
+    /// Notes that a timer armed here for `due` has been disarmed.
     pub(super) fn disarm(&mut self, timers: &[Timer], due: u64) {
         if due < self.near {
             self.ready.disarm(timers);
@@ -94,7 +98,7 @@ impl Wheel {
         }
     }
 
-    /// The first timer, which has come to its time, fires.
+    /// Removes the first timer, which is due and fires.
     pub(super) fn pop(&mut self, timers: &[Timer]) -> Option<Entry> {
         self.make_ready(timers);
         let entry = self.ready.pop(timers);
@@ -102,20 +106,20 @@ impl Wheel {
         entry
     }
 
-    /// In which turn the first timer was armed, which has come to its time.
+    /// Returns the turn in which the first timer, which is due, was armed.
     pub(super) fn turn(&mut self, timers: &[Timer]) -> Option<u32> {
         self.make_ready(timers);
         self.ready.waiting().first().map(|entry| entry.turn)
     }
 
-    /// The first timer is among those that are ready.
+    /// Makes the first timer ready.
     fn make_ready(&mut self, timers: &[Timer]) {
         while self.ready.due().is_none() && self.used != 0 {
             self.advance(timers);
         }
     }
 
-    /// Nothing is ready, and some timer is armed: the first slot is made so, or moved down.
+    /// Makes the first slot ready, or moves it down. No timer is ready, and some timer is armed.
     #[inline(never)]
     fn advance(&mut self, timers: &[Timer]) {
         let (level, at) = self.front();
@@ -140,20 +144,20 @@ impl Wheel {
         self.note_used(level);
     }
 
-    /// When a slot of the wheel begins.
+    /// Returns the start of a slot of the wheel.
     fn start(&self, level: usize, at: usize) -> u64 {
         let shift = level as u32 * BITS;
         let upper = self.now.checked_shr(shift + BITS).unwrap_or(0).checked_shl(shift + BITS).unwrap_or(0);
         upper | (at as u64) << shift
     }
 
-    /// When the first timer is due; `u64::MAX` without one.
+    /// Returns the due time of the first timer. `u64::MAX` without one.
     #[inline]
     pub(super) fn next(&self) -> u64 {
         self.first
     }
 
-    /// Shows the timers that are due at `until` or before, as far as they are among the first `left` or so in their
+    /// Shows the timers that are due at `until` or before. About `left` are examined, from the front of their
     /// slots.
     pub(super) fn soon(&self, timers: &[Timer], until: u64, left: &mut usize, show: &mut impl FnMut(u32)) {
         if self.first > until {
@@ -199,13 +203,13 @@ impl Wheel {
         ((63 - differing.leading_zeros()) / BITS) as usize
     }
 
-    /// The level and the slot of the first timer, of which there is one.
+    /// Returns the level and the slot of the first timer. There must be one.
     fn front(&self) -> (usize, usize) {
         let level = self.used.trailing_zeros() as usize;
         (level, self.nodes[self.levels[level] as usize].occupied.trailing_zeros() as usize)
     }
 
-    /// When the first timer is due has changed.
+    /// Updates the due time of the first timer.
     #[inline]
     fn look(&mut self) {
         self.first = match self.ready.due() {
@@ -218,7 +222,7 @@ impl Wheel {
         };
     }
 
-    /// A level may have got timers, or have none any more.
+    /// Updates the set of levels with timers.
     fn note_used(&mut self, level: usize) {
         let occupied = self.nodes[self.levels[level] as usize].occupied != 0;
         self.used = self.used & !(1 << level) | u32::from(occupied) << level;
@@ -249,7 +253,7 @@ impl Wheel {
         self.nodes[node as usize].slots[at].entries = entries;
         if divided == NONE {
             self.note_used(below);
-            // What belongs to the wheel's own slot there belongs further down.
+            // Timers of the wheel's own slot there belong further down.
             if below > 0 && self.nodes[self.levels[below] as usize].occupied & 1 != 0 {
                 self.descend(timers, below, 0);
             }
@@ -262,7 +266,7 @@ impl Wheel {
         self.put(timers, self.levels[level], level, entry);
     }
 
-    /// Puts an armed timer into its slot of `node`, or of the nodes that it was divided into.
+    /// Puts an armed timer into its slot of `node`, or of the nodes into which that was divided.
     #[inline]
     fn put(&mut self, timers: &[Timer], node: u32, level: usize, entry: Entry) {
         #[cfg(test)]
@@ -274,7 +278,7 @@ impl Wheel {
         self.put_deep(timers, node, level, entry);
     }
 
-    /// As [`Wheel::put`], into a slot that it has entered and that is divided or has no memory left.
+    /// Continues [`Wheel::put`] for an entered slot that is divided or has no memory left.
     #[inline(never)]
     fn put_deep(&mut self, timers: &[Timer], mut node: u32, mut level: usize, entry: Entry) {
         loop {
@@ -292,7 +296,7 @@ impl Wheel {
         }
     }
 
-    /// Sweeps a full slot, and divides it if that makes no room to speak of. A slot of one nanosecond grows instead.
+    /// Sweeps a full slot, and divides it if that frees too little. A slot of one nanosecond grows instead.
     #[cold]
     fn make_room(&mut self, timers: &[Timer], node: u32, level: usize, at: usize) {
         let mut entries = core::mem::take(&mut self.nodes[node as usize].slots[at].entries);
@@ -308,7 +312,7 @@ impl Wheel {
         (slot.entries, slot.node) = (entries, child);
     }
 
-    /// A timer due at `due` was disarmed.
+    /// Removes a disarmed timer due at `due` from the counts.
     fn leave(&mut self, timers: &[Timer], node: u32, level: usize, due: u64) {
         let at = digit(due, level);
         let slot = &mut self.nodes[node as usize].slots[at];
@@ -329,7 +333,7 @@ impl Wheel {
         }
     }
 
-    /// When the first timer of a slot is due.
+    /// Returns the due time of the first timer of a slot.
     fn earliest(&self, timers: &[Timer], node: u32, at: usize) -> u64 {
         let slot = &self.nodes[node as usize].slots[at];
         if slot.node != NONE {

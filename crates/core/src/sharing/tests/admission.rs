@@ -1,10 +1,10 @@
-//! Connections that are refused when there is too little for them.
+//! Connections that are refused when the rate left is too low.
 
 use super::*;
 use crate::class::{FlowMin, Refusal};
 use crate::wire::Flags;
 
-/// 100 kb/s for TCP, and what UDP leaves of 100 kb/s more; each connection has at least 40 kb/s.
+/// 100 kb/s for TCP, and the rest that UDP leaves of 100 kb/s more. Each connection has at least 40 kb/s.
 fn guaranteed(refusal: Refusal) -> Config {
     let pfq = queue::Config { limit: QueueLimit::Packets(100), kind: Kind::Pfq(Default::default()) };
     let flow_min = Some(FlowMin { rate: Rate::kbit(40), refusal });
@@ -26,13 +26,13 @@ fn data(port: u16) -> TestFrame {
     TestFrame::bytes(&segment.build())
 }
 
-/// The other end acknowledges so many bytes behind the SYN, or with `flags` the SYN.
+/// The other end acknowledges `bytes` bytes behind the SYN, or the SYN if `flags` has it.
 fn answer(port: u16, bytes: u32, flags: Flags) -> TestFrame {
     let segment = SegmentBuilder::v4([10, 0, 0, 2], [10, 0, 0, 1]).ports(80, port).seq(7).ack(100 + bytes);
     TestFrame::bytes(&segment.flags(flags).build())
 }
 
-/// A connection of a host opens `at` this time, is answered, and its first data is acknowledged.
+/// Opens a connection of a host `at` this time, answers it, and acknowledges its first data.
 fn open(r: &mut Rig<Sharing>, at: u64, port: u16) {
     r.at(ms(at)).inject(LAN, segment(port, Flags::SYN));
     r.at(ms(at)).inject(WAN, answer(port, 0, Flags::SYN.with(Flags::ACK)));
@@ -46,7 +46,7 @@ fn calls(r: &mut Rig<Sharing>, from: u64, until: u64) {
     });
 }
 
-/// How many connections have the guarantee, and how many SYNs were refused.
+/// Returns the number of connections with the guarantee, and the number of refused SYNs.
 fn admitted(r: &Rig<Sharing>) -> (u32, u64) {
     let stats = r.node().admission(1).expect("tcp guarantees a rate");
     (stats.flows, stats.refused)
@@ -57,14 +57,14 @@ fn a_connection_is_refused_while_others_use_what_it_would_need() {
     let mut r = rig(guaranteed(Refusal::Drop));
     calls(&mut r, 0, 4_000);
     r.run_until(ms(4_000));
-    // 100 kb/s are left: 40 for each of two, and not for a third.
+    // 100 kb/s are left: 40 for each of two, and too little for a third.
     for (port, expected) in [(1, (1, 0)), (2, (2, 0)), (3, (2, 1)), (2, (2, 1))] {
         r.at(ms(4_000)).inject(LAN, segment(port, Flags::SYN));
         r.run_until(ms(4_000));
         assert_eq!(admitted(&r), expected, "{port}");
     }
     r.run_until(ms(4_040));
-    // What is open may send. One in mid-stream passes, and has no guarantee.
+    // Open connections may send. One seen only in mid-stream passes, and has no guarantee.
     r.at(ms(4_050)).inject(LAN, data(1)).inject(LAN, data(4));
     let ports = |sent: Vec<Sent>| {
         let ours = sent.into_iter().filter(|s| s.port == WAN).collect::<Vec<_>>();
@@ -72,10 +72,10 @@ fn a_connection_is_refused_while_others_use_what_it_would_need() {
     };
     assert_eq!(ports(r.run_until(ms(4_100))), [1, 4]);
     assert_eq!(admitted(&r), (2, 1));
-    // They are confirmed: pending they would be forgotten after three seconds.
+    // They are confirmed. Pending ones would be forgotten after three seconds.
     r.inject(WAN, answer(1, 60, Flags::ACK)).inject(LAN, data(2)).inject(WAN, answer(2, 60, Flags::ACK));
     r.run_until(ms(4_200));
-    // The calls have ended for two seconds: 200 kb/s are there.
+    // The calls ended two seconds ago: 200 kb/s are available.
     r.run_until(ms(9_000));
     r.at(ms(9_000))
         .inject(LAN, segment(3, Flags::SYN))
@@ -88,7 +88,7 @@ fn a_connection_is_refused_while_others_use_what_it_would_need() {
     r.run_until(ms(9_200));
     assert_eq!(admitted(&r), (4, 1));
     assert_eq!(r.node().ledger().drops.get(DropReason::Refused), 1);
-    // After a minute of silence nobody has a guarantee, and a new one asks.
+    // After a minute of silence no connection has a guarantee, and a new one asks.
     r.at(ms(80_000)).inject(LAN, segment(7, Flags::SYN));
     r.run_until(ms(80_100));
     assert_eq!(admitted(&r), (1, 1));
@@ -127,12 +127,12 @@ fn a_syn_that_nobody_answers_is_pending_for_a_while() {
     let mut r = idle();
     for port in 1..=6 {
         r.inject(LAN, segment(port, Flags::SYN));
-        // A server answers SYNs of whoever there is.
+        // A server answers the SYNs of every host.
         r.inject(WAN, answer(port, 0, Flags::SYN.with(Flags::ACK)));
     }
     r.run_until(ms(4_500));
     assert_eq!(admitted(&r), (5, 1), "the sixth of one host");
-    // It takes no more than a half from any other host.
+    // It takes at most half from any other host.
     r.at(ms(4_600)).inject(LAN, from(9, 1, Flags::SYN, 0)).inject(LAN, from(9, 2, Flags::SYN, 0));
     r.run_until(ms(4_600));
     assert_eq!(admitted(&r), (5, 1));
@@ -140,7 +140,7 @@ fn a_syn_that_nobody_answers_is_pending_for_a_while() {
     r.at(ms(5_100)).inject(LAN, segment(7, Flags::SYN));
     r.run_until(ms(5_100));
     assert_eq!(admitted(&r), (5, 1));
-    // After three nothing is left of them.
+    // After three seconds all are forgotten.
     r.at(ms(9_000)).inject(LAN, segment(8, Flags::SYN));
     r.run_until(ms(9_100));
     assert_eq!(admitted(&r), (1, 1));
@@ -150,7 +150,7 @@ fn a_syn_that_nobody_answers_is_pending_for_a_while() {
 #[test]
 fn a_flood_of_syns_refuses_nobody_for_long() {
     let mut r = idle();
-    // Ten a second from each of three hosts, none of which is ever confirmed; one honest connection each two seconds.
+    // Ten a second from each of three hosts, never confirmed. One honest connection every two seconds.
     for tick in 0..300u64 {
         for host in 20..23 {
             let port = 1_000 + tick as u16;
@@ -167,7 +167,7 @@ fn a_flood_of_syns_refuses_nobody_for_long() {
     r.run_until(ms(40_000));
     r.inject(LAN, from(30, 1, Flags::SYN, 0));
     r.run_until(ms(40_001));
-    // The flood is forgotten; five that are confirmed have all there is.
+    // The flood is forgotten. Five confirmed connections have the whole rate.
     assert_eq!(admitted(&r).0, 5);
     r.finish();
 }
@@ -181,7 +181,7 @@ fn one_in_midstream_is_confirmed_after_three_windows() {
     };
     for n in 0..4 {
         let at = 4_000 + 100 * u64::from(n);
-        // What its sender says of its own window counts for nothing, nor what cannot be true.
+        // The sender's own segments do not count, nor do impossible ones.
         r.at(ms(at)).inject(LAN, more(n)).inject(WAN, answer(4, 60 * n + 61, Flags::ACK));
         r.run_until(ms(at));
         assert_eq!(admitted(&r), (0, 0), "{n}");
@@ -203,7 +203,7 @@ fn who_is_refused_with_a_reset_hears_so_at_once() {
         r.inject(LAN, segment(port, Flags::SYN));
     }
     let sent = r.run_until(ms(100));
-    // Five have room in 200 kb/s. The sixth is answered, as if nobody listened.
+    // Five have room in 200 kb/s. The sixth is answered as by a closed port.
     let (out, back): (Vec<_>, Vec<_>) = sent.into_iter().partition(|s| s.port == WAN);
     assert_eq!((out.len(), back.len()), (5, 1));
     let packet = wire::packet(&back[0].bytes, back[0].bytes.len()).unwrap();
@@ -241,7 +241,7 @@ fn guarantees_last_when_the_configuration_changes() {
     });
     replace(&mut r, next);
     assert_eq!(r.node().admission(2).map(|a| (a.flows, a.refused)), Some((5, 1)));
-    // Six of 30 kb/s fit, and the one that ends is one of those of before.
+    // Six of 30 kb/s fit. The one that ends is one of the earlier ones.
     r.inject(LAN, segment(8, Flags::SYN))
         .inject(LAN, segment(9, Flags::SYN))
         .inject(LAN, segment(1, Flags::RST));

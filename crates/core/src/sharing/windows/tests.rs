@@ -13,7 +13,7 @@ const FIFO: queue::Config = queue::Config { limit: QueueLimit::Packets(100), kin
 const SENDER: [u8; 4] = [10, 0, 0, 1];
 const RECEIVER: [u8; 4] = [10, 0, 0, 2];
 
-/// All that goes out, paced by deadlines.
+/// All outgoing traffic, paced by deadlines.
 fn config() -> Config {
     let pace = Class { target: Target::Window, counts: Counts::Ip, backend: Backend::Clock };
     let class = ClassConfig {
@@ -27,7 +27,7 @@ fn config() -> Config {
     Config { classes: vec![class], ..Config::default() }
 }
 
-/// A segment of the flow, 40 bytes of headers and so many of payload.
+/// A segment of the flow, with 40 bytes of headers and `payload` bytes of payload.
 fn data(seq: u32, flags: Flags, payload: usize) -> TestFrame {
     let segment = SegmentBuilder::v4(SENDER, RECEIVER).ports(7, 80).seq(seq).flags(flags);
     TestFrame::bytes(&segment.payload(payload).build())
@@ -41,7 +41,7 @@ fn ms(n: u64) -> Time {
     Time::from_millis(n)
 }
 
-/// A connection whose handshake took 100 ms, until it is over.
+/// A connection after its handshake, which took 100 ms.
 fn opened() -> Rig<Sharing> {
     let mut rig = Rig::new(Sharing::new(config(), 0).expect("a sound configuration"));
     rig.inject(LAN, data(999, Flags::SYN, 0));
@@ -51,7 +51,7 @@ fn opened() -> Rig<Sharing> {
     rig
 }
 
-/// When the packets left that went out until then, in microseconds.
+/// Returns the times in microseconds at which outgoing packets left until then.
 fn left(rig: &mut Rig<Sharing>, until: Time) -> Vec<u64> {
     let sent = rig.run_until(until);
     sent.iter().filter(|sent| sent.port == WAN).map(|sent| sent.at.as_nanos() / 1000).collect()
@@ -63,16 +63,18 @@ fn a_window_is_spread_across_a_round_trip() {
     for n in 0..20 {
         rig.inject(LAN, data(1000 + n * 1000, Flags::ACK, 1000));
     }
-    // The first leaves at once, charged for an initial window of ten: a tenth of the 100 ms. The other nineteen are known by then.
+    // The first leaves at once, charged for an initial window of ten: a tenth of the 100 ms. The other
+    // nineteen are known by then.
     let expected: Vec<u64> = core::iter::once(100_000).chain((0..19).map(|n| 110_000 + n * 5_000)).collect();
     assert_eq!(left(&mut rig, ms(400)), expected);
-    // All is acknowledged late, after 250 ms: the path is not longer for that. Forty segments now, each a fortieth.
+    // All are acknowledged late, after 250 ms. That does not lengthen the path. Forty segments follow, each a
+    // fortieth.
     rig.at(ms(450)).inject(WAN, ack(21_000, Flags::ACK));
     for n in 20..60 {
         rig.inject(LAN, data(1000 + n * 1000, Flags::ACK, 1000));
     }
     let again = left(&mut rig, ms(700));
-    // Of the round before, twenty: after that, as many as have come.
+    // The first counts the twenty of the round before. The others count the segments that have arrived.
     let expected: Vec<u64> = core::iter::once(450_000).chain((0..39).map(|n| 455_000 + n * 2_500)).collect();
     assert_eq!(again, expected);
     rig.finish();
@@ -81,7 +83,8 @@ fn a_window_is_spread_across_a_round_trip() {
 #[test]
 fn what_was_sent_twice_tells_no_time() {
     let mut rig = opened();
-    // 40 ms after it came, but 10 ms after it came again: a path of either would be shorter than the 100 ms that are known.
+    // 40 ms after its first arrival, but 10 ms after its second. A path of either would be shorter than the
+    // known 100 ms.
     rig.inject(LAN, data(1000, Flags::ACK, 1000));
     rig.at(ms(130)).inject(LAN, data(1000, Flags::ACK, 1000));
     rig.at(ms(140)).inject(WAN, ack(2000, Flags::ACK));
@@ -90,7 +93,7 @@ fn what_was_sent_twice_tells_no_time() {
         rig.at(ms(300)).inject(LAN, data(1000 + n * 1000, Flags::ACK, 1000));
     }
     assert_eq!(left(&mut rig, ms(400)), [300_000, 310_000, 320_000]);
-    // All of it is acknowledged 100 ms after the first, and this one after 50: a shorter path.
+    // All of it is acknowledged 100 ms after the first, and 50 ms after this one: a shorter path.
     rig.at(ms(400)).inject(WAN, ack(5000, Flags::ACK));
     rig.at(ms(400)).inject(LAN, data(5000, Flags::ACK, 1000));
     rig.at(ms(450)).inject(WAN, ack(6000, Flags::ACK));
@@ -119,8 +122,8 @@ fn a_flow_that_ends_leaves_nothing_behind() {
     }
 }
 
-/// Five round trips of twenty packets, and what cannot be true meanwhile. Returns the gaps between packets and the class's rate in each
-/// round, and how many segments were not believed.
+/// Five round trips of twenty packets, with impossible segments in between. Returns the gaps between packets
+/// and the class's rate in each round, and the number of segments that were not believed.
 fn rounds(
     before: impl Fn(&mut Rig<Sharing>),
     during: impl Fn(&mut Rig<Sharing>, u64),
@@ -153,7 +156,7 @@ fn a_forged_number_changes_nothing() {
     assert!(gaps[4].iter().all(|&gap| gap == 5_000));
     let acked = rounds(|rig| _ = rig.inject(WAN, ack(far, Flags::ACK)), |_, _| {});
     assert_eq!(acked, (gaps.clone(), rates.clone(), 1));
-    // The forged segment leaves as one of the class's, 10 ms behind the first.
+    // The forged segment leaves like one of the class's, 10 ms behind the first.
     let sent = rounds(|rig| _ = rig.inject(LAN, data(far, Flags::ACK, 960)), |_, _| {});
     assert_eq!((&sent.0[1..], &sent.1, sent.2), (&gaps[1..], &rates, 1));
     // Both in each round, and a reset.
@@ -183,7 +186,7 @@ fn another_configuration_goes_on_with_what_is_known() {
     assert_eq!(old.rate(0), Some(Rate::kbit(832)));
     new.follow(&mut old, Some);
     assert_eq!(new.rate(0), Some(Rate::kbit(832)));
-    // The class is not paced any more.
+    // The class is no longer paced.
     gone.follow(&mut new, |_| None);
     assert_eq!(gone.rate(0), None);
 }
