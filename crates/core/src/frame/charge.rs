@@ -1,24 +1,25 @@
-//! The charge of a frame at a queue and a rate: IP bytes and a fixed overhead for each packet that it stands for.
+//! The charge of a frame at a queue and a rate: IP bytes and a fixed overhead for each packet that it stands
+//! for.
 
 use super::Frame;
 
-/// Shortest Ethernet frame without FCS; shorter IP packets are padded to it.
+/// Shortest Ethernet frame without FCS. Shorter IP packets are padded to it.
 const MIN_FRAME: usize = 60;
 const ETHERNET: usize = 14;
 const TAG: usize = 4;
 
-/// What a frame costs.
+/// Cost of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Charge {
-    /// Packets it is on the wire.
+    /// Packets on the wire.
     pub packets: u32,
     /// Bytes that the rate and the queue's limit count.
     pub bytes: u64,
 }
 
 impl Charge {
-    /// The charge for `frame`, of which `head` is present, at `overhead` bytes a packet on top of IP. Whatever the
-    /// bytes say, this only counts. A draft is one packet without tags and padding.
+    /// Returns the charge for `frame`, whose first bytes are `head`, at `overhead` bytes a packet on top of
+    /// IP. Any content of the bytes is accepted. A draft is one packet without tags and padding.
     #[inline]
     pub fn of(frame: &Frame, head: &[u8], overhead: u16) -> Charge {
         let plain =
@@ -30,7 +31,7 @@ impl Charge {
         Charge::of_any(frame, head, overhead)
     }
 
-    /// Of frames with tags, of other protocols than IPv4, of giants and of those short enough to be padded.
+    /// Handles frames with tags, of protocols other than IPv4, giants, and frames short enough to be padded.
     fn of_any(frame: &Frame, head: &[u8], overhead: u16) -> Charge {
         let (ether_type, link) = link_header(head);
         let present = head.get(link..).unwrap_or(&[]);
@@ -54,7 +55,7 @@ pub(crate) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([two[0], two[1]]))
 }
 
-/// Ether type behind up to two VLAN tags, and the length of the header with them.
+/// Returns the ether type behind up to two VLAN tags, and the length of the header with them.
 pub(crate) fn link_header(head: &[u8]) -> (u16, usize) {
     let mut len = ETHERNET;
     let mut ether_type = be16(head, 12).unwrap_or(0);
@@ -67,7 +68,7 @@ pub(crate) fn link_header(head: &[u8]) -> (u16, usize) {
     (ether_type, len)
 }
 
-/// The length that an IP header states, padding left out.
+/// Returns the length stated in an IP header, without padding.
 fn ip_length(ether_type: u16, ip: &[u8]) -> Option<usize> {
     match ether_type {
         0x0800 => be16(ip, 2).map(usize::from).filter(|&n| n >= 20),
@@ -76,8 +77,8 @@ fn ip_length(ether_type: u16, ip: &[u8]) -> Option<usize> {
     }
 }
 
-/// Bytes of the IP and transport headers in front of a giant's payload. IPv6 extension headers, which
-/// segmentation offloads do not take, are not looked for.
+/// Returns the bytes of the IP and transport headers in front of a giant's payload. IPv6 extension headers
+/// are not parsed, since segmentation offloads do not take them.
 fn ip_and_transport_headers(ether_type: u16, ip: &[u8]) -> usize {
     let at = |i: usize| ip.get(i).copied().unwrap_or(0);
     let (network, protocol) = match ether_type {
@@ -134,7 +135,7 @@ mod tests {
         let mut ack = tcp4(0, 40);
         ack.truncate(60);
         assert_eq!(charge(&ack, 60, 0, 0).bytes, 40);
-        // A length that the frame contradicts is not believed.
+        // A length that contradicts the frame is not believed.
         ack[16..18].copy_from_slice(&999u16.to_be_bytes());
         assert_eq!(charge(&ack, 60, 0, 0).bytes, 46);
     }

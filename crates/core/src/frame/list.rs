@@ -1,52 +1,53 @@
-//! Frames that are parked in their pool, and lists of waiting frames in the order in which they came.
+//! Parked frames, and lists of waiting frames in order of arrival.
 //!
-//! A parked frame lies at the place of its first chunk until it is taken back. While it waits, is sent and flies, only
-//! the number of that place is handed on. A list is two such numbers and a count. Everything else lies at the place: the
-//! frame's charge, the time since which it waits, and the frame behind it. So a million lists take
-//! 12 MB, and a frame costs the same in any of them.
+//! A parked frame lies at the place of its first chunk until it is taken back. While it waits, is sent and
+//! flies, only the number of that place is handed on. A list is two such numbers and a count. The rest lies
+//! at the place: the frame's charge, its time of arrival, and the next frame. A million lists thus take 12
+//! MB, and a frame costs the same in any of them.
 
 use super::{Charge, Frame, Frames, NO_CHUNK};
 use crate::time::Time;
 
-/// A frame parked with [`Frames::park`]. Whoever has this has the frame, and takes it back with [`Frames::unpark`].
+/// A frame parked with [`Frames::park`]. Its owner takes the frame back with [`Frames::unpark`].
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a parked frame is taken back"]
 pub struct Parked(pub(super) u32);
 
-/// A frame that waits, with what a queue has to know of it.
+/// A waiting frame, with the data that a queue needs.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// The frame.
     pub frame: Parked,
-    /// What it is charged.
+    /// Charge of the frame.
     pub charge: Charge,
-    /// Since when it waits.
+    /// Time since which it waits.
     pub since: Time,
 }
 
-/// What is known of the frame that waits longest.
+/// Data of the frame that waits longest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// What it is charged.
+    /// Charge of the frame.
     pub charge: Charge,
-    /// Since when it waits.
+    /// Time since which it waits.
     pub since: Time,
 }
 
-/// Where a frame is parked: one cache line.
+/// Place of a parked frame: one cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(super) struct Place {
     pub(super) frame: Option<Frame>,
     charge: Charge,
     since: Time,
-    /// First chunk of the frame behind it in its list; of the last one, whatever was there.
+    /// First chunk of the next frame in its list. Undefined for the last one.
     next: u32,
 }
 
-/// Frames parked in a pool, first in, first out. A list belongs to one pool and is handed that pool in each call.
+/// Frames parked in a pool, first in, first out. A list belongs to one pool and is handed that pool in each
+/// call.
 ///
-/// A list that is forgotten while frames wait in it leaves them held in the pool.
+/// Dropping a list leaves its frames parked in the pool.
 #[derive(Debug, PartialEq, Eq)]
 pub struct List {
     first: u32,
@@ -61,38 +62,38 @@ impl Default for List {
 }
 
 impl List {
-    /// A list of nothing.
+    /// Returns an empty list.
     pub const fn new() -> List {
         List { first: NO_CHUNK, last: NO_CHUNK, len: 0 }
     }
-    /// The list as three numbers, for a record of plain integers.
+    /// Returns the list as three numbers, for a record of plain integers.
     pub(crate) const fn to_raw(&self) -> [u32; 3] {
         [self.first, self.last, self.len]
     }
-    /// The list that [`List::to_raw`] gave these numbers for. A list that is given twice is one list.
+    /// Returns the list of the numbers from [`List::to_raw`]. Copies of the numbers mean the same list.
     pub(crate) const fn from_raw([first, last, len]: [u32; 3]) -> List {
         List { first, last, len }
     }
-    /// Frames in it.
+    /// Returns the number of frames.
     pub fn len(&self) -> usize {
         self.len as usize
     }
-    /// Does no frame wait?
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// What is known of the frame that waits longest.
+    /// Returns the data of the frame that waits longest.
     pub fn head(&self, frames: &Frames) -> Option<Head> {
         let place = frames.places.get(self.first as usize)?;
         Some(Head { charge: place.charge, since: place.since })
     }
-    /// Asks for the lines of the frame that waits longest, and waits for none.
+    /// Prefetches the cache lines of the frame that waits longest.
     pub(crate) fn load(&self, frames: &Frames) {
         if !self.is_empty() {
             frames.load(self.first);
         }
     }
-    /// A frame waits behind the others.
+    /// Appends a frame.
     pub fn push(&mut self, frames: &mut Frames, waiting: Waiting) {
         let Waiting { frame: Parked(chunk), charge, since } = waiting;
         let place = &mut frames.places[chunk as usize];
@@ -104,7 +105,7 @@ impl List {
         self.last = chunk;
         self.len += 1;
     }
-    /// The frame that waits longest waits no more.
+    /// Removes the frame that waits longest.
     pub fn pop(&mut self, frames: &Frames) -> Option<Waiting> {
         self.len = self.len.checked_sub(1)?;
         let chunk = self.first;
@@ -134,7 +135,7 @@ mod tests {
     }
 
     proptest! {
-        /// Two lists share a pool that grows: (which list, push or pop).
+        /// Two lists share a pool that grows. Steps are (list, push or pop).
         #[test]
         fn lists_are_first_in_first_out(steps in prop::collection::vec((0usize..2, prop::bool::weighted(0.7)), 0..3000)) {
             let mut frames = Frames::growing(128);

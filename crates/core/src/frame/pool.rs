@@ -1,4 +1,4 @@
-//! The pool that frames live in.
+//! The pool of frames.
 
 mod make;
 
@@ -18,11 +18,11 @@ enum Memory {
 const LINE: usize = 64;
 
 impl Memory {
-    /// So many bytes from the first whole cache line on, which are zero.
+    /// Returns `len` zero bytes from the first whole cache line on.
     fn owned(len: usize) -> Memory {
         Memory::Owned(vec![0; len + LINE])
     }
-    /// Where chunks begin.
+    /// Returns the offset of the first chunk.
     fn origin(&self) -> usize {
         match self {
             Memory::Owned(m) => m.as_ptr().align_offset(LINE).min(LINE),
@@ -45,19 +45,19 @@ impl Memory {
     }
 }
 
-/// A pool of equal chunks and the door through which every frame enters and leaves.
+/// A pool of equal chunks. Every frame enters and leaves through it.
 ///
-/// Part of it is reserved for frames that nodes make themselves (generated ACKs): receiving never
-/// takes the last [`Frames::reserve`] chunks.
+/// Part of it is reserved for frames that nodes make themselves (generated ACKs): receiving never takes the
+/// last [`Frames::reserve`] chunks.
 pub struct Frames {
     memory: Memory,
-    /// Where the first chunk begins: of a pool's own memory, with a cache line.
+    /// Offset of the first chunk. In a pool's own memory it is aligned to a cache line.
     origin: usize,
     chunk_size: usize,
     free: Vec<u32>,
-    /// The chunk after each one, of frames that lie in several; empty until there is one.
+    /// Next chunk of each one, for chained frames. Empty until there is one.
     links: Vec<u32>,
-    /// Where frames are parked, by their first chunks.
+    /// Places of parked frames, by their first chunks.
     pub(super) places: Vec<Place>,
     reserve: usize,
     chunks: usize,
@@ -74,20 +74,20 @@ const SMALLEST_CHUNK: usize = 128;
 
 /// Chunks that a growing pool starts with.
 const FIRST_CHUNKS: usize = 1024;
-/// A growing pool ends here: chunk numbers are 32 bits.
+/// Most chunks of a growing pool: chunk numbers are 32 bits.
 const MOST_CHUNKS: usize = 1 << 31;
 
 impl Frames {
-    /// A pool of `chunks` chunks of `chunk_size` bytes in ordinary memory, `reserve` of them kept
-    /// for frames made by nodes. Panics if a chunk is smaller than 128 bytes or larger than 65,535.
+    /// Returns a pool of `chunks` chunks of `chunk_size` bytes in ordinary memory, `reserve` of them kept for
+    /// frames made by nodes. Panics if a chunk is smaller than 128 bytes or larger than 65,535.
     pub fn new(chunks: usize, chunk_size: usize, reserve: usize) -> Frames {
         let memory = Memory::owned(chunks * chunk_size);
         Frames::with_memory(memory, chunk_size, reserve).with_places()
     }
 
-    /// A pool in ordinary memory that is never exhausted: it starts with 1,024 chunks and grows by half when none
-    /// is free. Frames keep their chunks. For virtual time, where nothing bounds the frames in
-    /// flight. Sizes as for [`Frames::new`].
+    /// Returns a pool in ordinary memory that is never exhausted. It starts with 1,024 chunks and grows by
+    /// half when none is free. Frames keep their chunks. It is meant for virtual time, where the frames in
+    /// flight have no bound. Sizes are as for [`Frames::new`].
     pub fn growing(chunk_size: usize) -> Frames {
         let memory = Memory::owned(FIRST_CHUNKS * chunk_size);
         let mut pool = Frames::with_memory(memory, chunk_size, 0);
@@ -95,7 +95,7 @@ impl Frames {
         pool
     }
 
-    /// A pool over memory that a driver mapped. Sizes as for [`Frames::new`].
+    /// Returns a pool over memory that a driver has mapped. Sizes are as for [`Frames::new`].
     pub fn mapped(memory: &'static mut [u8], chunk_size: usize, reserve: usize) -> Frames {
         Frames::with_memory(Memory::Mapped(memory), chunk_size, reserve).with_places()
     }
@@ -123,13 +123,13 @@ impl Frames {
         }
     }
 
-    /// With a place for each chunk.
+    /// Adds a place for each chunk.
     fn with_places(mut self) -> Frames {
         self.places.resize_with(self.chunks, Place::default);
         self
     }
 
-    /// Keeps a frame at the place of its first chunk. A growing pool makes places as frames are parked.
+    /// Parks a frame at the place of its first chunk. A growing pool makes places as frames are parked.
     #[inline]
     pub fn park(&mut self, frame: Frame) -> Parked {
         let chunk = frame.chunk;
@@ -140,86 +140,87 @@ impl Frames {
         Parked(chunk)
     }
 
-    /// Gives a parked frame back. Panics if it was parked in another pool.
+    /// Returns a parked frame and frees its place. Panics if it was parked in another pool.
     #[inline]
     pub fn unpark(&mut self, parked: Parked) -> Frame {
         self.places[parked.0 as usize].frame.take().expect("a frame that is parked here")
     }
 
-    /// A frame that stays parked. Panics if it was parked in another pool.
+    /// Returns a reference to a frame that stays parked. Panics if it was parked in another pool.
     pub fn parked(&self, parked: &Parked) -> &Frame {
         self.places[parked.0 as usize].frame.as_ref().expect("a frame that is parked here")
     }
 
-    /// The bytes present of a parked frame, and its length. Panics if it was parked in another pool.
+    /// Returns the bytes present of a parked frame, and its length. Panics if it was parked in another pool.
     pub fn parked_bytes(&self, parked: &Parked) -> (&[u8], usize) {
         let frame = self.parked(parked);
         (self.bytes(frame), frame.len())
     }
 
-    /// The bytes present of a parked frame, to be rewritten. Panics if it was parked in another pool.
+    /// Returns the bytes present of a parked frame, to be rewritten. Panics if it was parked in another pool.
     pub fn parked_bytes_mut(&mut self, parked: &Parked) -> &mut [u8] {
         let frame = self.places[parked.0 as usize].frame.as_ref().expect("a frame that is parked here");
         let (start, head) = (frame.offset(), frame.head_len());
         &mut self.chunk_mut(parked.0)[start..start + head]
     }
 
-    /// Asks for the lines of what is parked at this chunk, and waits for none.
+    /// Prefetches the cache lines of the frame that is parked at this chunk.
     pub(super) fn load(&self, chunk: u32) {
         prefetch(&self.places[chunk as usize]);
         prefetch(&self.memory.bytes()[self.at(chunk)]);
     }
 
-    /// Bytes of one chunk.
+    /// Returns the bytes of one chunk.
     pub fn chunk_size(&self) -> usize {
         self.chunk_size
     }
-    /// Chunks in the pool, free or not.
+    /// Returns the number of chunks in the pool, free or not.
     pub fn chunks(&self) -> usize {
         self.chunks
     }
-    /// Chunks free now.
+    /// Returns the number of free chunks.
     pub fn free_chunks(&self) -> usize {
         self.free.len()
     }
-    /// Chunks kept for frames made by nodes.
+    /// Returns the number of chunks kept for frames made by nodes.
     pub fn reserve(&self) -> usize {
         self.reserve
     }
-    /// Is there no chunk even for a frame made by a node?
+    /// Returns whether no chunk is left even for a frame made by a node.
     pub fn is_exhausted(&self) -> bool {
         self.free.is_empty() && !self.growing
     }
-    /// Frames made by nodes so far.
+    /// Returns the number of frames made by nodes so far.
     pub fn made(&self) -> u64 {
         self.made
     }
-    /// Frames absorbed so far.
+    /// Returns the number of frames absorbed so far.
     pub fn absorbed(&self) -> u64 {
         self.absorbed
     }
-    /// Frames dropped so far, by reason.
+    /// Returns the frames dropped so far, by reason.
     pub fn drops(&self) -> &Drops {
         &self.drops
     }
-    /// Is less than an eighth of a pool of fixed size free? Then frames that are kept for convenience go.
+    /// Returns whether less than an eighth of a pool of fixed size is free. Frames that are kept for
+    /// convenience then have to go.
     pub fn is_scarce(&self) -> bool {
         !self.growing && self.free.len() < self.chunks / 8
     }
-    /// How often [`Frames::make`] found the pool exhausted.
+    /// Returns the number of times that [`Frames::make`] found the pool exhausted.
     pub fn exhausted(&self) -> u64 {
         self.exhausted
     }
 
-    /// The account of frames that were copied in ([`Frames::receive_copy`]) or made, and copied out
-    /// ([`Frames::transmitted`]), dropped or absorbed. In virtual time these are all, and what it says
-    /// is held are the chunks in use.
+    /// Returns the account of frames that were copied in ([`Frames::receive_copy`]) or made, and copied out
+    /// ([`Frames::transmitted`]), dropped or absorbed. In virtual time these are all frames, and the
+    /// account's held frames are the chunks in use.
     pub fn ledger(&self) -> Ledger {
         let Frames { copied_in: received, copied_out: sent, made, absorbed, drops, .. } = *self;
         Ledger { received, made, sent, absorbed, drops }
     }
 
-    /// A chunk for a driver to receive into; `None` when only the reserve is left.
+    /// Returns a chunk for a driver to receive into. `None` when only the reserve is left.
     pub fn take_chunk(&mut self) -> Option<u32> {
         if self.free.len() <= self.reserve && !self.grow() {
             return None;
@@ -227,7 +228,8 @@ impl Frames {
         self.free.pop()
     }
 
-    /// Half as many chunks more, the old ones where they were. False if the pool is of a fixed size.
+    /// Adds half as many chunks. The old ones keep their numbers and contents. Returns false if the pool has
+    /// a fixed size.
     #[cold]
     fn grow(&mut self) -> bool {
         let Memory::Owned(memory) = &mut self.memory else { return false };
@@ -245,7 +247,7 @@ impl Frames {
         true
     }
 
-    /// Gives back what a frame lies in.
+    /// Frees the chunks of a frame.
     #[inline]
     fn put_frame(&mut self, frame: Frame) {
         self.put_chunk(frame.chunk);
@@ -267,23 +269,23 @@ impl Frames {
         self.free.push(chunk);
     }
 
-    /// The frame that a driver received into `chunk` (taken with [`Frames::take_chunk`]):
-    /// `head` bytes are present from `offset` on, of a frame `len` bytes long. Panics if the bytes
-    /// do not lie within the chunk.
+    /// Returns the frame that a driver received into `chunk` (taken with [`Frames::take_chunk`]). `head`
+    /// bytes are present from `offset` on, of a frame `len` bytes long. Panics if the bytes do not lie within
+    /// the chunk.
     #[inline]
     pub fn received(&mut self, chunk: u32, offset: usize, head: usize, len: usize, at: Time) -> Frame {
         assert!(offset + head <= self.chunk_size && (chunk as usize) < self.chunks && head <= len);
         Frame::in_chunk(chunk, offset, head, len, at)
     }
 
-    /// The memory of all chunks, one after the other: for a driver that receives into chunks that it has taken.
+    /// Returns the memory of all chunks in order, for a driver that receives into chunks that it has taken.
     pub fn memory_mut(&mut self) -> &mut [u8] {
         &mut self.memory.bytes_mut()[self.origin..]
     }
 
-    /// The frame is continued in `chunk` (taken with [`Frames::take_chunk`]), whose first bytes a driver has
-    /// filled, after `last`, the chunk of the frame that was chained last. The whole chain is given back with the
-    /// frame. Every chunk between the first and the last is full.
+    /// Continues the frame in `chunk` (taken with [`Frames::take_chunk`]), whose first bytes a driver has
+    /// filled. `last` is the chunk chained before it. The whole chain is given back with the frame. Every
+    /// chunk between the first and the last is full.
     pub fn chain(&mut self, frame: &mut Frame, last: u32, chunk: u32) {
         assert!((chunk as usize) < self.chunks);
         if last == frame.chunk {
@@ -293,7 +295,7 @@ impl Frames {
         (self.links[last as usize], self.links[chunk as usize]) = (chunk, NO_CHUNK);
     }
 
-    /// All bytes present: those of [`Frames::bytes`], and those of the chunks chained to them.
+    /// Returns all bytes present: those of [`Frames::bytes`], and those of the chunks chained to them.
     pub fn parts<'a>(&'a self, frame: &Frame) -> impl Iterator<Item = &'a [u8]> {
         let (mut next, mut left) = (frame.next, frame.len().saturating_sub(frame.head_len()));
         let chained = core::iter::from_fn(move || {
@@ -305,8 +307,8 @@ impl Frames {
         core::iter::once(self.bytes(frame)).chain(chained)
     }
 
-    /// Receives a copy of `head` as a frame `len` bytes long: for ports without shared memory and
-    /// for tests. `None` when only the reserve is left or `head` exceeds a chunk.
+    /// Receives a copy of `head` as a frame `len` bytes long, for ports without shared memory and for tests.
+    /// Returns `None` when only the reserve is left or `head` exceeds a chunk.
     pub fn receive_copy(&mut self, head: &[u8], len: usize, at: Time) -> Option<Frame> {
         self.receive_copy_behind(&[], head, len, at)
     }
@@ -327,31 +329,31 @@ impl Frames {
         Some(frame)
     }
 
-    /// The bytes present.
+    /// Returns the bytes present.
     pub fn bytes(&self, frame: &Frame) -> &[u8] {
         let start = self.at(frame.chunk) + frame.offset();
         &self.memory.bytes()[start..start + frame.head_len()]
     }
 
-    /// What lies before the frame in its first chunk: a driver may keep there what it knows of the frame.
+    /// Returns the bytes before the frame in its first chunk. A driver may keep its data of the frame there.
     pub fn headroom(&self, frame: &Frame) -> &[u8] {
         let start = self.at(frame.chunk);
         &self.memory.bytes()[start..start + frame.offset()]
     }
 
-    /// What lies before the frame in its first chunk, to be rewritten.
+    /// Returns the bytes before the frame in its first chunk, to be rewritten.
     pub fn headroom_mut(&mut self, frame: &Frame) -> &mut [u8] {
         &mut self.chunk_mut(frame.chunk)[..frame.offset()]
     }
 
-    /// The bytes present, to be rewritten.
+    /// Returns the bytes present, to be rewritten.
     #[inline(always)]
     pub fn bytes_mut(&mut self, frame: &Frame) -> &mut [u8] {
         let (start, head) = (frame.offset(), frame.head_len());
         &mut self.chunk_mut(frame.chunk)[start..start + head]
     }
 
-    /// The byte at this offset of the frame; `None` if it is not present.
+    /// Returns the byte at this offset of the frame. `None` if it is not present.
     pub fn byte_mut(&mut self, frame: &Frame, at: usize) -> Option<&mut u8> {
         if at < frame.head_len() {
             return self.bytes_mut(frame).get_mut(at);
@@ -363,7 +365,7 @@ impl Frames {
         (chunk != NO_CHUNK).then(|| &mut self.chunk_mut(chunk)[at])
     }
 
-    /// Where a chunk begins.
+    /// Returns the offset of a chunk in the memory.
     #[inline(always)]
     fn at(&self, chunk: u32) -> usize {
         self.origin + chunk as usize * self.chunk_size
@@ -375,7 +377,7 @@ impl Frames {
         &mut self.memory.bytes_mut()[start..start + self.chunk_size]
     }
 
-    /// The one door for losses.
+    /// Drops a frame with a reason. All losses go through here.
     pub fn drop(&mut self, frame: Frame, reason: DropReason) {
         self.drops.count(reason);
         self.put_frame(frame);
@@ -388,7 +390,7 @@ impl Frames {
         self.put_frame(frame);
     }
 
-    /// Ends a frame that a driver has copied before it handed it on.
+    /// Ends a frame that a driver copied before handing it on.
     pub fn consumed(&mut self, frame: Frame) {
         self.put_frame(frame);
     }

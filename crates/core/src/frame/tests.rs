@@ -1,4 +1,4 @@
-//! The pool's accounts, reserve and growth; chains; copies.
+//! The pool's accounts, reserve and growth, chains, and copies.
 
 use super::*;
 use crate::stats::{DropReason, Ledger};
@@ -95,7 +95,7 @@ fn a_giant_segment_lies_in_chained_chunks() {
     assert_eq!(parts, [(100, chunks[0] as u8), (128, chunks[1] as u8), (7, chunks[2] as u8)]);
     pool.transmitted(frame);
     assert_eq!(pool.free_chunks(), 4);
-    // A chunk that was in a chain starts alone again.
+    // A chunk from a former chain starts alone again.
     let frame = pool.receive_copy(&[1; 60], 60, Time::ZERO).unwrap();
     assert_eq!(pool.parts(&frame).count(), 1);
     pool.absorb(frame);
@@ -112,9 +112,9 @@ fn a_copy_of_a_chain_is_whole_with_what_lies_before_it() {
     let whole = bytes(&pool, &frame);
     assert_eq!((bytes(&pool, &copy), pool.headroom(&copy)), (whole.clone(), &[0xee; 28][..]));
     assert_eq!((copy.len(), copy.gso_size, copy.checksum), (235, 100, Checksum::Partial));
-    // One chunk is left: not enough for another one, whose first chunk is given back.
+    // One chunk is left, too few for another copy. Its first chunk is given back.
     assert_eq!((pool.copy(&frame), pool.free_chunks(), pool.made(), pool.exhausted()), (None, 1, 1, 1));
-    // Each byte by its offset, in any of the chunks.
+    // Reads each byte by its offset, in any of the chunks.
     for at in [0, 99, 100, 227, 228, 234] {
         *pool.byte_mut(&copy, at).unwrap() ^= 0xff;
         assert_eq!(bytes(&pool, &copy)[at], !whole[at]);
@@ -142,14 +142,14 @@ fn a_chain_is_given_back_whole_whichever_way_it_leaves() {
     let mut list = List::new();
     for exit in exits {
         let (frame, _) = chained(&mut pool);
-        // It is whole after it has waited, too.
+        // The frame is whole after parking, too.
         let frame = pool.park(frame);
         list.push(&mut pool, Waiting { frame, charge: Charge::default(), since: Time::ZERO });
         let frame = list.pop(&pool).unwrap().frame;
         let frame = pool.unpark(frame);
         assert_eq!((pool.parts(&frame).count(), pool.free_chunks()), (3, 1));
         exit(&mut pool, frame);
-        // Each chunk is there once.
+        // Each chunk is present once.
         let mut free: Vec<u32> = (0..4).map(|_| pool.take_chunk().unwrap()).collect();
         assert_eq!(pool.take_chunk(), None);
         for &chunk in &free {

@@ -1,4 +1,5 @@
-//! A queue and what takes frames from it: a rate, a rate that a trace changes, or the opportunities of a trace.
+//! A queue and the service that takes frames from it: a rate, a rate that a trace changes, or the
+//! opportunities of a trace.
 
 use super::changes::Changes;
 use super::deliveries::Deliveries;
@@ -19,19 +20,19 @@ pub(super) struct Bottleneck {
     service: Service,
 }
 
-/// What takes frames from the queue.
+/// Service that takes frames from the queue.
 #[derive(Debug)]
 enum Service {
     /// One rate.
     Rate(Server),
-    /// A rate that changes, and can be none.
+    /// A rate that changes, and may be an outage.
     Traced(Server, Changes),
-    /// So many bytes at some times.
+    /// A number of bytes at given times.
     Deliveries(Deliveries),
 }
 
 impl Bottleneck {
-    /// In front of this rate, or of the configuration's trace.
+    /// Returns a bottleneck with this rate, or with the configuration's trace.
     pub(super) fn new(config: &Config, rate: Rate) -> Bottleneck {
         let queue = config.aqm.queue(config.queue, config.mark, rate, config.seed ^ 0x0061_716d);
         let server = || Server::new(rate, config.burst);
@@ -45,7 +46,7 @@ impl Bottleneck {
         Bottleneck { queue, service }
     }
 
-    /// A frame comes in at `cx.now`.
+    /// Takes in a frame at `cx.now`.
     #[inline(never)]
     pub(super) fn take_in(&mut self, cx: &mut Cx<'_>, wire: &mut Wire, frame: Frame, charge: Charge) {
         self.advance(cx, wire);
@@ -53,7 +54,7 @@ impl Bottleneck {
         self.arrive(cx, wire, waiting);
     }
 
-    /// A frame comes to the queue at `cx.now`. Call [`Bottleneck::advance`] before.
+    /// Enqueues a frame at `cx.now`. Call [`Bottleneck::advance`] before.
     fn arrive(&mut self, cx: &mut Cx<'_>, wire: &mut Wire, waiting: Waiting) {
         match &mut self.service {
             Service::Rate(server) | Service::Traced(server, _) if server.is_idle() => {
@@ -67,7 +68,7 @@ impl Bottleneck {
         }
     }
 
-    /// Brings it up to `cx.now`.
+    /// Advances to `cx.now`.
     #[inline(never)]
     pub(super) fn advance(&mut self, cx: &mut Cx<'_>, wire: &mut Wire) {
         match &self.service {
@@ -99,7 +100,7 @@ impl Bottleneck {
         }
     }
 
-    /// The rate is this one from now on, as the configuration says that has no trace.
+    /// Sets the rate from now on. The configuration has no trace any more.
     pub(super) fn set_rate(&mut self, cx: &mut Cx<'_>, config: &Config, rate: Rate) {
         self.queue.set_limit(config.queue, rate);
         match &mut self.service {
@@ -118,8 +119,8 @@ impl Bottleneck {
         }
     }
 
-    /// When a frame is through, which is `delay` from coming out, or may be through earlier or later by then. Whether all frames
-    /// take just the delay is said by `exact`.
+    /// Returns the time at which the next frame comes out, if all frames take exactly `delay` (`exact`).
+    /// Otherwise, and before a change of the rate, returns the time at which the next step is due.
     #[inline]
     pub(super) fn due(&self, delay: Duration, exact: bool) -> Option<Time> {
         let line = if exact { delay } else { Duration::ZERO };
@@ -139,7 +140,7 @@ impl Bottleneck {
     }
 }
 
-/// Takes frame after frame from the queue, each when the one before is through.
+/// Takes one frame after the other from the queue, each when the one before is through.
 fn serve(server: &mut Server, queue: &mut Queue, cx: &mut Cx<'_>, wire: &mut Wire) {
     while server.done() <= cx.now {
         let done = server.done();

@@ -1,33 +1,33 @@
-//! Losses in bursts: two states, good and bad, each with a probability of loss (E. N. Gilbert, "Capacity of a burst-noise
-//! channel", Bell System Technical Journal, 1960, with losses in the bad state alone; E. O. Elliott, "Estimates of error
-//! rates for codes on burst-noise channels", 1963, with losses in both).
+//! Losses in bursts: two states, good and bad, each with a probability of loss. (E. N. Gilbert, "Capacity of
+//! a burst-noise channel", Bell System Technical Journal, 1960, with losses in the bad state alone. E. O.
+//! Elliott, "Estimates of error rates for codes on burst-noise channels", 1963, with losses in both.)
 //!
-//! A frame is lost or not as the state says, and then the state may change for the next one, as in netem's
-//! `loss gemodel`. A path begins in the good state. In the long run the share p / (p + r) of the frames finds the bad state, which
-//! lasts 1 / r frames on average.
+//! Each frame is lost with the probability of the current state. Then the state may change for the next
+//! frame, as in netem's `loss gemodel`. A path begins in the good state. In the long run the share p / (p +
+//! r) of the frames finds the bad state, which lasts 1 / r frames on average.
 
 use super::TRILLION;
 use crate::rng::Rng;
 
-/// The model's four probabilities, in units of 10^-12; from [`TRILLION`] on, always.
+/// The model's four probabilities, in units of 10^-12. From [`TRILLION`] on they are certainty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
-    /// After each frame in the good state, of going bad: p.
+    /// Transition to the bad state, after each frame in the good state: p.
     pub enter: u64,
-    /// After each frame in the bad state, of going good again: r.
+    /// Transition to the good state, after each frame in the bad state: r.
     pub leave: u64,
-    /// Of loss in the good state: 1 - k in Elliott's terms.
+    /// Loss in the good state: 1 - k in Elliott's terms.
     pub good: u64,
-    /// Of loss in the bad state: 1 - h.
+    /// Loss in the bad state: 1 - h.
     pub bad: u64,
 }
 
 impl Burst {
-    /// Gilbert's simplest model: nothing is lost in the good state and everything in the bad one, which never comes until
-    /// `enter` and `leave` are set.
+    /// Gilbert's simplest model: no loss in the good state, and certain loss in the bad one. The bad state
+    /// never comes until `enter` and `leave` are set.
     pub const GILBERT: Burst = Burst { enter: 0, leave: 0, good: 0, bad: TRILLION };
 
-    /// The share of all frames that is lost in the long run, in units of 10^-12, rounded down.
+    /// Returns the share of all frames that is lost in the long run, in units of 10^-12, rounded down.
     pub fn mean(&self) -> u64 {
         let [enter, leave, good, bad] =
             [self.enter, self.leave, self.good, self.bad].map(|p| u128::from(p.min(TRILLION)));
@@ -38,14 +38,14 @@ impl Burst {
     }
 }
 
-/// The state that the path is in.
+/// State of the path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bursts {
     bad: bool,
 }
 
 impl Bursts {
-    /// Is the next frame lost? Two draws for each frame, whatever the state.
+    /// Returns whether the next frame is lost. Takes two draws for each frame, whatever the state.
     pub(super) fn next(&mut self, burst: Burst, rng: &mut Rng) -> bool {
         let (loss, change) = if self.bad { (burst.bad, burst.leave) } else { (burst.good, burst.enter) };
         let lost = rng.below(TRILLION) < loss;
@@ -67,13 +67,13 @@ mod tests {
     fn states_that_always_change_lose_every_other_frame() {
         let burst = Burst { enter: TRILLION, leave: TRILLION, ..Burst::GILBERT };
         assert_eq!(losses(burst, 6), [false, true, false, true, false, true]);
-        // Never out of the bad state again.
+        // The bad state never ends.
         assert_eq!(losses(Burst { leave: 0, ..burst }, 4), [false, true, true, true]);
         assert_eq!(losses(Burst::GILBERT, 4), [false; 4]);
         assert_eq!(losses(Burst { good: TRILLION, bad: 0, ..burst }, 4), [true, false, true, false]);
     }
 
-    /// The states by the model's definition, from the same draws.
+    /// Compares with the states of the model's definition, for the same draws.
     #[test]
     fn each_frame_draws_its_loss_and_then_the_next_state() {
         let burst =
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(losses(burst, 1000), expected);
     }
 
-    /// p = 1 %, r = 25 %: 1/26 of all frames are lost, in bursts of 4 on average.
+    /// p = 1 %, r = 25 %: 1/26 of all frames is lost, in bursts of 4 on average.
     #[test]
     fn share_and_length_of_bursts() {
         let burst = Burst { enter: TRILLION / 100, leave: TRILLION / 4, ..Burst::GILBERT };
@@ -99,7 +99,8 @@ mod tests {
         let lost = losses(burst, 1_000_000);
         let total = lost.iter().filter(|lost| **lost).count() as f64;
         let bursts = lost.windows(2).filter(|two| *two == [false, true]).count() as f64;
-        // About 9,600 bursts of 4 ± 3.5: the mean is within 3 % (more than five standard deviations: 0.035 × 5 = 0.18 frames).
+        // About 9,600 bursts of 4 ± 3.5: the mean is within 3 % (more than five standard deviations: 0.035 ×
+        // 5 = 0.18 frames).
         assert!((total / bursts - 4.0).abs() < 0.18, "{}", total / bursts);
         assert!((total / 1e6 - 1.0 / 26.0).abs() < 0.0025, "{total}");
         assert_eq!(Burst { good: TRILLION / 10, enter: 0, leave: 0, ..burst }.mean(), TRILLION / 10);

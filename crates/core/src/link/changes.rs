@@ -1,4 +1,4 @@
-//! Changes of the rate of a trace: when, and to what.
+//! Changes of the rate of a trace, and their times.
 
 use super::trace::Rates;
 use crate::rate::Rate;
@@ -8,19 +8,19 @@ use crate::time::{Duration, Time};
 #[derive(Debug)]
 pub(super) struct Changes {
     rates: Rates,
-    /// When this round of the trace began.
+    /// Start of this round of the trace.
     round: Time,
-    /// The next step of the round.
+    /// Next step of the round.
     next: usize,
 }
 
 impl Changes {
-    /// The trace begins at `epoch`; its first step is the next one.
+    /// Returns the changes of a trace that begins at `epoch`. Its first step is the next one.
     pub(super) fn new(rates: Rates, epoch: Time) -> Changes {
         Changes { rates, round: epoch, next: 0 }
     }
 
-    /// When the rate changes next; [`Time::MAX`] if it does no more.
+    /// Returns the time of the next change. [`Time::MAX`] after the last one.
     pub(super) fn next(&self) -> Time {
         match (self.rates.steps.get(self.next), self.rates.period) {
             (Some((at, _)), _) => self.round + *at,
@@ -29,7 +29,7 @@ impl Changes {
         }
     }
 
-    /// The rate changes: what it is from then on.
+    /// Takes the next step, and returns the rate from then on.
     pub(super) fn step(&mut self) -> Option<Rate> {
         if self.next >= self.rates.steps.len() {
             self.round += self.rates.period.unwrap_or(Duration::ZERO);
@@ -40,7 +40,8 @@ impl Changes {
         *rate
     }
 
-    /// Whole rounds until `now` are over, which nothing was sent in. The next step is the one that was next, rounds later.
+    /// Skips whole rounds until `now`, in which no frame was sent. The next step is the same one, rounds
+    /// later.
     pub(super) fn skip_rounds(&mut self, now: Time) {
         if let Some(period) = self.rates.period {
             let rounds = now.since(self.next()).as_nanos() / period.as_nanos().max(1);
@@ -65,7 +66,7 @@ mod tests {
         };
         let (one, none) = (Some(Rate::mbit(1)), None);
         assert_eq!(took(5), [(100, one), (104, none), (110, one), (114, none), (120, one)]);
-        // The next is at 124; two rounds are over at 147.
+        // The next is at 124. Two rounds are over at 147.
         changes.skip_rounds(Time::from_millis(147));
         assert_eq!(changes.next(), Time::from_millis(144));
         let mut once = Changes::new(Rates { period: None, ..steps }, Time::ZERO);

@@ -1,11 +1,12 @@
-//! Frames that come out twice, and frames that come out broken. Both happen behind the rate, as a frame enters the propagation
-//! line: they take nothing of queue and rate.
+//! Frames that come out twice, and frames that come out broken. Both happen behind the rate, as a frame
+//! enters the propagation line, and use neither queue nor rate.
 //!
-//! A broken frame has one bit flipped, somewhere in what its transport checksum covers (the checksum itself too), or of a frame
-//! without one somewhere behind the Ethernet header. Whoever verifies the checksum notices it, as on a real path: one bit always
-//! changes a ones' complement sum. A checksum that is still to be completed is completed before, or whoever completed it
-//! would hide the error. In virtual time the payload is only a length; then the frame is marked as invalid, whether the
-//! bit is there or not.
+//! A broken frame has one flipped bit, somewhere in the bytes that its transport checksum covers (the
+//! checksum itself too). A frame without such a checksum has it somewhere behind the Ethernet header.
+//! Verification of the checksum detects it, as on a real path: one bit always changes a ones' complement sum.
+//! A checksum that is still to be completed is completed before, since a later completion would hide the
+//! error. In virtual time the payload is only a length. The frame is then marked as invalid, whether the bit
+//! is present or not.
 
 use super::TRILLION;
 use crate::frame::{link_header, Checksum, Frame, Frames};
@@ -19,16 +20,16 @@ use core::ops::Range;
 pub struct Damage {
     /// Probability that a frame comes out twice, in units of 10^-12, for each frame independently.
     pub duplicate: u64,
-    /// Probability that a frame comes out with a bit flipped, likewise; of a duplicate for itself.
+    /// Probability that a frame comes out with a flipped bit, likewise. A duplicate has a draw of its own.
     pub corrupt: u64,
 }
 
 impl Damage {
-    /// None.
+    /// No damage.
     pub const NONE: Damage = Damage { duplicate: 0, corrupt: 0 };
 }
 
-/// [`Damage`] at work, and what it did.
+/// Run-time state and counters of [`Damage`].
 #[derive(Debug)]
 pub(super) struct Damages {
     damage: Damage,
@@ -39,7 +40,7 @@ pub(super) struct Damages {
 }
 
 impl Damages {
-    /// `None` if nothing happens to any frame.
+    /// Returns `None` if no frame is ever damaged.
     pub(super) fn new(damage: Damage, seed: u64) -> Option<Box<Damages>> {
         (damage != Damage::NONE).then(|| {
             let (twice, broken) = (Rng::new(seed ^ 0x6475_706c_6963), Rng::new(seed ^ 0x0063_6f72_7275_7074));
@@ -47,7 +48,8 @@ impl Damages {
         })
     }
 
-    /// A copy of the frame, if it comes out twice. Without a free chunk it does not; the pool counts that.
+    /// Returns a copy of the frame, if it comes out twice. Without a free chunk it does not, and the pool
+    /// counts that.
     pub(super) fn duplicate(&mut self, cx: &mut Cx<'_>, frame: &Frame) -> Option<Frame> {
         if self.twice.below(TRILLION) >= self.damage.duplicate {
             return None;
@@ -65,8 +67,8 @@ impl Damages {
     }
 }
 
-/// Flips a bit. False, with nothing changed, for a frame of nothing but a header, and for a giant whose packets get their
-/// checksums only when it is cut: none of them would be wrong.
+/// Flips a bit. Returns false, with nothing changed, for a frame of only a header, and for a giant whose
+/// packets get their checksums only when it is split. None of these would be wrong.
 fn flip(frames: &mut Frames, frame: &mut Frame, rng: &mut Rng) -> bool {
     let covered = covered(frames.bytes(frame), frame.len());
     if covered.is_empty() || (frame.checksum == Checksum::Partial && frame.gso_size != 0) {
@@ -84,8 +86,8 @@ fn flip(frames: &mut Frames, frame: &mut Frame, rng: &mut Rng) -> bool {
     true
 }
 
-/// What the transport checksum covers, or all behind the Ethernet header. Of UDP the field of the checksum is left out, where
-/// zero would say that there is none.
+/// Returns the bytes that the transport checksum covers, or all bytes behind the Ethernet header. For UDP the
+/// checksum field is left out, where zero would mean that there is none.
 fn covered(head: &[u8], len: usize) -> Range<usize> {
     let behind_ethernet = link_header(head).1.min(len)..len;
     let Ok(packet) = wire::any_packet(head, len) else { return behind_ethernet };
@@ -115,7 +117,8 @@ mod tests {
         checksum::verify(bytes, bytes.len(), &packet)
     }
 
-    /// Flips a bit of a frame that lies in chunks of 2,048 bytes; the frame before and after, and what is known of it.
+    /// Flips a bit of a frame that lies in chunks of 2,048 bytes. Returns whether it did, the frame's bytes
+    /// and its checksum state.
     fn flipped(bytes: &[u8], known: Checksum, seed: u64) -> (bool, Vec<u8>, Checksum) {
         let mut frames = Frames::new(4, 2048, 0);
         let mut frame = frames.receive_copy(bytes, bytes.len(), Time::ZERO).unwrap();
@@ -127,7 +130,8 @@ mod tests {
     }
 
     proptest! {
-        /// Complete or still partial: whoever verifies the checksum notices, also after completing what asks for it.
+        /// Complete or still partial: verification of the checksum detects the bit, also after completion
+        /// where requested.
         #[test]
         fn one_bit_is_flipped_and_the_checksum_is_wrong(payload in 0usize..1400, partial: bool, v6: bool, udp: bool, seed: u64) {
             let segment = if v6 { SegmentBuilder::v6([0xfd; 16], [0xfe; 16]) } else { SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]) };
@@ -201,7 +205,7 @@ mod tests {
         frames.transmitted(frame);
     }
 
-    /// In virtual time most bits are in a payload that is not there.
+    /// In virtual time most bits are in an absent payload.
     #[test]
     fn a_frame_without_its_payload_is_marked() {
         let (head, len) = SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).payload(1448).build_head();

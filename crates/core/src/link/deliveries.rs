@@ -1,15 +1,17 @@
-//! A rate given as the opportunities of a trace: at each opportunity a number of bytes leaves at once, of one frame or of several.
+//! A rate given as the opportunities of a trace. At each opportunity a number of bytes leaves at once, of one
+//! frame or several.
 //!
-//! The opportunity that lets the first byte of a frame leave takes the frame from the queue, and the frame is through with the opportunity of its last byte. The part of
-//! an opportunity that finds no frame waiting is lost. So is an opportunity at the very time at which a frame arrives:
-//! the opportunity counts as earlier. All times are those of the trace, whenever the link is asked.
+//! The opportunity that lets the first byte of a frame leave takes the frame from the queue. The frame is
+//! through with the opportunity of its last byte. The part of an opportunity that finds the queue empty is
+//! lost. So is an opportunity at the very time at which a frame arrives: the opportunity counts as earlier.
+//! All times are those of the trace, whenever the link is called.
 
 use super::server::Served;
 use super::trace::Opportunities;
 use crate::frame::{Charge, Parked, Waiting};
 use crate::time::{Duration, Time};
 
-/// The frame of which some bytes have left.
+/// A frame with some of its bytes sent.
 #[derive(Debug)]
 struct Begun {
     frame: Parked,
@@ -22,31 +24,31 @@ struct Begun {
 #[derive(Debug)]
 pub(super) struct Deliveries {
     trace: Opportunities,
-    /// When this round of the trace began.
+    /// Start of this round of the trace.
     round: Time,
-    /// The next opportunity of the round.
+    /// Next opportunity of the round.
     next: usize,
     begun: Option<Begun>,
 }
 
 impl Deliveries {
-    /// The trace begins at `epoch`.
+    /// Returns the opportunities of a trace that begins at `epoch`.
     pub(super) fn new(trace: Opportunities, epoch: Time) -> Deliveries {
         Deliveries { trace, round: epoch, next: 0, begun: None }
     }
 
-    /// Has no frame been begun?
+    /// Returns whether no frame has been begun.
     pub(super) fn is_idle(&self) -> bool {
         self.begun.is_none()
     }
 
-    /// When the next opportunity is.
+    /// Returns the time of the next opportunity.
     pub(super) fn next(&self) -> Time {
         let ms = self.trace.at_ms.get(self.next).copied().unwrap_or(u64::MAX);
         self.round + Duration::from_millis(1).saturating_mul(ms)
     }
 
-    /// The next opportunity is used up.
+    /// Uses up the next opportunity.
     pub(super) fn step(&mut self) {
         self.next += 1;
         if self.next >= self.trace.at_ms.len() {
@@ -55,7 +57,7 @@ impl Deliveries {
         }
     }
 
-    /// Opportunities up to `now` and at it are lost.
+    /// Skips the opportunities up to and at `now`, which are lost.
     pub(super) fn skip(&mut self, now: Time) {
         let period = self.trace.period();
         let rounds = now.since(self.round).as_nanos() / period.as_nanos();
@@ -75,13 +77,14 @@ impl Deliveries {
         }
     }
 
-    /// Begins with a frame at `now`.
+    /// Begins a frame at `now`.
     pub(super) fn begin(&mut self, now: Time, waiting: Waiting) {
         let Waiting { frame, charge, .. } = waiting;
         self.begun = Some(Begun { frame, charge, left: charge.bytes, at: now });
     }
 
-    /// As many of `room` bytes leave as are left of the frame that was begun. The frame, at `now`, if that was all of it.
+    /// Sends up to `room` of the remaining bytes of the frame that was begun. Returns the frame, at `now`, if
+    /// those were its last.
     pub(super) fn send(&mut self, now: Time, room: &mut u64) -> Option<Served> {
         let begun = self.begun.as_mut()?;
         let sent = begun.left.min(*room);
@@ -94,7 +97,7 @@ impl Deliveries {
         Some(Served { frame, charge, took: now.since(at) })
     }
 
-    /// The frame that was begun, to be sent by something else.
+    /// Returns the frame that was begun, to be sent by another service.
     pub(super) fn take(&mut self) -> Option<Waiting> {
         let Begun { frame, charge, at, .. } = self.begun.take()?;
         Some(Waiting { frame, charge, since: at })
@@ -118,7 +121,7 @@ mod tests {
         (0..n).map(|_| next(deliveries)).collect()
     }
 
-    /// The last time of the trace is that of its repetition's beginning, as `link_queue.cc` adds it to the base.
+    /// The repetition of a trace begins at its last time, as `link_queue.cc` adds that to the base.
     #[test]
     fn a_trace_begins_anew_when_its_last_opportunity_has_passed() {
         assert_eq!(upcoming(&mut deliveries(&[2, 2, 5]), 7), [102, 102, 105, 107, 107, 110, 112]);

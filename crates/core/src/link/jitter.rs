@@ -1,40 +1,42 @@
-//! The time that a frame takes beyond the line's delay. It is drawn when the frame enters the line, behind the queue and the rate, so it
-//! uses neither.
+//! The time that a frame takes beyond the line's delay. It is drawn when the frame enters the line, behind
+//! the queue and the rate, so it uses neither.
 //!
-//! Draws are integers. Except for the uniform law they are quantiles from a table of 4,096, which is made with the link by a
-//! pinned software library, so that a seed means the same on any machine. The table ends at nine times the mean of an exponential
-//! law, at 3.7 standard deviations of a normal law and at 21.5 of a Pareto law. One draw in 8,000 would lie beyond these ends.
+//! Draws are integers. Except for the uniform law they are quantiles from a table of 4,096. The table is made
+//! with the link by a pinned software library, so that a seed has the same effect on any machine. The table
+//! ends at nine times the mean of an exponential law, at 3.7 standard deviations of a normal law and at 21.5
+//! of a Pareto law. One draw in 8,000 would lie beyond these ends.
 
 use crate::link::TRILLION;
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
-/// How long a frame takes beyond the delay, or less than it: no law makes it come out before it entered.
+/// Time that a frame takes beyond the delay, or less than it. Under no law does it come out before it
+/// entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Jitter {
-    /// As the law says; zero for none.
+    /// Scale of the law. Zero for no jitter.
     pub by: Duration,
     /// The distribution.
     pub law: Law,
-    /// Frames overtake each other where their draws say so. Otherwise one that would come out before the last one
+    /// Lets frames overtake each other as drawn. Otherwise a frame that would come out before the last one
     /// waits for it, as on a path whose queues make the jitter.
     pub reorders: bool,
 }
 
-/// How jitter is distributed.
+/// Distribution of jitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Law {
-    /// From zero to [`Jitter::by`], both included, each nanosecond alike.
+    /// From zero to [`Jitter::by`], both included, each nanosecond with the same probability.
     #[default]
     Uniform,
     /// Exponential with the mean [`Jitter::by`], in 4,096 steps.
     Exponential,
-    /// Normal around the delay, [`Jitter::by`] is the standard deviation, as with netem's `distribution normal`; in 4,096
-    /// steps.
+    /// Normal around the delay, with [`Jitter::by`] as the standard deviation, as with netem's `distribution
+    /// normal`. In 4,096 steps.
     Normal,
-    /// Pareto with the shape 3, moved so that its mean is the delay, with [`Jitter::by`] as its standard deviation; in 4,096
-    /// steps. Most frames come up to 0.58 deviations early, few come very late. (netem's `distribution pareto` has the
-    /// same shape and mean; its deviation is 2/√3 times the jitter that it is told.)
+    /// Pareto with the shape 3, moved so that its mean is the delay, with [`Jitter::by`] as its standard
+    /// deviation. In 4,096 steps. Most frames come up to 0.58 deviations early, few come very late. (netem's
+    /// `distribution pareto` has the same shape and mean. Its deviation is 2/√3 times the configured jitter.)
     Pareto,
 }
 
@@ -53,49 +55,49 @@ impl Law {
 pub struct Reorder {
     /// Probability in units of 10^-12, for each frame independently.
     pub trillionths: u64,
-    /// How much later.
+    /// Extra delay.
     pub by: Duration,
 }
 
 impl Jitter {
-    /// None.
+    /// No jitter.
     pub const NONE: Jitter = Jitter { by: Duration::ZERO, law: Law::Uniform, reorders: false };
 
-    /// May a frame come out before one that came earlier?
+    /// Returns whether a frame may come out before one that entered earlier.
     pub fn overtakes(&self) -> bool {
         self.reorders && self.by > Duration::ZERO
     }
 }
 
 impl Reorder {
-    /// None.
+    /// No reordering.
     pub const NONE: Reorder = Reorder { trillionths: 0, by: Duration::ZERO };
 
-    /// May a frame come out before one that came earlier?
+    /// Returns whether a frame may come out before one that entered earlier.
     pub fn overtakes(&self) -> bool {
         self.trillionths > 0 && self.by > Duration::ZERO
     }
 }
 
-/// Quantiles in a table, in units of 2^-16.
+/// Number of quantiles in a table. They are in units of 2^-16.
 const QUANTILES: usize = 4096;
 
-/// Jitter and reordering at work.
+/// Run-time state of jitter and reordering.
 #[derive(Debug)]
 pub(super) struct Lateness {
     jitter: Jitter,
     reorder: Reorder,
     rng: Rng,
-    /// Of jitter alone: whether one frame is late does not change what the others draw.
+    /// Generator for reordering. A late frame does not change the jitter of the others.
     late: Rng,
-    /// Of the law, for `by` = 2^16; none of [`Law::Uniform`].
+    /// Quantiles of the law, for `by` = 2^16. Empty for [`Law::Uniform`].
     quantiles: Vec<i32>,
-    /// When the last frame that kept the order comes out.
+    /// Exit time of the last frame that kept the order.
     last: Time,
 }
 
 impl Lateness {
-    /// `None` if no frame is ever late.
+    /// Returns `None` if no frame is ever late.
     pub(super) fn new(jitter: Jitter, reorder: Reorder, seed: u64) -> Option<Lateness> {
         if jitter.by == Duration::ZERO && !reorder.overtakes() {
             return None;
@@ -110,7 +112,7 @@ impl Lateness {
         })
     }
 
-    /// When a frame comes out that enters at `now` and is to take `delay`.
+    /// Returns the exit time of a frame that enters at `now` with a delay of `delay`.
     pub(super) fn due(&mut self, now: Time, delay: Duration) -> Time {
         let due = self.draw(now, delay);
         let due = if self.jitter.reorders { due } else { due.max(self.last) };
@@ -140,7 +142,7 @@ impl Lateness {
     }
 }
 
-/// The middle of each of [`QUANTILES`] equal parts of a law.
+/// Returns the middle of each of [`QUANTILES`] equal parts of a law.
 fn quantiles(law: Law) -> Vec<i32> {
     let above = (0..QUANTILES).map(|i| 1.0 - (i as f64 + 0.5) / QUANTILES as f64);
     match law {
@@ -152,7 +154,7 @@ fn quantiles(law: Law) -> Vec<i32> {
     }
 }
 
-/// In units of 2^-16, rounded to the nearest.
+/// Returns `x` in units of 2^-16, rounded to the nearest.
 fn scaled(x: f64) -> i32 {
     let nearest = (libm::fabs(x) * 65_536.0 + 0.5) as i32;
     if x < 0.0 {
@@ -162,8 +164,9 @@ fn scaled(x: f64) -> i32 {
     }
 }
 
-/// Quantiles of the standard normal distribution: what it exceeds with these probabilities, which decrease from a half, and the same
-/// below zero. Newton's method from each to the next: P(X > x) is convex above zero, so no step goes too far.
+/// Returns quantiles of the standard normal distribution: the values exceeded with these probabilities, which
+/// decrease from a half, and their negatives. Newton's method leads from each to the next: P(X > x) is convex
+/// above zero, so no step goes too far.
 fn normal(above: &[f64]) -> Vec<i32> {
     use core::f64::consts::{FRAC_1_SQRT_2, PI};
     let mut x = 0.0;
@@ -216,14 +219,14 @@ mod tests {
         // The standard deviation of the mean is 10 ms / √n = 31.6 us: four of them.
         let mean = got.iter().sum::<u64>() / n as u64;
         assert!(mean.abs_diff(10 * MS) < 127_000, "{mean}");
-        // A half above the mean times ln 2, 1 % above it times ln 100; the most is ln 8192.
+        // A half above the mean times ln 2, 1 % above it times ln 100. The most is ln 8192.
         let above = |ns: u64| got.iter().filter(|&&d| d > ns).count() as f64 / n as f64;
         assert!((above(6_931_472) - 0.5).abs() < 0.007, "{}", above(6_931_472));
         assert!((above(46_051_702) - 0.01).abs() < 0.0015, "{}", above(46_051_702));
         assert_eq!(got.iter().max().map(|d| d / 10_000), Some(9010));
     }
 
-    /// How far from the delay, in nanoseconds.
+    /// Returns the deviations from the delay, in nanoseconds.
     fn deviations(law: Law, by: u64, n: usize) -> Vec<i64> {
         let delay = Duration::from_secs(100);
         let jitter = Jitter { by: Duration::from_nanos(by), law, reorders: true };
@@ -240,15 +243,17 @@ mod tests {
     fn normal_mean_deviation_and_quantiles() {
         let n = 100_000;
         let got = deviations(Law::Normal, 10 * MS, n);
-        // The standard deviation of the mean is 10 ms / √n = 31.6 us, that of the variance √(2/n) of it: four of each.
+        // The standard deviation of the mean is 10 ms / √n = 31.6 us, that of the variance √(2/n) of it. Four
+        // of each.
         assert!(mean(got.iter().copied()).abs() < 127_000.0);
         let variance = got.iter().map(|&d| (d as f64 / 1e7).powi(2)).sum::<f64>() / n as f64;
         assert!((variance - 1.0).abs() < 0.018, "{variance}");
-        // Of a normal distribution 15.87 % lie above one standard deviation and 2.275 % below minus two.
+        // In a normal distribution 15.87 % lie above one standard deviation and 2.275 % below minus two.
         let share = |is: &dyn Fn(i64) -> bool| got.iter().filter(|d| is(**d)).count() as f64 / n as f64;
         assert!((share(&|d| d > 10_000_000) - 0.158_655).abs() < 0.005);
         assert!((share(&|d| d < -20_000_000) - 0.022_750).abs() < 0.002);
-        // Symmetric; the last of 4,096 is the quantile at 1 - 1/8192, 3.668329 (Python's `statistics.NormalDist`).
+        // Symmetric; the last of 4,096 is the quantile at 1 - 1/8192, 3.668329 (Python's
+        // `statistics.NormalDist`).
         let most = got.iter().max().unwrap();
         assert_eq!((most / 1000, *got.iter().min().unwrap()), (36_683, -most));
     }
@@ -258,7 +263,8 @@ mod tests {
         let n = 100_000;
         let got = deviations(Law::Pareto, 10 * MS, n);
         assert!(mean(got.iter().copied()).abs() < 127_000.0);
-        // In standard deviations of √0.75: X > 2 is d > 0.577, with probability 2^-3; X > 5 is d > 4.041, with 5^-3.
+        // In standard deviations of √0.75: X > 2 is d > 0.577, with probability 2^-3. X > 5 is d > 4.041,
+        // with 5^-3.
         let above = |ns: i64| got.iter().filter(|&&d| d > ns).count() as f64 / n as f64;
         assert!((above(5_773_503) - 0.125).abs() < 0.004, "{}", above(5_773_503));
         assert!((above(40_414_519) - 0.008).abs() < 0.0012, "{}", above(40_414_519));

@@ -1,9 +1,9 @@
-//! The propagation line: it delays frames and never limits how many are on it.
+//! The propagation line: it delays frames and never limits their number.
 //!
-//! A frame comes out when it is due, whatever entered before it. Where each frame is due later than the one before, as on a line with one delay,
-//! the line is a ring. Where frames may overtake each other, it is a heap by due time, and frames due at the same time come
-//! out in the order in which they came. Frames lie in the line itself and are not parked: a ring is read in order, while places in the pool are
-//! scattered.
+//! A frame comes out when it is due, whatever entered before it. Where each frame is due later than the one
+//! before, as on a line with one delay, the line is a ring. Where frames may overtake each other, it is a
+//! heap by due time. Frames due at the same time come out in order of entry. Frames lie in the line itself
+//! and are not parked: a ring is read in order, while places in the pool are scattered.
 
 use super::jitter::{Jitter, Lateness, Reorder};
 use crate::frame::Frame;
@@ -11,7 +11,7 @@ use crate::time::{Duration, Time};
 use core::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
-/// A frame that flies, ordered by when it comes out, then by when it came.
+/// A frame in flight, ordered by exit time, then by entry.
 #[derive(Debug)]
 struct Flying {
     due: Time,
@@ -42,12 +42,12 @@ impl PartialOrd for Flying {
     }
 }
 
-/// The frames that fly.
+/// Frames in flight.
 #[derive(Debug)]
 enum Frames {
-    /// They come out in the order in which they came; with when each does.
+    /// Frames that come out in order of entry, with their exit times.
     InOrder(VecDeque<(Time, Frame)>),
-    /// They overtake each other. The number of all that ever came.
+    /// Frames that overtake each other, and the number of all frames so far.
     ByDue(BinaryHeap<Reverse<Flying>>, u64),
 }
 
@@ -55,15 +55,15 @@ enum Frames {
 #[derive(Debug)]
 pub(super) struct Line {
     delay: Duration,
-    /// What comes on top of the delay, if anything does.
+    /// Extra time on top of the delay, if any.
     lateness: Option<Box<Lateness>>,
-    /// When the next frame comes out; [`Time::MAX`] if there is none.
+    /// Exit time of the next frame. [`Time::MAX`] if there is none.
     next: Time,
     frames: Frames,
 }
 
 impl Line {
-    /// A line `delay` long. What is random on it comes from `seed`.
+    /// Returns a line `delay` long. Random draws come from `seed`.
     pub(super) fn new(delay: Duration, jitter: Jitter, reorder: Reorder, seed: u64) -> Line {
         let frames = match jitter.overtakes() || reorder.overtakes() {
             true => Frames::ByDue(BinaryHeap::new(), 0),
@@ -73,7 +73,7 @@ impl Line {
         Line { delay, lateness, next: Time::MAX, frames }
     }
 
-    /// A frame enters at `now`, which never goes back.
+    /// Adds a frame at `now`, which never goes back.
     pub(super) fn push(&mut self, now: Time, frame: Frame) {
         let due = match &mut self.lateness {
             None => now + self.delay,
@@ -89,19 +89,19 @@ impl Line {
         }
     }
 
-    /// When the next frame of those on the line comes out; [`Time::MAX`] if there is none.
+    /// Returns the exit time of the next frame on the line. [`Time::MAX`] if there is none.
     #[inline]
     pub(super) fn due(&self) -> Time {
         self.next
     }
 
-    /// Do all frames take just the delay?
+    /// Returns whether all frames take exactly the delay.
     #[inline]
     pub(super) fn is_exact(&self) -> bool {
         self.lateness.is_none()
     }
 
-    /// The frames that come out next, if they are known.
+    /// Returns the frames that come out next, if they are known.
     #[inline]
     pub(super) fn coming<const N: usize>(&self) -> [Option<&Frame>; N] {
         core::array::from_fn(|n| match &self.frames {
@@ -110,13 +110,13 @@ impl Line {
         })
     }
 
-    /// The next frame that comes out, and when. Panics if there is none.
+    /// Returns the next frame that comes out, and its exit time. Panics if there is none.
     #[inline(never)]
     pub(super) fn take(&mut self) -> (Time, Frame) {
         self.pop(Time::MAX).expect("a frame on the line")
     }
 
-    /// The next frame that is out by `now`, and since when.
+    /// Returns the next frame that is out by `now`, and its exit time.
     #[inline]
     pub(super) fn pop(&mut self, now: Time) -> Option<(Time, Frame)> {
         if self.next > now {

@@ -1,5 +1,5 @@
-//! Losses of the path itself. They are drawn when a frame enters the link, before the queue (as in netem), so a lost
-//! frame takes no room and no time on the link.
+//! Losses of the path itself. They are drawn when a frame enters the link, before the queue (as in netem). A
+//! lost frame thus takes no room and no time on the link.
 
 use super::burst::{Burst, Bursts};
 use super::trace::LossTrace;
@@ -7,18 +7,18 @@ use crate::rng::Rng;
 use crate::stats::DropReason;
 use core::num::NonZeroU64;
 
-/// The unit of probabilities here is one in so many.
+/// Denominator of probabilities.
 pub const TRILLION: u64 = 1_000_000_000_000;
 
-/// How a direction loses frames. A giant frame counts as one.
+/// Losses of a direction. A giant frame counts as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Loss {
-    /// It doesn't.
+    /// No loss.
     #[default]
     None,
     /// Each frame independently.
     Random {
-        /// Probability in units of 10^-12; from [`TRILLION`] on, everything.
+        /// Probability in units of 10^-12. From [`TRILLION`] on, all frames.
         trillionths: u64,
     },
     /// The last of every `n` frames: the n-th, the 2n-th and so on. 1 is every frame.
@@ -28,7 +28,7 @@ pub enum Loss {
     },
     /// In bursts, by the model of Gilbert and Elliott.
     Burst(Burst),
-    /// Those that a trace names.
+    /// Frames that a trace names.
     Trace(LossTrace),
 }
 
@@ -37,7 +37,7 @@ impl Loss {
     pub const fn permille(n: u32) -> Loss {
         Loss::Random { trillionths: n as u64 * (TRILLION / 1000) }
     }
-    /// The last of every `n` frames; `None` for 0.
+    /// The last of every `n` frames. `None` for 0.
     pub const fn every(n: u64) -> Option<Loss> {
         match NonZeroU64::new(n) {
             Some(n) => Some(Loss::Periodic { n }),
@@ -46,16 +46,16 @@ impl Loss {
     }
 }
 
-/// A [`Loss`] at work.
+/// Run-time state of a [`Loss`].
 #[derive(Clone, Debug)]
 pub(super) struct Losses {
     loss: Loss,
     rng: Rng,
     /// Frames since the last periodic loss, or since the trace began.
     passed: u64,
-    /// Of [`Loss::Trace`]: losses of this round of the trace.
+    /// Losses of this round of a [`Loss::Trace`].
     lost: usize,
-    /// Of [`Loss::Burst`].
+    /// State of a [`Loss::Burst`].
     bursts: Bursts,
 }
 
@@ -64,7 +64,7 @@ impl Losses {
         Losses { loss, rng: Rng::new(seed), passed: 0, lost: 0, bursts: Bursts::default() }
     }
 
-    /// Why the next frame is lost, if it is.
+    /// Returns the reason if the next frame is lost.
     #[inline]
     pub(super) fn next(&mut self) -> Option<DropReason> {
         if self.loss == Loss::None {
@@ -119,7 +119,8 @@ mod tests {
 
     #[test]
     fn random_loss_is_the_seeds_and_has_its_probability() {
-        // Binomial(100,000, 1 %): mean 1000, standard deviation 31.5; five of those either way.
+        // Binomial(100,000, 1 %): mean 1000, standard deviation 31.5. The bounds are five of those either
+        // way.
         let a = losses(Loss::permille(10), 7, 100_000);
         assert!((843..=1157).contains(&a.len()), "{} of 100,000 lost", a.len());
         assert_eq!(a, losses(Loss::permille(10), 7, 100_000));
@@ -132,7 +133,7 @@ mod tests {
         assert_eq!(losses(Loss::permille(u32::MAX), 1, 1000).len(), 1000);
     }
 
-    /// Frames 2 and 3 of each five, and those that a list names once.
+    /// Frames 2 and 3 of each five, and frames that a list names once.
     #[test]
     fn a_trace_says_which_frames_are_lost() {
         let trace =

@@ -3,23 +3,26 @@
 //! A frame that enters a [`Link`] passes, in this order:
 //!
 //! 1. **loss**: the path's own losses: random, periodic, in bursts or from a trace;
-//! 2. **queue**: a [`Queue`](crate::queue::Queue) of one of the disciplines.
-//!    Only frames that wait for the rate are in it, and its limit never counts frames in flight (an emulator that mixes
-//!    the two drops frames of a long path at any load);
-//! 3. **server**: takes one frame after the other from the queue and serializes it at the rate, exact to the byte, with
-//!    remainders carried; with a trace of [`Opportunities`] it lets a number of bytes leave at once;
-//! 4. **damage**: frames that come out twice, or with a bit flipped;
-//! 5. **propagation line**: a delay without a limit, with jitter on top of it, and frames that come late, so that others overtake them.
+//! 2. **queue**: a [`Queue`](crate::queue::Queue) of one of the disciplines. It holds only frames that wait
+//!    for the rate, and its limit never counts frames in flight (an emulator that mixes the two drops frames
+//!    of a long path at any load);
+//! 3. **server**: takes one frame after the other from the queue and serializes it at the rate, exact to the
+//!    byte, with remainders carried. With a trace of [`Opportunities`] it lets a number of bytes leave at
+//!    once;
+//! 4. **damage**: frames that come out twice, or with a flipped bit;
+//! 5. **propagation line**: a delay without a limit, with jitter on top of it, and late frames that others
+//!    overtake.
 //!
-//! The departure of a frame is computed when it leaves the queue. So the rate may change while frames wait
-//! ([`Link::set_rate`], or a trace of [`Rates`]). A link without a rate has no queue either: frames go straight into the line.
+//! The departure of a frame is computed when it leaves the queue, so the rate may change while frames wait
+//! ([`Link::set_rate`], or a trace of [`Rates`]). A link without a rate has no queue either: frames go
+//! straight into the line.
 //!
-//! The rate counts IP bytes plus [`Config::overhead`] per packet. A giant frame is charged as the
-//! packets that it stands for (each repeats the headers), counts as that many in the queue, is serialized as a
+//! The rate counts IP bytes plus [`Config::overhead`] per packet. A giant frame is charged as the packets
+//! that it stands for (each repeats the headers), and counts as that many in the queue. It is serialized as a
 //! whole and comes out when its last packet would.
 //!
-//! Frames are parked in the pool while they wait and while they are serialized. The storage of a line's frames grows by doubling, up to
-//! the most that the line ever holds.
+//! Frames are parked in the pool while they wait and while they are serialized. The storage of a line's
+//! frames grows by doubling, up to the most that the line ever holds.
 
 mod bottleneck;
 mod burst;
@@ -61,54 +64,53 @@ use wire::Wire;
 /// One direction of a path. The default is a bare wire: no rate, no delay, no loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Config {
-    /// Bits per second; `None` for a link that never makes a frame wait. With a trace, whose rate this is on average, it says what
-    /// is counted in round trips.
+    /// Bits per second. `None` for a link that never delays a frame by a rate. With a trace this is its mean
+    /// rate, used for limits in round trips.
     pub rate: Option<Rate>,
-    /// What the rate does over time, where it is not one rate.
+    /// Changes of the rate over time, if it is not constant.
     pub trace: Option<RateTrace>,
-    /// When traces begin.
+    /// Start of the traces.
     pub epoch: Time,
     /// Propagation delay, one way.
     pub delay: Duration,
-    /// What frames take longer than that.
+    /// Random time on top of the delay.
     pub jitter: Jitter,
     /// Frames that others overtake.
     pub reorder: Reorder,
-    /// The path's own losses.
+    /// Frames that come out twice, or broken.
     pub loss: Loss,
     /// Frames that come out twice, or broken.
     pub damage: Damage,
-    /// What the queue in front of the rate holds. Default: 1,000 packets.
+    /// Limit of the queue in front of the rate. Default: 1,000 packets.
     pub queue: QueueLimit,
-    /// Step marking: a packet of an ECN-capable transport that finds *more* than this waiting as it arrives is
-    /// marked with Congestion Experienced, the threshold K of DCTCP (Alizadeh et al., SIGCOMM 2010, §3.1: marked
-    /// if the occupancy is greater than K upon arrival). Counted as the queue's limit is: frames
-    /// that wait, not the one being serialized. A giant frame is marked as a whole. `None`, the
+    /// Step marking: a packet of an ECN-capable transport is marked with Congestion Experienced if *more*
+    /// than this waits when it arrives. This is the threshold K of DCTCP (Alizadeh et al., SIGCOMM 2010,
+    /// §3.1: marked if the occupancy is greater than K upon arrival). It counts like the queue's limit:
+    /// waiting frames, without the one being serialized. A giant frame is marked as a whole. `None`, the
     /// default, marks nothing.
     pub mark: Option<QueueLimit>,
-    /// What the queue drops or marks while there is room; with it, `mark` means nothing.
+    /// Active queue management, which drops or marks while there is room. With it, `mark` has no effect.
     pub aqm: Aqm,
-    /// Bytes that each packet costs on top of its IP packet. 0, the default, counts IP bytes; see
+    /// Bytes charged for each packet on top of its IP packet. 0, the default, counts IP bytes. See
     /// [`Config::NETEM`], [`Config::FRAME`] and [`Config::WIRE`].
     pub overhead: u16,
-    /// Depth of the token bucket in bytes: after a time without frames so many leave at once, as the rate counts
-    /// them. 0, the default, is a wire: each bit takes its time.
+    /// Depth of the token bucket in bytes, as the rate counts them. After an idle time this many leave at
+    /// once. 0, the default, is a wire: each bit takes its time.
     pub burst: u64,
-    /// Seed of what is random: losses, damage, jitter, reordering, each drawn for itself.
+    /// Seed of the random draws. Losses, damage, jitter and reordering have a generator each.
     pub seed: u64,
 }
 
 impl Config {
-    /// [`Config::overhead`] that counts as Linux queueing disciplines do: with the Ethernet header,
-    /// without tags and FCS.
+    /// [`Config::overhead`] of Linux queueing disciplines: with the Ethernet header, without tags and FCS.
     pub const NETEM: u16 = 14;
-    /// [`Config::overhead`] that counts Ethernet header and FCS.
+    /// [`Config::overhead`] with Ethernet header and FCS.
     pub const FRAME: u16 = 18;
-    /// [`Config::overhead`] that counts everything an Ethernet sends: preamble (8), header (14), FCS (4)
-    /// and inter-frame gap (12).
+    /// [`Config::overhead`] with all that an Ethernet sends: preamble (8), header (14), FCS (4) and
+    /// inter-frame gap (12).
     pub const WIRE: u16 = 38;
 
-    /// A bare wire, whose rate would count as Linux does if it had one: what a configuration begins with.
+    /// A bare wire, whose rate would count as Linux does if it had one: the start of a configuration.
     pub const BARE: Config = Config {
         rate: None,
         trace: None,
@@ -126,7 +128,8 @@ impl Config {
         seed: 0,
     };
 
-    /// Is everything that a link with this does the same for any headers, so that it need not read them?
+    /// Returns whether a link of this configuration treats frames alike for any headers, so that it need not
+    /// read them.
     fn ignores_headers(&self) -> bool {
         let Config { rate, trace, epoch, delay, jitter, reorder, loss, queue, overhead, burst, seed, .. } =
             *self;
@@ -147,7 +150,7 @@ impl Config {
         *self == same
     }
 
-    /// Is there nothing that a frame would notice: no rate, no delay, no jitter, no loss, no damage?
+    /// Returns whether the link has no effect on frames: no rate, no delay, no jitter, no loss, no damage.
     pub fn is_bare(&self) -> bool {
         let in_time = self.jitter.by == Duration::ZERO && !self.reorder.overtakes();
         let whole = self.loss == Loss::None && self.damage == Damage::NONE;
@@ -163,13 +166,13 @@ pub struct Link {
     losses: Losses,
     serializer: Serializer,
     wire: Wire,
-    /// Dropped before the queue.
+    /// Frames dropped before the queue.
     lost: Drops,
     received: u64,
     sent: u64,
 }
 
-/// What makes frames wait for the rate. Its kind is looked at for each frame, and is a number of its own.
+/// Service at the rate. It is matched for each frame, so its kind is a number of its own.
 #[derive(Debug)]
 #[repr(u8)]
 enum Serializer {
@@ -190,12 +193,12 @@ impl Serializer {
 }
 
 impl Link {
-    /// Where frames come in.
+    /// Port at which frames enter.
     pub const IN: Port = Port(0);
-    /// Where they leave.
+    /// Port at which frames leave.
     pub const OUT: Port = Port(1);
 
-    /// A link as configured.
+    /// Returns a link with this configuration.
     pub fn new(config: Config) -> Link {
         Link {
             config,
@@ -209,11 +212,12 @@ impl Link {
         }
     }
 
-    /// What the link was told to do.
+    /// Returns the configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
-    /// The frames that come out next, as far as they are known by now: whoever gets them may load what is kept of their flows.
+    /// Returns the frames that come out next, as far as they are known by now. Their receiver may prefetch
+    /// the state of their flows.
     #[inline]
     pub fn coming<const N: usize>(&self) -> [Option<&Frame>; N] {
         match &self.serializer {
@@ -222,8 +226,8 @@ impl Link {
         }
     }
 
-    /// Brings the link up to `cx.now`: what has been serialized by then is in the propagation line. Nodes' calls
-    /// do this themselves; for samplers that read the queue or the statistics between them.
+    /// Advances the link to `cx.now`: frames serialized by then are in the propagation line. Calls of nodes
+    /// do this themselves. It is meant for samplers that read the queue or the statistics between them.
     #[inline(always)]
     pub fn advance(&mut self, cx: &mut Cx<'_>) {
         match &mut self.serializer {
@@ -233,23 +237,24 @@ impl Link {
         }
     }
 
-    /// The rate is another one from `cx.now` on: what is left of the frame being serialized is sent at the new one,
-    /// and what is counted in round trips ([`QueueLimit::Bdp`]) follows. Of a link without a rate, frames on their
-    /// way stay there; of one that follows a trace this is the end of the trace, and a frame of which an opportunity has sent a part is
-    /// sent from its beginning. Ask for the deadline again after this.
+    /// Changes the rate from `cx.now` on. The rest of the frame being serialized is sent at the new rate, and
+    /// limits in round trips ([`QueueLimit::Bdp`]) follow. On a link without a rate, frames on their way stay
+    /// there. A trace ends here, and a frame that an opportunity has sent in part is sent from its beginning.
+    /// Ask for the deadline again afterwards.
     pub fn set_rate(&mut self, cx: &mut Cx<'_>, rate: Rate) {
         self.advance(cx);
         (self.config.rate, self.config.trace) = (Some(rate), None);
         match &mut self.serializer {
-            // What flies without a rate stays in the line.
+            // Frames in flight without a rate stay in the line.
             none @ Serializer::None => *none = Serializer::Bottleneck(Bottleneck::new(&self.config, rate)),
             Serializer::Pipe(pipe) => pipe.set_rate(cx.now, rate),
             Serializer::Bottleneck(bottleneck) => bottleneck.set_rate(cx, &self.config, rate),
         }
     }
 
-    /// When the next frame is out, on the line or still to be serialized; [`Time::MAX`] for never. How late the latter will be is
-    /// drawn as it enters the line: where frames may be late, that is a deadline of its own.
+    /// Returns the time at which the next frame is out, on the line or still to be serialized. [`Time::MAX`]
+    /// for never. The lateness of a frame is drawn as it enters the line. Where frames may be late, entering
+    /// the line is therefore a deadline of its own.
     #[inline]
     pub fn due(&self) -> Time {
         match &self.serializer {
@@ -268,7 +273,7 @@ impl Link {
         out.min(bottleneck.due(self.config.delay, exact).unwrap_or(Time::MAX))
     }
 
-    /// Brings the link up to `cx.now`. Is a frame out?
+    /// Advances the link to `cx.now`. Returns whether a frame is out.
     #[inline(always)]
     pub fn is_out(&mut self, cx: &mut Cx<'_>) -> bool {
         self.advance(cx);
@@ -278,7 +283,7 @@ impl Link {
         }
     }
 
-    /// The next frame that is out, and since when. Panics if there is none: [`Link::is_out`] says so.
+    /// Returns the next frame that is out, and its exit time. Panics if there is none, see [`Link::is_out`].
     #[inline(always)]
     pub fn take_out(&mut self) -> (Time, Frame) {
         self.sent += 1;
@@ -288,13 +293,13 @@ impl Link {
         }
     }
 
-    /// The next frame that is out by `cx.now`, and since when.
+    /// Returns the next frame that is out by `cx.now`, and its exit time.
     #[inline]
     fn take(&mut self, cx: &mut Cx<'_>) -> Option<(Time, Frame)> {
         self.is_out(cx).then(|| self.take_out())
     }
 
-    /// The frame is lost on its way to the queue.
+    /// Drops a frame on its way to the queue.
     #[inline(never)]
     fn lose(&mut self, cx: &mut Cx<'_>, frame: Frame, reason: DropReason) {
         self.advance(cx);
@@ -340,7 +345,8 @@ impl Node for Link {
         Some(Transmit { port: Link::OUT, at, frame })
     }
 
-    /// When the next frame is out. Serialization has no deadlines of its own, except where frames may be late: it is caught up with.
+    /// Returns the time at which the next frame is out. Serialization is caught up with, and has no deadlines
+    /// of its own, except where frames may be late.
     #[inline]
     fn next_deadline(&self, writable: PortSet) -> Option<Time> {
         Some(self.due()).filter(|&due| due < Time::MAX && writable.contains(Link::OUT))

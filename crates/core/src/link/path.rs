@@ -1,4 +1,4 @@
-//! Both directions of a path: what `weir wan` runs between two interfaces.
+//! Both directions of a path, as `weir wan` runs them between two interfaces.
 
 use super::{Config, Link};
 use crate::frame::Frame;
@@ -6,8 +6,8 @@ use crate::node::{Cx, Node, Port, PortSet, Transmit};
 use crate::stats::DropReason;
 use crate::time::Time;
 
-/// A [`Link`] each way between two ports. The directions share nothing: a closed port on one side does
-/// not hold up the other.
+/// A [`Link`] each way between two ports. The directions share nothing: a closed port on one side does not
+/// hold up the other.
 #[derive(Debug)]
 pub struct Path {
     out: Link,
@@ -15,30 +15,31 @@ pub struct Path {
 }
 
 impl Path {
-    /// The LAN side: frames that come in here travel out.
+    /// LAN side: frames that enter here travel out.
     pub const LAN: Port = Port(0);
-    /// The WAN side: frames that come in here travel back.
+    /// WAN side: frames that enter here travel back.
     pub const WAN: Port = Port(1);
 
-    /// A path with these two directions. Give them different seeds, or they lose alike.
+    /// Returns a path with these two directions. Give them different seeds, or they lose alike.
     pub fn new(out: Config, back: Config) -> Path {
         Path { out: Link::new(out), back: Link::new(back) }
     }
-    /// The direction from [`Path::LAN`] to [`Path::WAN`].
+    /// Returns the direction from [`Path::LAN`] to [`Path::WAN`].
     pub fn out(&self) -> &Link {
         &self.out
     }
-    /// The direction from [`Path::WAN`] to [`Path::LAN`].
+    /// Returns the direction from [`Path::WAN`] to [`Path::LAN`].
     pub fn back(&self) -> &Link {
         &self.back
     }
-    /// Brings both directions up to `cx.now`; see [`Link::advance`].
+    /// Advances both directions to `cx.now`, see [`Link::advance`].
     pub fn advance(&mut self, cx: &mut Cx<'_>) {
         self.out.advance(cx);
         self.back.advance(cx);
     }
 
-    /// When the next frame leaves each way, if that port is writable: towards the WAN, and the LAN.
+    /// Returns the times at which the next frame leaves towards the WAN and towards the LAN, if that port is
+    /// writable.
     fn due(&self, writable: PortSet) -> (Option<Time>, Option<Time>) {
         let open = |link: &Link, port| link.next_deadline(PortSet::ALL).filter(|_| writable.contains(port));
         (open(&self.out, Path::WAN), open(&self.back, Path::LAN))

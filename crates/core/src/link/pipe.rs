@@ -1,9 +1,10 @@
-//! A drop-tail queue in front of one rate and one delay: the exit time of a frame is known when the frame enters.
+//! A drop-tail queue in front of one rate and one delay: the exit time of a frame is known when the frame
+//! enters.
 //!
-//! Nothing that happens later changes that time, except a new rate, which gives new times to all frames that are not through yet. So a frame lies at
-//! one place from entry to exit. Its progress (transmission begins, transmission ends)
-//! moves a mark along the frames when somebody calls. The results and the counters are those of the separate elements
-//! ([`Bottleneck`](super::bottleneck::Bottleneck), [`Wire`]), and the tests compare the two.
+//! Only a new rate changes that time later, and it gives new times to all frames that are not through yet. A
+//! frame therefore lies at one place from entry to exit. Its progress (transmission begins, transmission
+//! ends) moves a mark along the frames with each call. The results and the counters are those of the separate
+//! elements ([`Bottleneck`](super::bottleneck::Bottleneck), [`Wire`]), and the tests compare the two.
 
 use super::ring::{Passing, Ring};
 use super::wire::Wire;
@@ -18,21 +19,21 @@ use crate::time::{Duration, Time};
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub(super) struct Pipe {
-    /// In the order in which they came: those that fly, the one in service, those that wait.
+    /// Frames in order of entry: those in flight, the one in service, those that wait.
     frames: Ring,
-    /// Number of the one in service, or of the next that comes.
+    /// Number of the frame in service, or of the next to arrive.
     serving: usize,
-    /// When the one in service was begun, when it is through ([`Time::MAX`] if there is none), and its charge.
+    /// Begin and end of the frame in service, and its charge. The end is [`Time::MAX`] if there is none.
     begun: Time,
     done: Time,
     charge: Charge,
-    /// When the next frame comes out; [`Time::MAX`] if there is none.
+    /// Exit time of the next frame. [`Time::MAX`] if there is none.
     out: Time,
     delay: Duration,
     clock: ByteClock,
-    /// Of the clock's rate, where bytes need no division.
+    /// Nanoseconds per byte of the clock's rate, where that is a whole number.
     ns_per_byte: Option<u64>,
-    /// When the last bit of the last frame leaves.
+    /// Departure of the last bit of the last frame.
     free_at: Time,
     limit: QueueLimit,
     /// The limit at this rate.
@@ -41,7 +42,8 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    /// In front of this rate; `None` if what the configuration asks for takes more than one look at a frame.
+    /// Returns a pipe with this rate. `None` if the configuration has an element that handles a frame more
+    /// than once.
     pub(super) fn new(config: &Config, rate: Rate) -> Option<Pipe> {
         let in_time = config.jitter.by == Duration::ZERO && !config.reorder.overtakes();
         let plain = config.trace.is_none() && config.mark.is_none() && config.aqm == Aqm::None;
@@ -63,7 +65,7 @@ impl Pipe {
         })
     }
 
-    /// Brings it up to `now`.
+    /// Advances to `now`.
     #[inline(always)]
     pub(super) fn advance(&mut self, now: Time, wire: &mut Wire) {
         while self.done <= now {
@@ -71,7 +73,7 @@ impl Pipe {
         }
     }
 
-    /// The frame in service is through, and the next one is begun. There is mostly one to be caught up with.
+    /// Ends the frame in service, and begins the next one. Mostly a call has one such step.
     #[inline(always)]
     fn step(&mut self, wire: &mut Wire) {
         let through = self.done;
@@ -85,7 +87,7 @@ impl Pipe {
         }
     }
 
-    /// A frame comes in. Call [`Pipe::advance`] before.
+    /// Takes in a frame. Call [`Pipe::advance`] before.
     #[inline(always)]
     pub(super) fn arrive(&mut self, cx: &mut Cx<'_>, wire: &mut Wire, frame: Frame, charge: Charge) {
         let now = cx.now;
@@ -113,7 +115,8 @@ impl Pipe {
         self.frames.push(Passing { done, carried, since: now, frame, packets, bytes: bytes as u32 });
     }
 
-    /// Time that `bytes` more take. Where a byte takes whole nanoseconds, the fraction that is carried stays what it is.
+    /// Returns the time that `bytes` more take. Where a byte takes whole nanoseconds, the carried fraction
+    /// does not change.
     #[inline(always)]
     fn time_for(&mut self, bytes: u64) -> Duration {
         match self.ns_per_byte {
@@ -122,13 +125,13 @@ impl Pipe {
         }
     }
 
-    /// When the next frame comes out; [`Time::MAX`] if there is none.
+    /// Returns the exit time of the next frame. [`Time::MAX`] if there is none.
     #[inline]
     pub(super) fn due(&self) -> Time {
         self.out
     }
 
-    /// The next frame that comes out, and when; there is one.
+    /// Returns the next frame that comes out, and its exit time. There must be one.
     #[inline(always)]
     pub(super) fn take(&mut self) -> (Time, Frame) {
         let out = self.out;
@@ -140,19 +143,19 @@ impl Pipe {
         (out, frame)
     }
 
-    /// When the first frame comes out; [`Time::MAX`] if there is none.
+    /// Returns the exit time of the first frame. [`Time::MAX`] if there is none.
     #[inline(always)]
     fn first_out(&self) -> Time {
         self.frames.get(self.frames.first()).map_or(Time::MAX, |first| first.done + self.delay)
     }
 
-    /// The frames that come out next.
+    /// Returns the frames that come out next.
     #[inline]
     pub(super) fn coming<const N: usize>(&self) -> [Option<&Frame>; N] {
         core::array::from_fn(|n| self.frames.get(self.frames.first() + n).map(|passing| &passing.frame))
     }
 
-    /// The rate is another one from `now` on. Call [`Pipe::advance`] before.
+    /// Changes the rate from `now` on. Call [`Pipe::advance`] before.
     pub(super) fn set_rate(&mut self, now: Time, rate: Rate) {
         self.holds = Bound::new(self.limit, rate);
         self.ns_per_byte = rate.whole_ns_per_byte();

@@ -1,23 +1,23 @@
-//! Frames on their way through a link, in the order in which they came, each with its number.
+//! Frames on their way through a link, in order of entry, each with its number.
 
 use crate::frame::{Charge, Frame};
 use crate::time::Time;
 
-/// More places than this are given up when no frame is left. The tests have few frames.
+/// Number of places above which they are freed when no frame is left. The tests have few frames.
 const MANY: usize = if cfg!(test) { 8 } else { 4096 };
 
 /// A frame on its way, in one cache line.
 #[derive(Debug)]
 pub(super) struct Passing {
-    /// When it is through, and how much later the last bit left than that
+    /// Time at which it is through, and the fraction by which the last bit left later
     /// ([`ByteClock::carried`](crate::rate::ByteClock::carried)).
     pub(super) done: Time,
     pub(super) carried: u64,
-    /// Since when it waits.
+    /// Time since which it waits.
     pub(super) since: Time,
     pub(super) frame: Frame,
     pub(super) packets: u32,
-    /// Frames and overheads are shorter than 2³² bytes.
+    /// Bytes charged. Frames and overheads are shorter than 2³² bytes.
     pub(super) bytes: u32,
 }
 
@@ -29,19 +29,19 @@ impl Passing {
         Charge { packets: self.packets, bytes: self.bytes.into() }
     }
 
-    /// What lies at a place that is free.
+    /// Returns the placeholder of an empty place.
     fn nothing() -> Passing {
         let (done, since) = (Time::ZERO, Time::ZERO);
         Passing { done, carried: 0, since, frame: Frame::nothing(), packets: 0, bytes: 0 }
     }
 }
 
-/// See the [module documentation](self). A frame has the place that the lowest bits of its number say.
+/// See the [module documentation](self). The lowest bits of a frame's number are its place.
 #[derive(Debug, Default)]
 pub(super) struct Ring {
-    /// A power of two of places, or none.
+    /// Places. Their number is a power of two, or zero.
     places: Box<[Passing]>,
-    /// Number of the first frame, and of the next that comes.
+    /// Number of the first frame, and of the next to arrive.
     first: usize,
     end: usize,
 }
@@ -60,7 +60,8 @@ impl Ring {
         self.first == self.end
     }
 
-    /// The frame with this number, which is not below [`Ring::first`]; `None` if it has not come yet.
+    /// Returns the frame with this number, which is not below [`Ring::first`]. `None` if it has not arrived
+    /// yet.
     #[inline(always)]
     pub(super) fn get(&self, number: usize) -> Option<&Passing> {
         if number < self.end {
@@ -70,7 +71,7 @@ impl Ring {
         }
     }
 
-    /// As [`Ring::get`], to be changed.
+    /// Mutable form of [`Ring::get`].
     pub(super) fn get_mut(&mut self, number: usize) -> Option<&mut Passing> {
         let place = self.place(number);
         self.places.get_mut(place).filter(|_| number < self.end)
@@ -86,7 +87,7 @@ impl Ring {
         self.end += 1;
     }
 
-    /// Takes the first frame, which there is.
+    /// Removes the first frame. There must be one.
     #[inline(always)]
     pub(super) fn take(&mut self) -> Frame {
         debug_assert!(!self.is_empty(), "no frame to be taken");
@@ -95,7 +96,7 @@ impl Ring {
         self.places[place].frame.lift()
     }
 
-    /// Gives the places up if no frame is left and they are those of a burst.
+    /// Frees the places of a burst if no frame is left.
     #[inline(always)]
     pub(super) fn rest(&mut self) {
         if self.is_empty() && self.places.len() > MANY {
@@ -108,7 +109,7 @@ impl Ring {
         number & self.places.len().wrapping_sub(1)
     }
 
-    /// Twice as many places, and each frame at its own.
+    /// Doubles the places, and moves each frame to its own.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {

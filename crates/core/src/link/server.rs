@@ -1,7 +1,7 @@
 //! The server of a link: takes one frame after the other from a queue and sends it bit by bit at a rate.
 //!
-//! The time at which a frame is through is known when its transmission begins, not before. The part of such a time that whole nanoseconds
-//! cannot express is carried to the next frame of the same busy period.
+//! The time at which a frame is through is known only when its transmission begins. Fractions of a nanosecond
+//! are carried to the next frame of the same busy period.
 
 use crate::frame::{Charge, Parked, Waiting};
 use crate::rate::{ByteClock, Rate};
@@ -20,7 +20,7 @@ struct Service {
 pub(super) struct Served {
     pub(super) frame: Parked,
     pub(super) charge: Charge,
-    /// How long it took.
+    /// Service time.
     pub(super) took: Duration,
 }
 
@@ -30,19 +30,20 @@ pub(super) struct Server {
     clock: ByteClock,
     /// Depth of the token bucket in bytes.
     burst: u64,
-    /// How long the rate takes for those: what it may send at once after it has been idle.
+    /// Time that the rate takes for the bucket. This much may be sent at once after an idle time.
     ahead: Duration,
-    /// When the last bit of the last frame would have left without that.
+    /// Departure of the last bit of the last frame without the bucket.
     free_at: Time,
     service: Option<Service>,
-    /// When the frame being serialized is through; never, if there is none or nothing is sent.
+    /// Time at which the frame being serialized is through. [`Time::MAX`] if there is none, or during a
+    /// pause.
     done: Time,
-    /// Since when nothing is sent; all times above are as of then.
+    /// Start of a pause. All times above are as of then.
     paused: Option<Time>,
 }
 
 impl Server {
-    /// `burst` is the depth of the token bucket in bytes; 0 sends no bit early.
+    /// Returns a server. `burst` is the depth of the token bucket in bytes. 0 sends no bit early.
     pub(super) fn new(rate: Rate, burst: u64) -> Server {
         Server {
             clock: ByteClock::new(rate),
@@ -55,18 +56,19 @@ impl Server {
         }
     }
 
-    /// Is no frame being serialized?
+    /// Returns whether no frame is being serialized.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.service.is_none()
     }
 
-    /// Is nothing sent, and nothing kept of when something was? With a bucket, tokens are.
+    /// Returns whether the server is idle and keeps no history. With a bucket it keeps tokens.
     pub(super) fn is_settled(&self) -> bool {
         self.service.is_none() && self.burst == 0
     }
 
-    /// When the frame being serialized is through; [`Time::MAX`] if there is none, or nothing is sent.
+    /// Returns the time at which the frame being serialized is through. [`Time::MAX`] if there is none, or
+    /// during a pause.
     #[inline]
     pub(super) fn done(&self) -> Time {
         self.done
@@ -85,7 +87,7 @@ impl Server {
         self.service = Some(Service { frame, charge, begun: now });
     }
 
-    /// The bucket is full once the rate has been idle for as long as it takes to fill it.
+    /// Fills the bucket for idle time. It is full after as long as the rate takes to fill it.
     #[inline]
     fn fill(&mut self, now: Time) {
         let full = now.saturating_sub(self.ahead);
@@ -95,8 +97,8 @@ impl Server {
         }
     }
 
-    /// The rate is another one from `now` on, when the frame being serialized is not through yet: what is left of it
-    /// is sent at the new rate. The tokens that have come together stay.
+    /// Changes the rate from `now` on. The rest of the frame being serialized is sent at the new rate.
+    /// Collected tokens stay.
     pub(super) fn set_rate(&mut self, now: Time, rate: Rate) {
         self.fill(now);
         self.free_at = if self.free_at >= now {
@@ -110,7 +112,7 @@ impl Server {
         }
     }
 
-    /// Nothing is sent from `now` on: neither do tokens come together.
+    /// Pauses from `now` on: no frame is sent, and no tokens are collected.
     pub(super) fn pause(&mut self, now: Time) {
         if self.paused.is_none() {
             self.fill(now);
@@ -119,7 +121,7 @@ impl Server {
         }
     }
 
-    /// From `now` on it is sent at this rate, also after a pause.
+    /// Sends at this rate from `now` on, also after a pause.
     pub(super) fn resume(&mut self, now: Time, rate: Rate) {
         if let Some(since) = self.paused.take() {
             self.free_at += now.since(since);
@@ -127,7 +129,7 @@ impl Server {
         self.set_rate(now, rate);
     }
 
-    /// The frame that was being serialized is through.
+    /// Ends the frame that was being serialized.
     #[inline]
     pub(super) fn finish(&mut self) -> Option<Served> {
         let Service { frame, charge, begun } = self.service.take()?;

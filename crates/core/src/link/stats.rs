@@ -1,14 +1,14 @@
-//! What a link has done and what waits in it.
+//! Counters of a link, and its backlog.
 
 use super::{Link, Serializer};
 use crate::queue;
 use crate::stats::{Drops, Histogram, Ledger};
 use crate::time::Duration;
 
-/// What a link has done, as of the last call.
+/// Counters of a link, as of the last call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
-    /// Packets that the link has serialized (segments of giant frames); without a rate, taken in.
+    /// Packets that the link has serialized (segments of giant frames). Without a rate, packets taken in.
     pub packets: u64,
     /// Their bytes, as the rate counts them.
     pub bytes: u64,
@@ -18,7 +18,7 @@ pub struct LinkStats {
     pub queue_peak_bytes: u64,
     /// Frames dropped, by reason.
     pub drops: Drops,
-    /// ACKs erased because newer ones of their flows say what they did.
+    /// ACKs erased because newer ones of their flows made them redundant.
     pub filtered: u64,
     /// ACKs that came while the ACK filter fell back to classical filtering.
     pub fallback: u64,
@@ -28,15 +28,15 @@ pub struct LinkStats {
     pub duplicated: u64,
     /// Frames that came out with a bit flipped.
     pub corrupted: u64,
-    /// Time spent serializing those packets. Utilization is this over the time elapsed; of a link that follows a trace, what
-    /// was sent is compared with what the trace offers.
+    /// Time spent serializing those packets. Utilization is this over the time elapsed. On a link with a
+    /// trace, the bytes sent are compared with those that the trace offers.
     pub busy: Duration,
-    /// Nanoseconds that frames waited before the rate began to serialize them; empty without a rate.
+    /// Nanoseconds that frames waited before the rate began to serialize them. Empty without a rate.
     pub queue_delay: Histogram,
 }
 
 impl Link {
-    /// What it has done, as of the last call.
+    /// Returns the counters, as of the last call.
     pub fn stats(&self) -> LinkStats {
         let queue = self.queue_stats();
         let (duplicated, corrupted) = self.wire.damaged();
@@ -55,7 +55,7 @@ impl Link {
             queue_delay: self.wire.queue_delay.clone(),
         }
     }
-    /// The conservation law's account.
+    /// Returns the account of the conservation law.
     pub fn ledger(&self) -> Ledger {
         let Link { received, sent, .. } = *self;
         let queue = self.queue_stats();
@@ -63,7 +63,7 @@ impl Link {
         let made = self.wire.damaged().0;
         Ledger { received, made, sent, absorbed, drops }
     }
-    /// Packets that wait for the rate, as of the last call.
+    /// Returns the packets that wait for the rate, as of the last call.
     pub fn queue_packets(&self) -> u64 {
         match &self.serializer {
             Serializer::None => 0,
@@ -71,7 +71,7 @@ impl Link {
             Serializer::Bottleneck(bottleneck) => bottleneck.queue.packets(),
         }
     }
-    /// Bytes that wait for the rate, as the rate counts them, as of the last call.
+    /// Returns the bytes that wait for the rate, as the rate counts them, as of the last call.
     pub fn queue_bytes(&self) -> u64 {
         match &self.serializer {
             Serializer::None => 0,

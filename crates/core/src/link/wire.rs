@@ -1,4 +1,5 @@
-//! The part of a link behind its rate: it counts serialized frames, duplicates or damages some, and lets them fly.
+//! The part of a link behind its rate: it counts serialized frames, duplicates or damages some, and puts them
+//! on the line.
 
 use super::damage::Damages;
 use super::line::Line;
@@ -14,11 +15,11 @@ use crate::time::{Duration, Time};
 pub(super) struct Wire {
     pub(super) line: Line,
     damages: Option<Box<Damages>>,
-    /// Packets that have been serialized, their bytes, and how long that took.
+    /// Serialized packets, their bytes, and the time that they took.
     pub(super) packets: u64,
     pub(super) bytes: u64,
     pub(super) busy: Duration,
-    /// How long frames waited before.
+    /// Time that frames waited before.
     pub(super) queue_delay: Histogram,
 }
 
@@ -34,12 +35,12 @@ impl Wire {
         }
     }
 
-    /// Frames that came out twice, and those that came out broken.
+    /// Returns the number of frames that came out twice, and of those that came out broken.
     pub(super) fn damaged(&self) -> (u64, u64) {
         self.damages.as_ref().map_or((0, 0), |d| (d.duplicated, d.corrupted))
     }
 
-    /// A frame has been serialized.
+    /// Counts a serialized frame.
     #[inline]
     pub(super) fn count(&mut self, charge: Charge, took: Duration) {
         self.packets += u64::from(charge.packets);
@@ -47,14 +48,14 @@ impl Wire {
         self.busy = self.busy + took;
     }
 
-    /// A frame that no rate makes wait.
+    /// Passes a frame that no rate delays.
     #[inline(never)]
     pub(super) fn pass(&mut self, cx: &mut Cx<'_>, frame: Frame, charge: Charge) {
         self.count(charge, Duration::ZERO);
         self.enter(cx, frame);
     }
 
-    /// A frame that waited in the pool is through at `cx.now`.
+    /// Handles a parked frame that is through at `cx.now`.
     #[inline]
     pub(super) fn served(&mut self, cx: &mut Cx<'_>, served: Served) {
         self.count(served.charge, served.took);
@@ -62,13 +63,13 @@ impl Wire {
         self.enter(cx, frame);
     }
 
-    /// A frame begins to be sent that has waited since then.
+    /// Records the waiting time of a frame whose transmission begins.
     #[inline]
     pub(super) fn waited(&mut self, now: Time, since: Time) {
         self.queue_delay.record(now.since(since).as_nanos());
     }
 
-    /// A frame flies from `cx.now` on.
+    /// Puts a frame on the line at `cx.now`.
     #[inline(never)]
     pub(super) fn enter(&mut self, cx: &mut Cx<'_>, mut frame: Frame) {
         if let Some(damages) = &mut self.damages {

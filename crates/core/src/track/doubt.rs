@@ -1,34 +1,36 @@
-//! Segments that are not believed, and when they are believed after all.
+//! Segments that are not believed, and the conditions under which they are believed after all.
 //!
-//! Anyone can send a segment with a flow's addresses, so a segment that cannot be the receiver's changes
-//! nothing. But a gateway that is wrong about a flow (because it missed a SYN on a reused port, say) must not
-//! stay wrong: segments that fit each other, with none between them that fits the flow, become the flow.
+//! Any host can send a segment with a flow's addresses, so a segment that cannot be the receiver's changes
+//! nothing. A gateway that is wrong about a flow (because it missed a SYN on a reused port, say) must not
+//! stay wrong. Segments that fit each other, with none between them that fits the flow, therefore become the
+//! flow.
 //!
-//! Segments overtake each other, those of a round trip by the hundred where several processors carry them. A segment that was
-//! overtaken comes less than [`OVERTAKEN`] late, so no conclusion is drawn from it within that time.
+//! Segments overtake each other, by the hundreds of a round trip where several processors carry them. An
+//! overtaken segment arrives less than [`OVERTAKEN`] late, so no conclusion is drawn from it within that
+//! time.
 //!
-//! A segment may fit and still be *odd*: it must not be changed, or an ACK made here would lack something that it has.
-//! One odd segment is let through. Where [`MANY`] of the last eight are odd the flow is let through, until eight in a
-//! row are not: one segment is cheap to send, and need not even arrive.
+//! A segment may fit and still be *odd*: it must not be changed, or an ACK made here would lack one of its
+//! fields. One odd segment is let through. Where [`MANY`] of the last eight are odd the flow is let through,
+//! until eight in a row are not. A single segment is cheap to send, and need not even arrive.
 
 use super::Extensions;
 use crate::time::Time;
 
-/// Segments in a row, fitting each other, that take a flow up anew. Behind hooks one of
-/// [`DOUBT_SAMPLE`](crate::steer::DOUBT_SAMPLE) is shown.
+/// Consecutive segments, fitting each other, that restart a flow. Behind hooks only one of
+/// [`DOUBT_SAMPLE`](crate::steer::DOUBT_SAMPLE) is seen.
 const CONSISTENT: u8 = 8;
-/// Advancing acknowledgements that make a flow of which no handshake was seen.
+/// Advancing acknowledgements that establish a flow without a seen handshake.
 const MIDSTREAM: u8 = 3;
-/// No segment overtakes another by more: 100.7 ms, in [`ticks`].
+/// Longest time by which a segment overtakes another: 100.7 ms, in [`ticks`].
 const OVERTAKEN: u16 = 96;
-/// Believed segments that settle a flow of which no handshake was seen: anyone can make up a few.
+/// Believed segments that settle a flow without a seen handshake. A few could be forged.
 const SETTLED: u8 = 64;
 /// Largest distance of the next segment's sequence number from the last.
 const NEAR_SEQ: u32 = 1 << 22;
-/// Largest advance of its acknowledgement: what a sample leaves out.
+/// Largest advance of its acknowledgement, across the segments that a sample leaves out.
 const NEAR_ACK: u32 = 1 << 26;
 
-/// Odd segments among the last eight with which a flow is let through.
+/// Odd segments among the last eight from which on a flow is let through.
 const MANY: u32 = 4;
 
 /// The evidence about a flow, in 20 bytes.
@@ -37,21 +39,21 @@ const MANY: u32 = 4;
 pub struct Doubt {
     seq: u32,
     ack: u32,
-    /// A sequence number behind what has passed.
+    /// A sequence number behind those that have passed.
     behind: u32,
-    /// Since when acknowledgements have that number, in [`ticks`].
+    /// Time since which acknowledgements have that number, in [`ticks`].
     behind_since: u16,
-    /// When an acknowledgement was last no older than what the sender knew, in [`ticks`].
+    /// Time of the last acknowledgement that was no older than the sender's knowledge, in [`ticks`].
     current_at: u16,
-    /// Acknowledgements in a row that were older than what the sender knows (low four bits), and that had the number
-    /// [`Doubt::behind`] (high four bits). Both stop at 15.
+    /// Consecutive acknowledgements older than the sender's knowledge (low four bits), and those with the
+    /// number [`Doubt::behind`] (high four bits). Both stop at 15.
     late: u8,
-    /// Segments in a row that fitted each other (low four bits, stops at 15), the extensions that all odd segments of
-    /// the last run have (three bits), and [`RETRACTED`].
+    /// Consecutive segments that fitted each other (low four bits, stops at 15), the extensions common to all
+    /// odd segments of the last run (three bits), and [`RETRACTED`].
     fits: u8,
-    /// Segments that were believed; stops at 255.
+    /// Segments that were believed. Stops at 255.
     believed: u8,
-    /// One bit for each of the last eight believed segments, the newest lowest: was it odd?
+    /// Oddness of the last eight believed segments, one bit each, the newest lowest.
     odd: u8,
 }
 
@@ -61,43 +63,44 @@ const _: () = assert!(size_of::<Doubt>() == 20);
 const LOW: u8 = 0x0f;
 /// Place of the extensions in [`Doubt::fits`].
 const EXTENSIONS: u32 = 4;
-/// An end has said that it was at its end, and gone on.
+/// An end continued after it had said that it was at its end.
 const RETRACTED: u8 = 1 << (EXTENSIONS + Extensions::BITS);
 
-/// `now` in units of 2^20 ns. They wrap after 68.7 s: after a silence of just that much, a time seems to have been a moment
-/// ago, and what is made of it takes [`OVERTAKEN`] more.
+/// Returns `now` in units of 2^20 ns. They wrap after 68.7 s. After a silence of exactly that, a time seems
+/// to be recent, and a conclusion is delayed by [`OVERTAKEN`].
 fn ticks(now: Time) -> u16 {
     (now.as_nanos() >> 20) as u16
 }
 
-/// Was `then` so long ago that nothing sent before can come any more?
+/// Returns whether `then` is so long ago that no segment sent before can still arrive.
 fn is_over(then: u16, now: Time) -> bool {
     ticks(now).wrapping_sub(then) >= OVERTAKEN
 }
 
 impl Doubt {
-    /// A segment that cannot be the flow's. True when the flow is what these segments say.
+    /// Notes a segment that cannot be the flow's. Returns true if the flow is what these segments say.
     pub fn disbelieved(&mut self, seq: u32, ack: u32) -> bool {
         self.note(seq, ack, 0);
         self.count() >= CONSISTENT
     }
 
-    /// A segment of a flow without numbers. True when it has advanced often enough to be one.
+    /// Notes a segment of a flow without numbers. Returns true if it has advanced often enough to be one.
     pub fn candidate(&mut self, seq: u32, ack: u32) -> bool {
         self.note(seq, ack, 1);
         self.count() > MIDSTREAM
     }
 
-    /// An acknowledgement older than what the sender knows, and not older than others by its timestamp. True when it is the
-    /// receiver's last word: so many came in a row, and the last that was not old came so long before that it overtook none
-    /// of them.
+    /// Notes an acknowledgement older than the sender's knowledge, and not older than others by its
+    /// timestamp. Returns true if it is the receiver's latest state: enough came in a row, and the last
+    /// current one came too long before to have overtaken any of them.
     pub fn outdated(&mut self, now: Time) -> bool {
         self.late += u8::from(self.late & LOW < LOW);
         self.late & LOW >= CONSISTENT && is_over(self.current_at, now)
     }
 
-    /// An acknowledgement with a sequence number behind what has passed: segments overtake each other, but the receiver's
-    /// next is later. True when it has not moved for so long that what has passed was not the receiver's.
+    /// Notes an acknowledgement with a sequence number behind those that have passed. Segments overtake each
+    /// other, but the receiver's next number is later. Returns true if the number has not moved for so long
+    /// that the ones that passed were not the receiver's.
     pub fn lags(&mut self, seq: u32, now: Time) -> bool {
         if self.behind != seq || self.late >> 4 == 0 {
             (self.behind, self.behind_since) = (seq, ticks(now));
@@ -107,20 +110,20 @@ impl Doubt {
         self.late >> 4 >= CONSISTENT && is_over(self.behind_since, now)
     }
 
-    /// An acknowledgement with the sequence number that it should have.
+    /// Notes an acknowledgement with the expected sequence number.
     pub fn in_sequence(&mut self) {
         self.late &= LOW;
     }
 
-    /// A segment that is the flow's. True when there were so many that it is one even without a handshake.
+    /// Notes a segment of the flow. Returns true if there were enough for a flow without a seen handshake.
     pub fn believed(&mut self) -> bool {
         self.fits &= !LOW;
         self.believed = self.believed.saturating_add(1);
         self.believed >= SETTLED
     }
 
-    /// An acknowledgement of a flow that is settled, no older than what the sender knows and with the sequence number that it
-    /// should have, which may be touched.
+    /// Notes a clean acknowledgement of a settled flow, with the expected sequence number and no older than
+    /// the sender's knowledge.
     #[inline]
     pub fn met(&mut self, now: Time) {
         self.believed();
@@ -128,53 +131,53 @@ impl Doubt {
         self.clean();
     }
 
-    /// Milliseconds since an acknowledgement was last no older than what the sender knew, if that is less than a
-    /// minute.
+    /// Returns the milliseconds since the last acknowledgement that was no older than the sender's knowledge.
+    /// Valid below a minute.
     pub fn silence_ms(&self, now: Time) -> u32 {
         let ticks = u64::from(ticks(now).wrapping_sub(self.current_at));
         ((ticks << 20) / 1_000_000) as u32
     }
 
-    /// No segment was believed yet.
+    /// Returns whether no segment has been believed yet.
     pub fn is_unmet(&self) -> bool {
         self.believed == 0
     }
 
-    /// Acknowledgements have passed that were what they should be.
+    /// Notes that the expected acknowledgements have passed.
     pub fn passed(&mut self, now: Time) {
         (self.late, self.current_at) = (0, ticks(now));
     }
 
-    /// An acknowledgement that is no older than what the sender knows.
+    /// Notes an acknowledgement that is no older than the sender's knowledge.
     pub fn current(&mut self, now: Time) {
         self.late &= !LOW;
         self.current_at = ticks(now);
     }
 
-    /// A believed segment may be touched.
+    /// Notes that a believed segment may be changed.
     #[inline]
     pub fn clean(&mut self) {
         self.odd <<= 1;
     }
 
-    /// A believed segment is odd; it has these extensions.
+    /// Notes that a believed segment is odd, and its extensions.
     pub fn odd(&mut self, extensions: Extensions) {
         let all = if self.odd & 1 == 0 { extensions } else { self.extensions().and(extensions) };
         self.odd = self.odd << 1 | 1;
         self.set_extensions(all);
     }
 
-    /// Are so many of the last believed segments odd that the flow is let through?
+    /// Returns whether enough of the last believed segments are odd to let the flow through.
     pub fn is_odd(&self) -> bool {
         self.odd.count_ones() >= MANY
     }
 
-    /// Was none of the last eight believed segments odd?
+    /// Returns whether none of the last eight believed segments was odd.
     pub fn is_clean(&self) -> bool {
         self.odd == 0
     }
 
-    /// Returns what the last `n` believed segments, at most eight, have all had.
+    /// Returns the extensions common to the last `n` believed segments, at most eight.
     pub fn common(&self, n: u32) -> Extensions {
         if self.odd.trailing_ones() < n {
             return Extensions::NONE;
@@ -182,12 +185,13 @@ impl Doubt {
         self.extensions()
     }
 
-    /// The SYN that opens the connection offers these extensions. They are its own once the answer has them.
+    /// Notes the extensions that the opening SYN offers. The connection has them once the answer has them,
+    /// too.
     pub fn offered(&mut self, extensions: Extensions) {
         self.set_extensions(self.extensions().or(extensions));
     }
 
-    /// Returns what the opening SYN has offered, before any other segment was believed.
+    /// Returns the extensions of the opening SYN, until another segment is believed.
     pub fn extensions(&self) -> Extensions {
         Extensions::of_bits(self.fits >> EXTENSIONS)
     }
@@ -196,17 +200,17 @@ impl Doubt {
         self.fits = self.fits & (LOW | RETRACTED) | extensions.bits() << EXTENSIONS;
     }
 
-    /// An end that said that it was at its end has gone on.
+    /// Notes that an end continued after it had said that it was at its end.
     pub fn retracted(&mut self) {
         self.fits |= RETRACTED;
     }
 
-    /// Has an end of this connection gone on after it said that it was at its end?
+    /// Returns whether an end of this connection continued after it had said that it was at its end.
     pub fn has_retracted(&self) -> bool {
         self.fits & RETRACTED != 0
     }
 
-    /// Segments in a row that fitted each other.
+    /// Returns the number of consecutive segments that fitted each other.
     fn count(&self) -> u8 {
         self.fits & LOW
     }
@@ -249,10 +253,10 @@ mod tests {
         let ms = Time::from_millis;
         let mut d = Doubt::default();
         d.current(ms(1_000));
-        // 300 ACKs on another processor, all of which the newest has overtaken.
+        // 300 ACKs on another processor. The newest has overtaken all of them.
         assert!(!(0..300).any(|n| d.outdated(Time::from_micros(1_000_000 + 300 * n))));
         d.current(ms(1_091));
-        // None came for so long: eight are enough.
+        // After that long without a current one, eight are enough.
         assert_eq!((0..20).position(|n| d.outdated(ms(1_192 + n))), Some(7));
         // Times wrap after 68.7 s.
         d.current(ms(68_700));

@@ -1,8 +1,8 @@
-//! Extensions of TCP that a connection has for its whole life, or not at all.
+//! Extensions of TCP that a connection has for its whole life, or never.
 
 use crate::wire::TcpOptions;
 
-/// A set of extensions with which ACKs cannot be made or changed by others.
+/// A set of extensions that prevent others from making or changing ACKs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extensions(u8);
 
@@ -18,7 +18,7 @@ impl Extensions {
     /// Bits in use.
     pub(super) const BITS: u32 = 3;
 
-    /// Returns the extensions that these options belong to.
+    /// Returns the extensions to which these options belong.
     #[inline]
     pub const fn of(options: &TcpOptions) -> Extensions {
         Extensions(options.mptcp as u8 | (options.ao as u8) << 1 | (options.md5 as u8) << 2)
@@ -36,7 +36,7 @@ impl Extensions {
         Extensions(self.0 | other.0)
     }
 
-    /// Is there none?
+    /// Returns whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }

@@ -1,18 +1,19 @@
-//! The identity of a flow: one direction of data of one connection, or whatever else packets with the same
-//! addresses have in common.
+//! The identity of a flow: one direction of data of one connection, or packets of another protocol between
+//! the same addresses.
 
 use crate::wire::{self, array, Packet, PlainAck, Tcp, TCP, UDP};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
-/// In place of TCP's number: the key is that of an opening. The number is reserved (RFC 5237 names the registry).
+/// Protocol number in the key of an opening, in place of TCP's. The number is reserved (RFC 5237 names the
+/// registry).
 const OPENING: u8 = 255;
 /// Bits of a VLAN identifier.
 const ID: u16 = 0xfff;
 
-/// A flow: `src` sends the data, `dst` receives it and acknowledges. IPv4 addresses are
-/// written as IPv4-mapped IPv6 addresses (RFC 4291 §2.5.5.2). Protocol and VLAN identifiers belong to it:
+/// A flow: `src` sends the data, `dst` receives it and acknowledges. IPv4 addresses are written as
+/// IPv4-mapped IPv6 addresses (RFC 4291 §2.5.5.2). The protocol and VLAN identifiers are part of it:
 /// customers behind different tags may use the same addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[repr(C)]
@@ -25,13 +26,13 @@ pub struct Key {
     pub src_port: u16,
     /// Port of the data's receiver.
     pub dst_port: u16,
-    /// VLAN identifiers in the low twelve bits, outer first; above them the protocol, its high four bits first. A
-    /// tag's priority and drop eligibility are nothing of a flow.
+    /// VLAN identifiers in the low twelve bits, outer first. Above them the protocol, its high four bits
+    /// first. A tag's priority and drop eligibility are not part of a flow.
     pub tags: [u16; 2],
 }
 
 impl Key {
-    /// A flow of this protocol from `src` to `dst`, untagged.
+    /// Returns the key of a flow of this protocol from `src` to `dst`, untagged.
     pub fn new(protocol: u8, src: SocketAddr, dst: SocketAddr) -> Key {
         let octets = |end: SocketAddr| match end.ip() {
             IpAddr::V4(a) => a.to_ipv6_mapped().octets(),
@@ -41,9 +42,9 @@ impl Key {
             .with(protocol, [0; 2])
     }
 
-    /// The flow of any IP packet, in the direction in which it goes, `bytes` as parsed into `p`. Ports are those of TCP
-    /// and UDP; of an ICMP echo and its answer both are the identifier. Of other protocols they are 0, and of
-    /// fragments, since only the first would show them.
+    /// Returns the flow of any IP packet, in the packet's direction, for `bytes` parsed into `p`. Ports are
+    /// those of TCP and UDP. For an ICMP echo and its answer both are the identifier. They are 0 for other
+    /// protocols, and for fragments, since only the first has them.
     pub fn of_packet(bytes: &[u8], p: &Packet) -> Key {
         let [src_port, dst_port] = ports(bytes, p).unwrap_or_default();
         let protocol = if p.protocol == OPENING { 0 } else { p.protocol };
@@ -51,8 +52,8 @@ impl Key {
         key.with(protocol, [p.vlan.outer_id(), p.vlan.inner_id()])
     }
 
-    /// The flow whose data a TCP segment acknowledges that has neither IP options nor extension headers, without a look at
-    /// whether it is sound: for guesses.
+    /// Returns the flow whose data a TCP segment acknowledges, without validation and for guesses only. The
+    /// segment must have neither IP options nor extension headers.
     #[inline]
     pub fn glimpse(bytes: &[u8]) -> Option<Key> {
         let (vlan, l3, ipv6) = wire::network(bytes)?;
@@ -67,18 +68,18 @@ impl Key {
         Some(key.with(TCP, [vlan.outer_id(), vlan.inner_id()]))
     }
 
-    /// The flow whose data this segment belongs to.
+    /// Returns the flow of this segment's data.
     pub fn of_data(p: &Packet, t: &Tcp) -> Key {
         let key = Key { src: p.src, dst: p.dst, src_port: t.src_port, dst_port: t.dst_port, tags: [0; 2] };
         key.with(TCP, [p.vlan.outer_id(), p.vlan.inner_id()])
     }
-    /// The flow whose data this segment acknowledges.
+    /// Returns the flow whose data this segment acknowledges.
     #[inline]
     pub fn of_ack(p: &Packet, t: &Tcp) -> Key {
         let key = Key { src: p.dst, dst: p.src, src_port: t.dst_port, dst_port: t.src_port, tags: [0; 2] };
         key.with(TCP, [p.vlan.outer_id(), p.vlan.inner_id()])
     }
-    /// The flow whose data a pure ACK acknowledges.
+    /// Returns the flow whose data a pure ACK acknowledges.
     #[inline]
     pub fn of_plain(ack: &PlainAck) -> Key {
         let [src, dst] = [ack.dst, ack.src].map(u128::to_be_bytes);
@@ -90,7 +91,7 @@ impl Key {
     pub fn reversed(&self) -> Key {
         Key { src: self.dst, dst: self.src, src_port: self.dst_port, dst_port: self.src_port, ..*self }
     }
-    /// Returns the key behind these VLAN tags, outer first; 0: none.
+    /// Returns the key behind these VLAN tags, outer first. 0 is no tag.
     #[must_use]
     pub fn tagged(self, ids: [u16; 2]) -> Key {
         self.with(self.protocol(), ids)
@@ -101,38 +102,38 @@ impl Key {
         let tag = |bits: u8, id: u16| u16::from(bits) << 12 | id & ID;
         Key { tags: [tag(protocol >> 4, ids[0]), tag(protocol & 0xf, ids[1])], ..self }
     }
-    /// The key under which the opening of a TCP connection is kept while another connection has this one. No packet
-    /// shows it.
+    /// Returns the key for the opening of a TCP connection while another connection has this key. No packet
+    /// has such a key.
     #[must_use]
     pub fn opening(&self) -> Key {
         self.with(OPENING, self.tags)
     }
-    /// Is it that of an [opening](Key::opening)?
+    /// Returns whether it is the key of an [opening](Key::opening).
     pub fn is_opening(&self) -> bool {
         self.protocol() == OPENING
     }
-    /// IP protocol.
+    /// Returns the IP protocol.
     pub fn protocol(&self) -> u8 {
         (self.tags[0] >> 12 << 4 | self.tags[1] >> 12) as u8
     }
-    /// Outer VLAN identifier, 0 for untagged.
+    /// Returns the outer VLAN identifier, 0 for untagged.
     pub fn vlan(&self) -> u16 {
         self.tags[0] & ID
     }
-    /// Inner VLAN identifier, 0 for at most one tag.
+    /// Returns the inner VLAN identifier, 0 for at most one tag.
     pub fn inner_vlan(&self) -> u16 {
         self.tags[1] & ID
     }
-    /// Address of the data's sender.
+    /// Returns the address of the data's sender.
     pub fn src_ip(&self) -> IpAddr {
         Ipv6Addr::from(self.src).to_canonical()
     }
-    /// Address of the data's receiver.
+    /// Returns the address of the data's receiver.
     pub fn dst_ip(&self) -> IpAddr {
         Ipv6Addr::from(self.dst).to_canonical()
     }
-    /// A keyed hash: folded 64×64-bit multiplications over the key's five words. Without `seed`
-    /// nobody can choose addresses that share a bucket.
+    /// Returns a keyed hash: folded 64×64-bit multiplications over the key's five words. Without knowledge of
+    /// `seed`, addresses that share a bucket cannot be chosen.
     #[inline]
     pub fn hash(&self, seed: u64) -> u64 {
         let word = |b: &[u8; 16], at| u64::from_le_bytes(array(b, at).unwrap_or_default());
@@ -147,7 +148,7 @@ impl Key {
     }
 }
 
-/// Source and destination port of a packet that has them.
+/// Returns source and destination port of a packet that has them.
 fn ports(bytes: &[u8], p: &Packet) -> Option<[u16; 2]> {
     if p.fragment {
         return None;
@@ -194,7 +195,7 @@ mod tests {
         [&[0; 12][..], &[8, 0], &header, payload].concat()
     }
 
-    /// The same as IPv6 (RFC 8200 §3), from ::1 to ::2.
+    /// An IPv6 packet (RFC 8200 §3) from ::1 to ::2 in a frame.
     fn ipv6(next: u8, payload: &[u8]) -> Vec<u8> {
         let mut header = vec![0x60, 0, 0, 0, 0, payload.len() as u8, next, 64];
         header.extend(Ipv6Addr::LOCALHOST.octets());
@@ -213,7 +214,7 @@ mod tests {
         let eight = [0x13, 0x89, 0, 80, 0xab, 0xcd, 0, 0];
         assert_eq!(key(&ipv4(17, 0, &eight)), Key::new(UDP, a(5001), b(80)));
         assert_eq!(key(&ipv4(47, 0, &eight)), Key::new(47, a(0), b(0)));
-        // An echo request, and the answer, which is the same flow the other way round.
+        // An echo request, and the answer, which is the reversed flow.
         let request = key(&ipv4(1, 0, &[8, 0, 0, 0, 0x12, 0x34, 0, 1]));
         assert_eq!(request, Key::new(ICMP, a(0x1234), b(0x1234)));
         let answer = key(&ipv4(1, 0, &[0, 0, 0, 0, 0x12, 0x34, 0, 1])).reversed();

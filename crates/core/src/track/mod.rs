@@ -1,16 +1,18 @@
-//! The connection tracker: what to believe of segments, and for how long.
+//! The connection tracker: which segments to believe, and for how long.
 //!
-//! Anyone can send a segment with a connection's addresses, and each end says what suits it. So a claim of one end is
-//! *tentative* until the other end confirms it, and every relaxation of control has an exit:
+//! Any host can send a segment with a connection's addresses, and each end may claim anything. A claim of one
+//! end is therefore *tentative* until the other end confirms it, and every relaxation of control has an exit:
 //!
-//! - [`Key`]: who a connection, or another flow of packets, is;
+//! - [`Key`]: identity of a connection, or of another flow of packets;
 //! - [`Doubt`]: evidence about segments that do not fit a flow, or fit it and are odd;
-//! - [`Extensions`]: what the two SYNs of a connection have in common; [`opening`]: what answers them;
-//! - [`Stream`]: one direction of a connection's data, sent and confirmed, for whoever sees both directions;
-//! - [`Receiver`]: what a receiver has acknowledged, for whoever sees nothing else.
+//! - [`Extensions`]: extensions common to the two SYNs of a connection. [`opening`]: answers to these SYNs;
+//! - [`Stream`]: one direction of a connection's data, sent and confirmed, for users that see both
+//!   directions;
+//! - [`Receiver`]: the acknowledgements of a receiver, for users that see only these.
 //!
-//! The tracker knows nothing of rates, queues and ACK control; these ask it. Numbers that programs in the kernel share are
-//! judged there and by [`Slot::believes`](crate::steer::Slot::believes) alike.
+//! The tracker does not know rates, queues and ACK control. They use it. Numbers that are shared with
+//! programs in the kernel are judged by the same rules there and in
+//! [`Slot::believes`](crate::steer::Slot::believes).
 
 mod doubt;
 mod extensions;

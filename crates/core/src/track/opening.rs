@@ -1,20 +1,20 @@
 //! Answers to handshakes, judged by the numbers of the two SYNs.
 
-/// Data that comes with a SYN at most (RFC 7413): a segment.
+/// Most data with a SYN (RFC 7413): a segment.
 const FAST_OPEN: u32 = 1460;
-/// Bytes that the first ACK after a handshake may acknowledge: a window without a scale.
+/// Most bytes that the first ACK after a handshake may acknowledge: a window without a scale.
 const FIRST_DATA: u32 = 1 << 17;
-/// Largest gap behind the receiver's SYN: segments may have been lost on their way.
+/// Largest gap behind the receiver's SYN, for segments lost on their way.
 const SEQ_AHEAD: u32 = 1 << 16;
 
-/// Does a SYN that acknowledges `ack` answer the SYN behind which the other end goes on at `start`? It acknowledges that, and data that came
-/// with it at most.
+/// Returns whether a SYN that acknowledges `ack` answers the SYN of an end whose next number is `start`. It
+/// acknowledges that, and at most the data that came with it.
 pub const fn answers(start: u32, ack: u32) -> bool {
     ack.wrapping_sub(start) <= FAST_OPEN
 }
 
-/// Is a segment at `seq`, which acknowledges `ack`, the receiver's first behind a handshake: with the receiver at `receiver` and the sender
-/// at `sender` behind their SYNs?
+/// Returns whether a segment at `seq`, which acknowledges `ack`, is the receiver's first after a handshake.
+/// Behind their SYNs, the receiver is at `receiver` and the sender at `sender`.
 pub const fn is_first(sender: u32, receiver: u32, seq: u32, ack: u32) -> bool {
     seq.wrapping_sub(receiver) <= SEQ_AHEAD && ack.wrapping_sub(sender) <= FIRST_DATA
 }

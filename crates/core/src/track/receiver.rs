@@ -1,10 +1,11 @@
-//! The acknowledgements of a receiver, as somebody sees them who does not see the data: each is held against the one before.
+//! The acknowledgements of a receiver, for an observer that does not see the data. Each is compared with the
+//! one before.
 
 use crate::wire::after;
 
 /// Largest shift (RFC 7323 §2.3), assumed where no SYN was seen.
 pub const MOST_SCALE: u8 = 14;
-/// Acknowledgements in a row that do not fit before nothing is known any more.
+/// Consecutive acknowledgements that do not fit, after which the state is discarded.
 const DOUBTS: u8 = 8;
 
 /// See the module documentation.
@@ -12,7 +13,7 @@ const DOUBTS: u8 = 8;
 pub struct Receiver {
     ack: u32,
     window: u16,
-    /// Shift of its windows, if a SYN has told.
+    /// Shift of its windows, if a SYN was seen.
     scale: Option<u8>,
     known: bool,
     doubts: u8,
@@ -21,36 +22,38 @@ pub struct Receiver {
 /// Relation of an acknowledgement to the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acks {
-    /// Nothing was known before it.
+    /// The first one: there is no state before it.
     First,
-    /// It acknowledges so many bytes more.
+    /// Acknowledges this many bytes more.
     More(u32),
-    /// It is older, or cannot be the receiver's, and changes nothing.
+    /// Is older, or cannot be the receiver's, and changes nothing.
     Disbelieved,
 }
 
 impl Receiver {
-    /// A connection begins with a SYN of the receiver, which offers this shift of its windows (RFC 7323 §2.2).
+    /// Returns the state of a connection that begins with a SYN of the receiver, which offers this shift of
+    /// its windows (RFC 7323 §2.2).
     pub fn begun(scale: Option<u8>) -> Receiver {
         Receiver { scale: Some(scale.unwrap_or(0).min(MOST_SCALE)), ..Receiver::default() }
     }
 
-    /// The last number that was acknowledged, and the window that came with it.
+    /// Returns the last acknowledged number, and its window.
     pub fn last(&self) -> (u32, u16) {
         (self.ack, self.window)
     }
 
-    /// Was an acknowledgement believed?
+    /// Returns whether an acknowledgement was believed.
     pub fn is_known(&self) -> bool {
         self.known
     }
 
-    /// Shift of its windows, or the largest that there is.
+    /// Returns the shift of its windows, or the largest possible one.
     pub fn scale(&self) -> u8 {
         self.scale.unwrap_or(MOST_SCALE)
     }
 
-    /// An acknowledgement of `ack` with the window field `window`. Where so many in a row do not fit what is known, nothing is.
+    /// Notes an acknowledgement of `ack` with the window field `window`. Enough consecutive ones that do not
+    /// fit discard the state.
     pub fn acks(&mut self, ack: u32, window: u16) -> Acks {
         let fits = !after(self.ack, ack) && could_follow(self.ack, (self.window.max(1), self.scale()), ack);
         if self.known && !fits {
@@ -71,7 +74,8 @@ impl Receiver {
     }
 }
 
-/// Could a receiver that has acknowledged `from` with a window field of this shift acknowledge `to`?
+/// Returns whether a receiver that has acknowledged `from` with a window field of this shift can acknowledge
+/// `to`.
 pub fn could_follow(from: u32, (window, scale): (u16, u8), to: u32) -> bool {
     to.wrapping_sub(from) <= u32::from(window) << scale
 }

@@ -1,27 +1,27 @@
-//! One direction of a connection's data, as somebody between the two ends sees it: what the sender has *sent* (its own
-//! word) and what the receiver has *confirmed*.
+//! One direction of a connection's data, as seen between the two ends: the data that the sender has *sent*
+//! (its own claim) and the data that the receiver has *confirmed*.
 
 use super::receiver::MOST_SCALE;
 use super::Doubt;
 use crate::wire::{after, Flags, Tcp};
 
-/// The largest window assumed of a receiver whose scale is not known: 1 MiB.
+/// Largest window assumed of a receiver whose scale is not known: 1 MiB.
 const UNSCALED: u32 = 1 << 20;
 /// Largest window (RFC 7323 §2.3).
 const MOST: u32 = 1 << 30;
 
-/// See the module documentation. Numbers are the data's; arithmetic on them is serial (RFC 1982).
+/// See the module documentation. Numbers are the data's. Their arithmetic is serial (RFC 1982).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stream {
-    /// The receiver has acknowledged everything before this number.
+    /// Number up to which the receiver has acknowledged.
     confirmed: u32,
-    /// The sender has sent everything before this number, or says so.
+    /// Number up to which the sender has sent, by its own claim.
     sent: u32,
-    /// The largest window that the receiver has offered, in bytes; 0: none was seen.
+    /// Largest window that the receiver has offered, in bytes. 0: none was seen.
     window: u32,
-    /// Shift of the receiver's windows, once its SYN has told.
+    /// Shift of the receiver's windows, once its SYN was seen.
     scale: Option<u8>,
-    /// Segments of the sender that do not fit, and of the receiver.
+    /// Segments that do not fit, of the sender and of the receiver.
     doubts: [Doubt; 2],
     /// Number of segments that did not fit.
     disbelieved: u32,
@@ -30,31 +30,31 @@ pub struct Stream {
 /// Verdict on a segment of the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data {
-    /// It goes on where the sender was, or further.
+    /// Continues at the sender's last number, or beyond.
     New,
-    /// Sent before, or it takes up no number.
+    /// Was sent before, or takes up no number.
     Again,
-    /// It cannot be the sender's, and changes nothing.
+    /// Cannot be the sender's, and changes nothing.
     Disbelieved,
-    /// The last segments fit each other and not what was known: the connection is known from here on.
+    /// The last segments fit each other and not the state. The state restarts from here.
     Renewed,
 }
 
 /// Verdict on an acknowledgement of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acked {
-    /// More than before, by so many bytes.
+    /// Acknowledges this many bytes more.
     More(u32),
-    /// No more than before.
+    /// Acknowledges no more than before.
     Nothing,
-    /// It cannot be the receiver's, and changes nothing.
+    /// Cannot be the receiver's, and changes nothing.
     Disbelieved,
-    /// As [`Data::Renewed`].
+    /// The state restarts, see [`Data::Renewed`].
     Renewed,
 }
 
 impl Stream {
-    /// A stream of which nothing was seen before a segment of its sender.
+    /// Returns a stream whose first seen segment is this one of its sender.
     pub fn of(tcp: &Tcp) -> Stream {
         let mut stream = Stream::default();
         stream.begin(tcp.seq);
@@ -66,27 +66,27 @@ impl Stream {
         self.doubts = Default::default();
     }
 
-    /// The receiver has acknowledged everything before this number.
+    /// Returns the number up to which the receiver has acknowledged.
     pub fn confirmed(&self) -> u32 {
         self.confirmed
     }
 
-    /// The sender has sent everything before this number.
+    /// Returns the number up to which the sender has sent.
     pub fn sent(&self) -> u32 {
         self.sent
     }
 
-    /// Returns the bytes that are under way.
+    /// Returns the bytes in flight.
     pub fn under_way(&self) -> u32 {
         self.sent.wrapping_sub(self.confirmed)
     }
 
-    /// Returns how many segments could not be the ends'.
+    /// Returns the number of segments that could not be the ends'.
     pub fn disbelieved(&self) -> u32 {
         self.disbelieved
     }
 
-    /// The most that may be under way.
+    /// Returns the most bytes that may be in flight.
     fn room(&self) -> u32 {
         match self.scale {
             Some(_) => self.window.max(u32::from(u16::MAX)),
@@ -94,7 +94,7 @@ impl Stream {
         }
     }
 
-    /// A segment of the data's sender.
+    /// Judges a segment of the data's sender.
     pub fn data(&mut self, tcp: &Tcp) -> Data {
         let end = end_of(tcp);
         let (from, to) = (tcp.seq.wrapping_sub(self.sent), end.wrapping_sub(self.sent));
@@ -116,7 +116,7 @@ impl Stream {
         Data::New
     }
 
-    /// A segment of the data's receiver, with ACK.
+    /// Judges a segment of the data's receiver, with ACK.
     pub fn ack(&mut self, tcp: &Tcp) -> Acked {
         let beyond = after(tcp.ack, self.sent);
         let old = after(self.confirmed, tcp.ack) && self.confirmed.wrapping_sub(tcp.ack) > self.room();
@@ -139,19 +139,19 @@ impl Stream {
         Acked::More(more)
     }
 
-    /// The receiver's SYN offers this shift of its windows, or none.
+    /// Notes that the receiver's SYN offers this shift of its windows, or none.
     pub fn scaled(&mut self, shift: Option<u8>) {
         self.scale = Some(shift.unwrap_or(0).min(MOST_SCALE));
     }
 
-    /// The window of a SYN is not scaled (RFC 7323 §2.2).
+    /// Notes a window. The window of a SYN is not scaled (RFC 7323 §2.2).
     fn note_window(&mut self, tcp: &Tcp) {
         let shift = if tcp.flags.contains(Flags::SYN) { 0 } else { self.scale.unwrap_or(0) };
         self.window = self.window.max(u32::from(tcp.window) << shift).min(MOST);
     }
 }
 
-/// Returns the sequence number after a segment; SYN and FIN take up one each.
+/// Returns the sequence number after a segment. SYN and FIN take up one each.
 fn end_of(tcp: &Tcp) -> u32 {
     let one = |flag| u32::from(tcp.flags.contains(flag));
     tcp.seq.wrapping_add(tcp.payload_len).wrapping_add(one(Flags::SYN)).wrapping_add(one(Flags::FIN))

@@ -29,7 +29,7 @@ fn opened(scale: Option<u8>) -> Stream {
 
 #[test]
 fn data_is_believed_within_the_largest_window() {
-    // 1,000 units of 256 bytes; 64 KiB at least; 1 MiB where the scale is not known.
+    // 1,000 units of 256 bytes. 64 KiB at least. 1 MiB where the scale is not known.
     for (scale, room) in [(Some(8), 256_000), (Some(0), 65_535), (None, 1 << 20)] {
         let mut s = opened(scale);
         assert_eq!(s.data(&data(1_000 + room, 1)), Data::Disbelieved);
@@ -60,7 +60,7 @@ fn eight_that_fit_each_other_are_the_connection() {
     let mut s = opened(Some(8));
     let took = (0..20).position(|n| s.ack(&ack(far + 1_000 * n)) == Acked::Renewed);
     assert_eq!((took, s.under_way()), (Some(7), 0));
-    // One of the connection between them, and they are none.
+    // A segment of the connection between them breaks their run.
     let mut s = opened(Some(8));
     for n in 0..100 {
         assert_eq!(s.data(&data(far + 1_000 * n, 1_000)), Data::Disbelieved);

@@ -5,9 +5,9 @@ use crate::frame::{Frame, NO_CHUNK};
 use crate::time::Time;
 
 impl Frames {
-    /// A new frame of `len` bytes made by a node, from the reserve if need be. They are what the chunk held before: whoever
-    /// makes a frame writes all of it, or cuts it to what was written. `None` when no chunk is free (counted) or
-    /// `len` exceeds a chunk.
+    /// Makes a frame of `len` bytes for a node, from the reserve if need be. The bytes are undefined: the
+    /// caller writes all of them, or cuts the frame to the written ones. Returns `None` when no chunk is free
+    /// (counted) or `len` exceeds a chunk.
     pub fn make(&mut self, len: usize, at: Time) -> Option<Frame> {
         if len > self.chunk_size {
             return None;
@@ -16,8 +16,9 @@ impl Frames {
         Some(self.received(chunk, 0, len, len, at))
     }
 
-    /// A copy of a frame's headers: of its first `head` bytes, or as many as are present. It is as long and has the
-    /// same checksum state, and counts as made. A draft's copy is a draft. `None` when no chunk is free (counted).
+    /// Copies a frame's headers: its first `head` bytes, or as many as are present. The copy has the frame's
+    /// length and checksum state, and counts as made. A draft's copy is a draft. Returns `None` when no chunk
+    /// is free (counted).
     pub fn copy_head(&mut self, frame: &Frame, head: usize, at: Time) -> Option<Frame> {
         let head = head.min(frame.head_len());
         let mut copy = self.make(head, at)?;
@@ -30,8 +31,8 @@ impl Frames {
         Some(copy)
     }
 
-    /// A copy of a frame, with all that is present of it and what lies before it in its first chunk. It counts as made. `None`
-    /// when the pool has too few free chunks (counted).
+    /// Copies a frame with all bytes present and those before it in its first chunk. The copy counts as made.
+    /// Returns `None` when the pool has too few free chunks (counted).
     pub fn copy(&mut self, frame: &Frame) -> Option<Frame> {
         let chunk = self.take_reserved()?;
         self.copy_chunk(frame.chunk, chunk, frame.offset() + frame.head_len());
@@ -44,7 +45,7 @@ impl Frames {
         Some(copy)
     }
 
-    /// Copies what is chained to a frame behind its copy; gives the copy back if there is no room.
+    /// Copies the chain of a frame behind its copy. Gives the copy back if there is no room.
     fn copy_chain(&mut self, mut next: u32, mut copy: Frame) -> Option<Frame> {
         let mut last = copy.chunk;
         while next != NO_CHUNK {
@@ -65,8 +66,8 @@ impl Frames {
         self.memory.bytes_mut().copy_within(from..from + len, to);
     }
 
-    /// A new frame made by a node: a copy of `head`, of a frame `len` bytes long whose payload is absent.
-    /// `None` when no chunk is free (counted) or `head` exceeds a chunk.
+    /// Makes a frame `len` bytes long for a node: a copy of `head`, with an absent payload. Returns `None`
+    /// when no chunk is free (counted) or `head` exceeds a chunk.
     pub fn make_head(&mut self, head: &[u8], len: usize, at: Time) -> Option<Frame> {
         if head.len() > self.chunk_size {
             return None;
@@ -76,8 +77,9 @@ impl Frames {
         Some(frame)
     }
 
-    /// A new frame of `len` bytes made by a node, and its first `head` bytes, which the caller writes; the others are
-    /// absent. `None` when no chunk is free (counted) or `head` exceeds a chunk. Panics if `len` is less than `head`.
+    /// Makes a frame of `len` bytes for a node. Returns it with its first `head` bytes, which the caller
+    /// writes. The other bytes are absent. Returns `None` when no chunk is free (counted) or `head` exceeds a
+    /// chunk. Panics if `len` is less than `head`.
     #[inline(always)]
     pub fn make_headers(&mut self, head: usize, len: usize, at: Time) -> Option<(Frame, &mut [u8])> {
         assert!(head <= len);
@@ -89,8 +91,9 @@ impl Frames {
         Some((frame, &mut self.chunk_mut(chunk)[..head]))
     }
 
-    /// A new frame of `len` bytes made by a node, whose headers are not written yet, and `N` bytes, from 1 to 128, in which the
-    /// node keeps what they will be. `None` when no chunk is free (counted).
+    /// Makes a frame of `len` bytes for a node, whose headers are not written yet. Returns it with `N` bytes,
+    /// from 1 to 128, in which the node keeps the values of the headers. Returns `None` when no chunk is free
+    /// (counted).
     #[inline]
     pub fn make_draft<const N: usize>(&mut self, len: usize, at: Time) -> Option<(Frame, &mut [u8; N])> {
         const { assert!(N > 0 && N <= SMALLEST_CHUNK) };
@@ -100,7 +103,7 @@ impl Frames {
         Some((frame, self.memory.bytes_mut()[start..].first_chunk_mut()?))
     }
 
-    /// What the maker of a draft keeps in it; `None` of a frame whose headers are written.
+    /// Returns the bytes that the maker of a draft keeps in it. `None` for a frame whose headers are written.
     #[inline]
     pub fn draft(&self, frame: &Frame) -> Option<&[u8]> {
         let start = self.at(frame.chunk);
@@ -108,15 +111,15 @@ impl Frames {
         (draft > 0).then(|| &self.memory.bytes()[start..start + draft])
     }
 
-    /// The headers of a draft are written: `head` are the first bytes of its frame. Panics if these are more than the frame has
-    /// or exceed a chunk.
+    /// Writes the headers of a draft: `head` are the first bytes of its frame. Panics if these are more than
+    /// the frame has or exceed a chunk.
     pub fn write_draft(&mut self, frame: &mut Frame, head: &[u8]) {
         assert!(frame.is_draft() && head.len() <= frame.len());
         self.chunk_mut(frame.chunk)[..head.len()].copy_from_slice(head);
         (frame.head, frame.draft) = (head.len() as u16, 0);
     }
 
-    /// A chunk for a frame made by a node.
+    /// Returns a chunk for a frame made by a node.
     #[inline(always)]
     fn take_reserved(&mut self) -> Option<u32> {
         if self.free.is_empty() && !self.grow() {

@@ -1,4 +1,4 @@
-//! Another rate while frames wait and are sent.
+//! A change of the rate while frames wait and are sent.
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn fractions_of_a_nanosecond_outlive_a_change_of_rate() {
         r.inject(Link::IN, packet(tag, 1500));
     }
     r.run_until(us(1000));
-    // Of 12,000 bits 7,000 are gone; 5,000 at 3 Mb/s take 1,666,666 2/3 ns, and each of the others 4 ms.
+    // 7,000 of 12,000 bits are gone. 5,000 at 3 Mb/s take 1,666,666 2/3 ns, and each of the others 4 ms.
     r.with_cx(|link, cx| link.set_rate(cx, Rate::mbit(3)));
     assert_eq!(stamps(&r.run_until(us(7000))), [(ns(2_666_666), 1), (ns(6_666_666), 2)]);
     // 333,333 1/3 ns at 3 Mb/s are 1,000 bits of the third. 11,000 at 9 Mb/s take 1,222,222 2/9 ns.
@@ -36,12 +36,12 @@ fn fractions_of_a_nanosecond_outlive_a_change_of_rate() {
 
 #[test]
 fn tokens_that_have_come_together_outlive_a_change_of_rate() {
-    // A byte per microsecond. 1,000 of 1,500 bytes have come together 1 ms after the bucket was emptied.
+    // A byte per microsecond. 1,000 of 1,500 bytes are collected 1 ms after the bucket was emptied.
     let rate = Some(Rate::mbit(8));
     let mut r = rig(Config { rate, burst: 1500, ..Config::default() });
     r.at(us(10_000)).inject(Link::IN, packet(1, 1500));
     assert_eq!(stamps(&r.run_until(us(11_000))), [(us(10_000), 1)]);
-    // 250 more come each millisecond from there on, until it is full after 2 ms.
+    // 250 more are collected each millisecond from there on, until the bucket is full after 2 ms.
     r.with_cx(|link, cx| link.set_rate(cx, Rate::mbit(2)));
     r.at(us(12_000)).inject(Link::IN, packet(2, 1250)).inject(Link::IN, packet(3, 50));
     r.at(us(30_000)).inject(Link::IN, packet(4, 1500)).inject(Link::IN, packet(5, 50));

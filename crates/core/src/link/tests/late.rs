@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 const ALL_LATE: Reorder = Reorder { trillionths: TRILLION, by: Duration::from_millis(3) };
 
-/// When each of `inputs` comes out by the definitions of loss-free links: each behind what the rate takes and the delay, and so
-/// much later as it draws; of those due at once, the first first.
+/// Returns when each of `inputs` comes out by the definitions of loss-free links: after the time at the rate,
+/// the delay, and the drawn lateness. Frames due at once come out in order of entry.
 fn expected(config: Config, inputs: &[(u64, u8)]) -> Vec<(Time, u8)> {
     let mut lateness = Lateness::new(config.jitter, config.reorder, config.seed);
     let mut done = 0;
@@ -26,8 +26,8 @@ fn expected(config: Config, inputs: &[(u64, u8)]) -> Vec<(Time, u8)> {
 
 #[test]
 fn what_is_late_is_overtaken() {
-    // One packet each millisecond over 5 ms; of twelve, those that draw it come 3 ms later: two pass
-    // them, and the third, due at the same time, came later.
+    // One packet each millisecond over 5 ms. Of twelve, those that draw it come 3 ms later: two pass them,
+    // and the third, due at the same time, entered later.
     let reorder = Reorder { trillionths: TRILLION / 3, by: Duration::from_millis(3) };
     let config = Config { delay: Duration::from_millis(5), reorder, seed: 9, ..Config::default() };
     let mut rng = crate::rng::Rng::new(9 ^ 0x0072_656f_7264_6572);
@@ -53,14 +53,14 @@ fn all_late_are_in_order_and_behind_the_rate() {
         r.inject(Link::IN, packet(tag, 1500));
     }
     assert_eq!(stamps(&r.run_until(us(99_999))), [(us(9200), 1), (us(10_400), 2), (us(11_600), 3)]);
-    // The rate did not wait for them.
+    // The rate did not wait for late frames.
     assert_eq!(r.node().stats().busy, Duration::from_micros(3600));
     r.finish();
 }
 
 #[test]
 fn frames_due_at_once_come_out_as_they_came() {
-    // Jitter of a nanosecond over two instants: what is due at the same time keeps its order.
+    // Jitter of a nanosecond over two instants: frames due at the same time keep their order.
     let jitter = Jitter { by: Duration::from_nanos(1), law: Law::Uniform, reorders: true };
     let config = Config { jitter, seed: 3, ..Config::default() };
     let inputs: Vec<(u64, u8)> = (0..40).map(|n| (1000 + u64::from(n / 20), n)).collect();
@@ -89,7 +89,7 @@ fn jitter_that_keeps_the_order_delays_what_follows() {
     };
     let (kept, mut free) = (of(false), of(true));
     assert!(!free.is_sorted_by_key(|s| s.1));
-    // The same draws: in order, each comes out when all before it are out.
+    // For the same draws in order, each comes out when all before it are out.
     free.sort_by_key(|s| s.1);
     let mut last = ns(0);
     for (kept, free) in kept.iter().zip(&free) {

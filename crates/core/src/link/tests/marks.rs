@@ -12,18 +12,19 @@ fn marked(sent: &[Sent]) -> Vec<bool> {
     sent.iter().map(|s| s.bytes[15] & 3 == 3).collect()
 }
 
-/// DCTCP, §3.1: marked is what finds more than K in the queue.
+/// DCTCP, §3.1: a packet is marked if it finds more than K in the queue.
 #[test]
 fn packets_that_find_more_than_the_threshold_waiting_are_marked() {
     // 3,000 bytes either way, 10 Mb/s × 2.4 ms.
     let bdp = QueueLimit::Bdp { rtt: Duration::from_micros(2400) };
     for mark in [QueueLimit::Packets(2), QueueLimit::Bytes(3000), bdp] {
         let mut r = rig(Config { mark: Some(mark), queue: QueueLimit::Packets(5), ..ten_mbit() });
-        // One is served; the next find 0, 1, 2, 3 and 4 waiting; the last is dropped, not marked.
+        // One is served. The next find 0, 1, 2, 3 and 4 waiting. The last is dropped, not marked.
         for _ in 0..7 {
             r.inject(Link::IN, ecn(0b10));
         }
-        // At 1.2 ms one has left the queue and 4 wait; until 4.8 ms 3 do; from 6 ms on 2, that one included.
+        // At 1.2 ms one has left the queue and 4 wait. Until 4.8 ms it is 3. From 6 ms on it is 2, that one
+        // included.
         r.at(us(1200)).inject(Link::IN, ecn(0b01));
         r.at(ns(4_799_999)).inject(Link::IN, ecn(0b10)).at(us(6000)).inject(Link::IN, ecn(0b10));
         let sent = r.run_until(Time::from_secs(1));

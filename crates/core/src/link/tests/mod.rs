@@ -12,7 +12,7 @@ use super::*;
 use crate::rig::{Rig, Sent, TestFrame, Wake};
 use crate::wire::build::SegmentBuilder;
 
-/// What came in: when, a tag, IP bytes.
+/// An input: time, tag, IP bytes.
 type Input = (u64, u8, usize);
 
 fn us(n: u64) -> Time {
@@ -77,14 +77,15 @@ fn three_packets_at_ten_megabit() {
 
 #[test]
 fn a_token_bucket_sends_its_depth_at_once() {
-    // 8 Mbit/s are a byte per microsecond; the bucket holds 2,500 bytes and is full at the start. Of six packets of
-    // 1,000 bytes two leave at once and half of the third is there already; then one each millisecond.
+    // 8 Mbit/s are a byte per microsecond. The bucket holds 2,500 bytes and is full at the start. Two of six
+    // packets of 1,000 bytes leave at once, and half of the third is covered. Then one leaves each
+    // millisecond.
     let rate = Some(Rate::mbit(8));
     let mut r = rig(Config { rate, burst: 2_500, ..Config::default() });
     for tag in 1..=6 {
         r.at(us(10_000)).inject(Link::IN, packet(tag, 1000));
     }
-    // 1.2 ms after the last one left, 1,200 bytes have come together: one packet, and a fifth of the next.
+    // 1.2 ms after the last one left, 1,200 bytes are collected: one packet, and a fifth of the next.
     for tag in 7..=8 {
         r.at(us(14_700)).inject(Link::IN, packet(tag, 1000));
     }
@@ -120,7 +121,7 @@ fn remainders_are_carried_through_a_busy_period() {
 #[test]
 fn a_packet_limit_counts_those_that_wait() {
     let mut r = rig(Config { queue: QueueLimit::Packets(2), ..ten_mbit() });
-    // One in service, two waiting, one refused; at 1.2 ms the first is gone and one more fits.
+    // One in service, two waiting, one refused. At 1.2 ms the first is gone and one more fits.
     for tag in 1..=4 {
         r.inject(Link::IN, packet(tag, 1500));
     }
@@ -157,7 +158,7 @@ fn a_limit_of_nothing_lets_an_idle_link_send() {
 
 #[test]
 fn the_queue_does_not_count_frames_in_flight() {
-    // 60 % load: a packet of 1.2 ms every 2 ms; 500 of them in flight over 1 s, and none ever waits.
+    // 60 % load: a packet of 1.2 ms every 2 ms. 500 of them are in flight over 1 s, and none ever waits.
     let mut r = rig(Config { delay: Duration::from_secs(1), queue: QueueLimit::Packets(1), ..ten_mbit() });
     for n in 0..5000 {
         r.at(us(2000 * n)).inject(Link::IN, packet(0, 1500));

@@ -3,11 +3,11 @@
 use super::*;
 use proptest::prelude::*;
 
-/// Rates from the start on: at which time each begins, in nanoseconds, and bits per second.
+/// Rates from the start on: the time in nanoseconds at which each begins, and its bits per second.
 type Rates = [(u64, u64)];
 
-/// When the last bit of the first `bytes` has left a link that is never idle from 0 on: the time at which all that
-/// the rates could send is that much, in whole nanoseconds.
+/// Returns the time at which the last bit of the first `bytes` has left a link that is never idle from 0 on,
+/// in whole nanoseconds. By then the rates could have sent exactly that much.
 fn departure(rates: &Rates, bytes: u64) -> u64 {
     let mut left = u128::from(bytes) * 8_000_000_000;
     for (i, &(from, bps)) in rates.iter().enumerate() {
@@ -21,8 +21,8 @@ fn departure(rates: &Rates, bytes: u64) -> u64 {
     unreachable!("the last rate has no end")
 }
 
-/// A link from its definition: departures `start of busy period + floor(bits sent in it / rate)`, a frame waits
-/// while another is served, and only those that wait are limited. Returns (at, tag).
+/// A link from its definition: departures are `start of busy period + floor(bits sent in it / rate)`. A frame
+/// waits while another is served, and only waiting frames are limited. Returns (at, tag).
 fn model(inputs: &[Input], bps: u64, delay: u64, max_packets: usize, max_bytes: usize) -> Vec<(Time, u8)> {
     let (mut busy_since, mut bytes, mut done) = (0, 0, 0);
     let mut starts: Vec<(u64, usize)> = Vec::new();
@@ -47,7 +47,7 @@ fn model(inputs: &[Input], bps: u64, delay: u64, max_packets: usize, max_bytes: 
 }
 
 pub(super) fn inputs() -> impl Strategy<Value = Vec<Input>> {
-    // Gaps around the time of a packet, often none at all.
+    // Gaps around the time of a packet, and often zero.
     let gap = prop_oneof![Just(0), 0u64..3_000_000, Just(1_200_000)];
     prop::collection::vec((gap, any::<u8>(), 46usize..=1500), 1..80).prop_map(|v| {
         let mut now = 0;
@@ -129,7 +129,7 @@ proptest! {
             let mut sent = r.run_until(Time::from_secs(60));
             prop_assert_eq!(r.node().out().ledger().received + r.node().back().ledger().received, inputs.len() as u64);
             r.finish();
-            // Which port is served first when both open late differs; each port's timeline does not.
+            // The port served first may differ when both open late. Each port's timeline does not.
             sent.sort_by_key(|s| s.port);
             runs.push(sent);
         }

@@ -1,10 +1,11 @@
-//! The short form of a link does and counts what its elements do one by one.
+//! The short form of a link gives the results and counters of its separate elements.
 
 use super::super::trace;
 use super::*;
 use proptest::prelude::*;
 
-/// The same link made of a queue, a server and a line: a rate by a trace that has only one.
+/// Returns the configuration of an equal link made of a queue, a server and a line: a rate by a trace with
+/// one step.
 fn in_parts(config: Config) -> Config {
     let steps: &'static [_] = Vec::leak(vec![(Duration::ZERO, config.rate)]);
     Config { trace: Some(RateTrace::Rates(trace::Rates { name: "one", steps, period: None })), ..config }

@@ -13,7 +13,7 @@ fn traced(trace: RateTrace) -> Config {
     Config { rate: Some(trace.mean()), trace: Some(trace), ..Config::default() }
 }
 
-/// 10 Mb/s, nothing from 3 ms on, 20 Mb/s from 8 ms on; again every 20 ms.
+/// 10 Mb/s, an outage from 3 ms on, 20 Mb/s from 8 ms on. Repeats every 20 ms.
 const OUTAGE: RateTrace = RateTrace::Rates(Rates {
     name: "outage",
     steps: &[at(0, Some(Rate::mbit(10))), at(3, None), at(8, Some(Rate::mbit(20)))],
@@ -26,11 +26,11 @@ fn a_rate_that_changes_and_stops_while_a_frame_is_sent() {
     for tag in 1..=3 {
         r.inject(Link::IN, packet(tag, 1500));
     }
-    // The third has sent 6,000 of its 12,000 bits when the outage begins; the fourth comes in the outage.
+    // The third has sent 6,000 of its 12,000 bits when the outage begins. The fourth arrives in the outage.
     r.at(us(5000)).inject(Link::IN, packet(4, 1500));
     // From 22 ms on at 10 Mb/s: 10,000 bits until the outage at 23 ms, 2,000 after it at 28 ms.
     r.at(us(22_000)).inject(Link::IN, packet(5, 1500));
-    // In an outage of round 5,000, which the link has slept through, and in the round after it.
+    // In an outage of round 5,000, which the link was not called in, and in the round after it.
     r.at(us(100_004_000)).inject(Link::IN, packet(6, 1500));
     r.at(us(100_021_000)).inject(Link::IN, packet(7, 1500));
     let want = [1200, 2400, 8300, 8900, 28_100, 100_008_600, 100_022_200].map(us);
@@ -41,7 +41,7 @@ fn a_rate_that_changes_and_stops_while_a_frame_is_sent() {
     r.finish();
 }
 
-/// (8 ms - 3 ms) of 20 ms at nothing: (3 × 10 + 12 × 20) / 20 Mb/s.
+/// No rate for (8 ms - 3 ms) of 20 ms: (3 × 10 + 12 × 20) / 20 Mb/s.
 #[test]
 fn the_rate_on_average() {
     assert_eq!(OUTAGE.mean(), Rate::kbit(13_500));
@@ -70,20 +70,21 @@ fn an_outage_for_ever_keeps_what_waits() {
     r.finish();
 }
 
-/// Mahimahi's semantics, computed by hand from `rationalize()` of its `link_queue.cc`: an opportunity carries 1,504 bytes, of several
-/// packets or of a part of one; what it does not use is lost; a packet that comes in its very millisecond is too late for it;
-/// the trace begins anew at its last time.
+/// Mahimahi's semantics, computed by hand from `rationalize()` of its `link_queue.cc`. An opportunity carries
+/// 1,504 bytes, of several packets or a part of one. Unused bytes are lost. A packet that arrives in its very
+/// millisecond is too late for it. The trace repeats from its last time.
 const TWO_TWO_FIVE: RateTrace = RateTrace::Opportunities(Opportunities { name: "mm", at_ms: &[2, 2, 5] });
 
 #[test]
 fn opportunities_of_mahimahi() {
     let mut r = rig(Config { overhead: Opportunities::OVERHEAD, ..traced(TWO_TWO_FIVE) });
-    // One each with the two opportunities at 2 ms; the one that comes then waits for 5 ms.
+    // One each with the two opportunities at 2 ms. The one that arrives then waits for 5 ms.
     r.inject(Link::IN, packet(1, 1500)).inject(Link::IN, packet(2, 1500));
     r.at(us(2000)).inject(Link::IN, packet(3, 1500));
-    // Later opportunities are at 7, 7, 10, 12, 12, 15, 17, 17 and 20 ms; those up to 15 ms find nothing. Three packets of 748 bytes
-    // as they are counted: two of them leave with the first at 17 ms, and of the third 8 bytes; the other 740 with the second, and
-    // 764 of the fourth packet, whose other 740 are left to 20 ms.
+    // Later opportunities are at 7, 7, 10, 12, 12, 15, 17, 17 and 20 ms. Those up to 15 ms find the queue
+    // empty. Three packets count 748 bytes each. Two of them leave with the first at 17 ms, and 8 bytes of
+    // the third. Its other 740 leave with the second, and 764 of the fourth packet, whose other 740 are left
+    // to 20 ms.
     r.at(us(16_500));
     for tag in 4..=6 {
         r.inject(Link::IN, packet(tag, 744));
@@ -104,7 +105,8 @@ fn what_has_been_sent_in_part_does_not_count_in_the_queue() {
     let trace = RateTrace::Opportunities(Opportunities { name: "slow", at_ms: &[10] });
     let mut r =
         rig(Config { queue: QueueLimit::Packets(1), delay: Duration::from_millis(5), ..traced(trace) });
-    // 3,000 bytes need two opportunities. Until the first it waits, and there is room for no other.
+    // 3,000 bytes need two opportunities. Until the first one the packet waits, and there is no room for
+    // another.
     r.inject(Link::IN, packet(1, 3000)).inject(Link::IN, packet(2, 100));
     r.at(us(10_000)).inject(Link::IN, packet(3, 1500)).inject(Link::IN, packet(4, 1500));
     // The third has 8 bytes of the second opportunity, and 1,492 of the third one.
@@ -123,12 +125,12 @@ fn a_rate_ends_a_trace_of_opportunities() {
     let mut sent = stamps(&r.run_until(us(3000)));
     r.with_cx(|link, cx| link.set_rate(cx, Rate::mbit(10)));
     sent.extend(stamps(&r.run_until(Time::from_secs(1))));
-    // Of the third, 8 bytes had left: it is sent again from its beginning.
+    // 8 bytes of the third had left: it is sent again from its beginning.
     assert_eq!(sent, [(us(2000), 1), (us(2000), 2), (us(4200), 3), (us(5400), 4)]);
     r.finish();
 }
 
-/// When each of these leaves, by mahimahi's definition, step by step.
+/// Returns when each of these leaves, by mahimahi's definition, step by step.
 fn delivered(inputs: &[Input], at_ms: &[u64]) -> Vec<(Time, u8)> {
     let (mut waiting, mut left, mut out) = (std::collections::VecDeque::new(), 0, Vec::new());
     let mut inputs = inputs.iter().peekable();
@@ -179,7 +181,7 @@ proptest! {
         }
     }
 
-    /// A trace of rates is what [`Link::set_rate`] does at the same times.
+    /// A trace of rates equals [`Link::set_rate`] at the same times.
     #[test]
     fn a_trace_of_rates_changes_the_rate_at_its_times(
         inputs in inputs(), changes in prop::collection::vec((1u64..5_000_000, 1_000_000u64..40_000_000), 0..8),
@@ -195,7 +197,7 @@ proptest! {
             r.at(ns(at)).inject(Link::IN, packet(tag, ip));
         }
         for &(at, bps) in &rates[1..] {
-            // A frame that comes at the time of a change comes after it.
+            // A frame that arrives at the time of a change comes after it.
             expected.extend(stamps(&r.run_until(ns(at - 1))));
             r.at(ns(at));
             r.with_cx(|link, cx| link.set_rate(cx, Rate::from_bps(bps).unwrap()));

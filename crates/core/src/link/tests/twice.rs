@@ -4,7 +4,7 @@ use super::*;
 use crate::frame::{Checksum, Frames};
 use crate::wire::{self, checksum};
 
-/// A whole segment of 1,500 bytes of IP, which says its number in its first port.
+/// A whole segment of 1,500 bytes of IP, with its number in its first port.
 fn segment(number: u16) -> Vec<u8> {
     SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(number, 80).payload(1460).build()
 }
@@ -58,7 +58,7 @@ fn shares_of_copies_and_of_broken_frames() {
         (stats.duplicated, stats.corrupted)
     };
     let (duplicated, corrupted) = of(damage, 3);
-    // Binomial(2000, 20 %): 400, standard deviation 17.9; binomial(2400, 10 %): 240, standard deviation 14.7.
+    // Binomial(2000, 20 %): 400, standard deviation 17.9. Binomial(2400, 10 %): 240, standard deviation 14.7.
     assert!((320..480).contains(&duplicated) && (170..310).contains(&corrupted), "{duplicated} {corrupted}");
     assert_eq!(of(Damage { corrupt: 0, ..damage }, 3), (duplicated, 0));
     assert_ne!(of(damage, 4), (duplicated, corrupted));
