@@ -1,8 +1,8 @@
-//! Asking for memory before it is needed.
+//! Prefetching of memory.
 
 use prefetch_index::prefetch_index;
 
-/// Asks for the cache line in which `what` begins, and does not wait for it.
+/// Prefetches the cache line in which `what` begins, without waiting for it.
 #[inline(always)]
 pub fn prefetch<T>(what: &T) {
     prefetch_index(core::slice::from_ref(what), 0);

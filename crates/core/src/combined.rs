@@ -1,5 +1,5 @@
-//! A gateway that controls ACKs and makes data wait, as one node: a [`Gateway`] behind the hooks of the kernel, and a [`Sharing`]
-//! through which all its frames pass.
+//! A gateway that controls ACKs and queues data, as one node: a [`Gateway`] behind the hooks of the kernel,
+//! and a [`Sharing`] through which all its frames pass.
 //!
 //! ```text
 //!  segments that hooks took or copied ──▶ LAN, WAN, taps ──▶ Gateway ──▶ ACKs ──┐
@@ -7,12 +7,13 @@
 //!  whole frames of a direction ──────▶ LAN_WHOLE, WAN_WHOLE ────────────────────┘
 //! ```
 //!
-//! The hooks come first, as on the host. Frames of a direction with queues that they do not take are redirected here whole. The ACKs that the gateway
-//! sends wait in the queue of the class that takes them, like any other packet of their direction. The queues tell the gateway
-//! which classes are [congested](crate::gateway::Congestion), and what comes to the queues of classes whose ACKs
-//! [follow their data](crate::ack::Turns), and leaves them.
+//! The hooks come first, as on the host. In a direction with queues, frames that the hooks do not take are
+//! redirected here whole. The ACKs of the gateway wait in the queue of their class, like any other packet of
+//! their direction. The queues tell the gateway which classes are [congested](crate::gateway::Congestion).
+//! They also report arrivals and departures of classes whose ACKs [follow their data](crate::ack::Turns).
 //!
-//! In the simulator the hooks and the gateway are one node, and whole frames come to it: what it lets pass goes on to the queues.
+//! In the simulator the hooks and the gateway are one node, which gets whole frames. Frames that it lets pass
+//! go on to the queues.
 
 use crate::frame::{Frame, Frames};
 use crate::gateway::{Gateway, LAN, WAN};
@@ -21,16 +22,16 @@ use crate::sharing::Sharing;
 use crate::stats::Ledger;
 use crate::time::Time;
 
-/// Frames that came from the LAN, whole, to wait in the queues of their classes.
+/// Port for whole frames from the LAN that wait in the queues of their classes.
 pub const LAN_WHOLE: Port = Port(6);
-/// Frames that came from the WAN, whole, to wait in the queues of their classes.
+/// Port for whole frames from the WAN that wait in the queues of their classes.
 pub const WAN_WHOLE: Port = Port(7);
 
 /// A node that controls ACKs: a [`Gateway`], or one with the hooks around it.
 pub trait Acks: Node {
-    /// The gateway in it.
+    /// Returns the gateway in it.
     fn gateway(&self) -> &Gateway;
-    /// The same, to be told something.
+    /// Returns the gateway, for changes.
     fn gateway_mut(&mut self) -> &mut Gateway;
 }
 
@@ -47,41 +48,41 @@ impl Acks for Gateway {
 pub struct Combined<A = Gateway> {
     gateway: A,
     sharing: Sharing,
-    /// Ports that take frames, as the last poll said.
+    /// Ports that take frames, by the last poll.
     open: PortSet,
-    /// Of the last call.
+    /// Time of the last call.
     last: Time,
 }
 
 impl<A: Acks> Combined<A> {
-    /// Of a gateway and a node of queues with the same configuration.
+    /// Returns the node of a gateway and a node of queues with the same configuration.
     pub fn new(mut gateway: A, mut sharing: Sharing) -> Combined<A> {
         gateway.gateway_mut().heed(sharing.congestion());
         sharing.listen();
         Combined { gateway, sharing, open: PortSet::ALL, last: Time::ZERO }
     }
 
-    /// What controls ACKs.
+    /// Returns the gateway.
     pub fn gateway(&self) -> &Gateway {
         self.gateway.gateway()
     }
 
-    /// The same, to be told something. After a change of its configuration [`Combined::replace`] follows.
+    /// Returns the gateway, for changes. After a change of its configuration [`Combined::replace`] follows.
     pub fn gateway_mut(&mut self) -> &mut Gateway {
         self.gateway.gateway_mut()
     }
 
-    /// What controls ACKs, with the hooks around it.
+    /// Returns the node that controls ACKs, with the hooks around the gateway.
     pub fn acks(&self) -> &A {
         &self.gateway
     }
 
-    /// What makes data wait.
+    /// Returns the queues.
     pub fn sharing(&self) -> &Sharing {
         &self.sharing
     }
 
-    /// Queues of another configuration take over ([`Sharing::replace`]).
+    /// Replaces the queues by those of another configuration ([`Sharing::replace`]).
     pub fn replace(&mut self, cx: &mut Cx<'_>, mut next: Sharing) -> Sharing {
         self.catch_up(cx);
         next.listen();
@@ -92,14 +93,15 @@ impl<A: Acks> Combined<A> {
         old
     }
 
-    /// When something happens next that the other part is to be told: an ACK leaves the gateway, or data that ACKs follow leaves its queue.
+    /// Returns the time of the next event that concerns the other part: an ACK leaves the gateway, or data
+    /// that ACKs follow leaves its queue.
     fn next_step(&self) -> Option<Time> {
         let departure = self.sharing.next_departure(self.open);
         [self.gateway.next_deadline(self.open), departure].into_iter().flatten().min()
     }
 
-    /// What was due in either part before `cx.now`, or is now, has happened, each at its own time: queues first, which say what is
-    /// congested and what has left.
+    /// Carries out everything that is due in either part by `cx.now`, each at its own time. Queues come
+    /// first, since they report congestion and departures.
     fn catch_up(&mut self, cx: &mut Cx<'_>) {
         loop {
             while let Some(due) = self.next_step().filter(|&due| due <= cx.now) {
@@ -113,18 +115,18 @@ impl<A: Acks> Combined<A> {
         }
     }
 
-    /// What is due at `cx.now` happens, or as late as what has happened.
+    /// Carries out the events due at `cx.now`, or at the time of the last event if that is later.
     fn step(&mut self, cx: &mut Cx<'_>) {
         self.last = self.last.max(cx.now);
         let cx = &mut Cx { now: self.last, frames: cx.frames };
         self.leave(cx);
         while let Some(Transmit { port, frame, .. }) = self.gateway.poll_transmit(cx, self.open) {
-            // What leaves by one side has come from the other.
+            // Frames that leave by one side have entered by the other.
             self.enter(cx, if port == WAN { LAN } else { WAN }, frame);
         }
     }
 
-    /// Frames leave their queues, and the gateway is told.
+    /// Dequeues frames, and reports them to the gateway.
     fn leave(&mut self, cx: &mut Cx<'_>) {
         self.sharing.catch_up(cx);
         while let Some((class, departure)) = self.sharing.next_gone() {
@@ -132,7 +134,7 @@ impl<A: Acks> Combined<A> {
         }
     }
 
-    /// A frame comes to the queues.
+    /// Hands a frame to the queues.
     fn enter(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
         let gateway = self.gateway.gateway();
         let came = self.sharing.enter(cx, port, frame, |direction, key| gateway.follows_data(direction, key));
@@ -147,7 +149,7 @@ impl<A: Acks> Combined<A> {
 }
 
 impl Combined {
-    /// The conservation law's account: what goes from one part to the other counts once.
+    /// Returns the account of the conservation law. Frames that go from one part to the other count once.
     pub fn ledger(&self) -> Ledger {
         let (gateway, sharing) = (&self.gateway.stats().ledger, self.sharing.ledger());
         Ledger {

@@ -1,17 +1,17 @@
-//! Distributions that sizes and times are drawn from.
+//! Distributions of sizes and times.
 //!
-//! Draws invert the distribution function (Devroye, *Non-Uniform Random Variate Generation*, 1986, §II.2). That
-//! needs logarithms and powers, which come from a pinned software library, so that a seed means the same on
-//! any machine. Nothing is drawn on the packet path.
+//! Draws invert the distribution function (Devroye, *Non-Uniform Random Variate Generation*, 1986, §II.2).
+//! That needs logarithms and powers, which come from a pinned software library, so that a seed has the same
+//! effect on any machine. The packet path has no draws.
 
 use crate::rng::Rng;
 
 /// A distribution of whole numbers: bytes, or nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distribution {
-    /// Always this.
+    /// One value.
     Constant(u64),
-    /// Each from `min` to `max`, both included, alike; `min` is at most `max`.
+    /// Each from `min` to `max`, both included, with the same probability. `min` is at most `max`.
     Uniform {
         /// The smallest.
         min: u64,
@@ -23,37 +23,37 @@ pub enum Distribution {
         /// Its mean.
         mean: u64,
     },
-    /// Pareto; without limits its mean is `scale` × `shape` / (`shape` - 1) for a shape above 1, and infinite
+    /// Pareto. Without limits its mean is `scale` × `shape` / (`shape` - 1) for a shape above 1, and infinite
     /// otherwise.
     Pareto {
-        /// The smallest that it has without limits.
+        /// Smallest value without limits.
         scale: u64,
         /// Shape (alpha), above 0.
         shape: f64,
-        /// Smaller draws are this; at least `scale`.
+        /// Lower limit, to which smaller draws are raised. At least `scale`.
         min: u64,
-        /// Larger draws are this; at least `min`.
+        /// Upper limit, to which larger draws are lowered. At least `min`.
         max: Option<u64>,
     },
-    /// Pareto as far as it lies between two bounds: no draw is outside of them, and none is moved to them.
+    /// Pareto restricted to two bounds. No draw is moved to a bound.
     BoundedPareto {
         /// The smallest.
         min: u64,
         /// Shape (alpha), above 0.
         shape: f64,
-        /// The largest; at least `min`.
+        /// The largest. At least `min`.
         max: u64,
     },
-    /// Each of these, alike; never empty.
+    /// Each of these with the same probability. Never empty.
     Empirical(Vec<u64>),
 }
 
-/// Exponential and Pareto draws are at most this, 2^53: 9 PB, or 104 days in nanoseconds. Up to here every
+/// Upper limit of exponential and Pareto draws, 2^53: 9 PB, or 104 days in nanoseconds. Up to here every
 /// whole number has its own `f64`.
 pub const LARGEST: u64 = 1 << 53;
 
 impl Distribution {
-    /// One draw, rounded to the nearest whole number.
+    /// Returns a draw, rounded to the nearest whole number.
     pub fn draw(&self, rng: &mut Rng) -> u64 {
         match self {
             Distribution::Constant(n) => *n,
@@ -64,7 +64,7 @@ impl Distribution {
                 n.min(max.unwrap_or(LARGEST)).max(*min)
             }
             Distribution::BoundedPareto { min, shape, max } => {
-                // The share that the unbounded distribution has above `max` is never drawn.
+                // The part of the unbounded distribution above `max` is never drawn.
                 let beyond = libm::pow(*min as f64 / *max as f64, *shape);
                 let share = beyond + uniform(rng) * (1.0 - beyond);
                 rounded(libm::pow(share, -1.0 / shape) * *min as f64).clamp(*min, *max)
@@ -74,14 +74,14 @@ impl Distribution {
     }
 }
 
-/// A multiple of 2^-53 above 0 and up to 1, each alike.
+/// Returns a multiple of 2^-53 above 0 and up to 1, each with the same probability.
 fn uniform(rng: &mut Rng) -> f64 {
     ((rng.next_u64() >> 11) + 1) as f64 / LARGEST as f64
 }
 
-/// The nearest whole number, at most [`LARGEST`].
+/// Returns the nearest whole number, at most [`LARGEST`].
 fn rounded(x: f64) -> u64 {
-    // The cast rounds down; infinity becomes the largest number there is.
+    // The cast rounds down. Infinity becomes the largest number.
     ((x + 0.5) as u64).min(LARGEST)
 }
 
@@ -96,7 +96,7 @@ mod tests {
         (0..n).map(|_| d.draw(&mut rng)).collect()
     }
 
-    /// The share of draws above `x`.
+    /// Returns the share of draws above `x`.
     fn above(draws: &[u64], x: f64) -> f64 {
         draws.iter().filter(|&&n| n as f64 > x).count() as f64 / draws.len() as f64
     }
@@ -134,15 +134,17 @@ mod tests {
         let pareto = Distribution::Pareto { scale: 1000, shape: 1.5, min: 1000, max: Some(100_000) };
         let got = draws(&pareto, 8, 200_000);
         assert!(got.iter().all(|n| (1000..=100_000).contains(n)));
-        // P(X > x) = (min / x)^shape: 2^-1.5, 10^-1.5; what exceeds the largest, 100^-1.5, is the largest.
+        // P(X > x) = (min / x)^shape: 2^-1.5, 10^-1.5. Draws beyond the largest, 100^-1.5, become the
+        // largest.
         assert!((above(&got, 2000.0) - 0.353_553).abs() < 0.005);
         assert!((above(&got, 10_000.0) - 0.031_623).abs() < 0.002);
         let largest = got.iter().filter(|&&n| n == 100_000).count() as f64 / got.len() as f64;
         assert!((largest - 0.001).abs() < 0.0003, "{largest}");
     }
 
-    /// Of the bounded form P(X > x) = ((min / x)^a - (min / max)^a) / (1 - (min / max)^a), and for a = 1/2 its mean is
-    /// √min (√max - √min) / (1 - √(min / max)): 31.6228 × (2236.07 - 31.6228) / 0.985858 = 70,711 of 1 kB to 5 MB.
+    /// In the bounded form P(X > x) = ((min / x)^a - (min / max)^a) / (1 - (min / max)^a). For a = 1/2 the
+    /// mean is √min (√max - √min) / (1 - √(min / max)): 31.6228 × (2236.07 - 31.6228) / 0.985858 = 70,711 for
+    /// 1 kB to 5 MB.
     #[test]
     fn a_bounded_tail_is_not_heaped_at_its_end() {
         let got = draws(&Distribution::BoundedPareto { min: 1000, shape: 0.5, max: 5_000_000 }, 8, 200_000);
@@ -153,7 +155,8 @@ mod tests {
         assert!((above(&got, 1_000_000.0) - 0.017_731).abs() < 0.0015);
         assert!(got.iter().filter(|&&n| n == 5_000_000).count() < 5);
         let mean = got.iter().sum::<u64>() as f64 / got.len() as f64;
-        // Its standard deviation is below √(70,711 × 5,000,000 / 3), about 340,000: five times that over √200,000.
+        // Its standard deviation is below √(70,711 × 5,000,000 / 3), about 340,000: five times that over
+        // √200,000.
         assert!((mean - 70_711.0).abs() < 3_900.0, "{mean}");
     }
 

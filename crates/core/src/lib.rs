@@ -1,7 +1,7 @@
-//! Weir's algorithms. Nothing in this crate reads a clock, owns a thread or does I/O: time, frames
-//! and seeds are handed in, so the same code runs inline, in the lab and in virtual time.
+//! Weir's algorithms. This crate reads no clock, owns no thread and does no I/O: time, frames and seeds are
+//! handed in, so the same code runs inline, in the lab and in virtual time.
 //!
-//! Start with [`node`]: the contract that everything moving frames keeps.
+//! Start with [`node`]: the contract of everything that moves frames.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

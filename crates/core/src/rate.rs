@@ -1,5 +1,5 @@
-//! Rates in bits per second with exact integer conversion. Whatever a conversion cannot express in
-//! whole nanoseconds or bytes is carried to the next one, so nothing is lost over any time.
+//! Rates in bits per second with exact integer conversion. Fractions of nanoseconds or bytes are carried to
+//! the next conversion, so nothing is lost over any time.
 
 use crate::time::Duration;
 use core::fmt;
@@ -12,7 +12,7 @@ const BYTE_NS: u64 = 8_000_000_000;
 pub struct Rate(u64);
 
 impl Rate {
-    /// `bps` bits per second; `None` for zero, which would mean "never".
+    /// Returns a rate of `bps` bits per second. `None` for zero, which would mean "never".
     pub const fn from_bps(bps: u64) -> Option<Rate> {
         if bps == 0 {
             None
@@ -34,7 +34,7 @@ impl Rate {
             None => panic!("a rate of zero"),
         }
     }
-    /// How many nanoseconds a byte takes, if these are whole.
+    /// Returns the nanoseconds that a byte takes, if they are a whole number.
     pub(crate) const fn whole_ns_per_byte(self) -> Option<u64> {
         if BYTE_NS % self.0 == 0 {
             Some(BYTE_NS / self.0)
@@ -42,16 +42,16 @@ impl Rate {
             None
         }
     }
-    /// Bits per second.
+    /// Returns the bits per second.
     pub const fn bps(self) -> u64 {
         self.0
     }
-    /// Time to send `bytes`, rounded down. For deadlines that must not drift use [`ByteClock`].
+    /// Returns the time to send `bytes`, rounded down. For deadlines that must not drift use [`ByteClock`].
     pub fn time_for(self, bytes: u64) -> Duration {
         let (t, _) = mul_div(bytes, BYTE_NS, 0, self.0);
         Duration::from_nanos(t)
     }
-    /// Bytes sent in `d`, rounded down. For credit that must not drift use [`Earned`].
+    /// Returns the bytes sent in `d`, rounded down. For credit that must not drift use [`Earned`].
     pub fn bytes_in(self, d: Duration) -> u64 {
         mul_div(d.as_nanos(), self.0, 0, BYTE_NS).0
     }
@@ -64,7 +64,7 @@ impl fmt::Debug for Rate {
 }
 
 impl fmt::Display for Rate {
-    /// The largest decimal unit that shows the value exactly: `10Mbit`, `1500kbit`, `7bit`.
+    /// Writes the value exactly in the largest possible decimal unit: `10Mbit`, `1500kbit`, `7bit`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             n if n % 1_000_000_000 == 0 => write!(f, "{}Gbit", n / 1_000_000_000),
@@ -75,8 +75,8 @@ impl fmt::Display for Rate {
     }
 }
 
-/// `(a * b + rem) / d` and the remainder, saturating; `d` is not 0. The common case stays in 64 bits, where a
-/// division costs a few nanoseconds instead of a call.
+/// Returns `(a * b + rem) / d` and the remainder, saturating. `d` is not 0. The common case stays in 64 bits,
+/// where a division costs a few nanoseconds instead of a call.
 #[inline]
 pub(crate) fn mul_div(a: u64, b: u64, rem: u64, d: u64) -> (u64, u64) {
     if let Some(n) = a.checked_mul(b).and_then(|n| n.checked_add(rem)) {
@@ -93,20 +93,20 @@ fn mul_div_wide(a: u64, b: u64, rem: u64, d: u64) -> (u64, u64) {
     (u64::try_from(n / d).unwrap_or(u64::MAX), (n % d) as u64)
 }
 
-/// Bytes earned by elapsed time at a rate; the fraction of a byte left over is carried.
+/// Bytes earned by elapsed time at a rate. The remaining fraction of a byte is carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Earned {
-    /// In units of bits × nanoseconds, below one byte's worth.
+    /// Carried fraction in bits × nanoseconds, below one byte's worth.
     rem: u64,
 }
 
 impl Earned {
-    /// Nothing carried yet.
+    /// Returns a value with nothing carried.
     pub const fn new() -> Earned {
         Earned { rem: 0 }
     }
-    /// Whole bytes earned in `d` at `rate`, the fraction of earlier calls included.
+    /// Returns the whole bytes earned in `d` at `rate`, the fraction of earlier calls included.
     pub fn earn(&mut self, rate: Rate, d: Duration) -> u64 {
         let (bytes, rem) = mul_div(d.as_nanos(), rate.bps(), self.rem, BYTE_NS);
         self.rem = rem;
@@ -114,40 +114,41 @@ impl Earned {
     }
 }
 
-/// Time taken by bytes at a rate; the fraction of a nanosecond left over is carried, so a
-/// backlogged link's departures stay on rate for ever.
+/// Time taken by bytes at a rate. The remaining fraction of a nanosecond is carried, so a backlogged link's
+/// departures stay on rate for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteClock {
     rate: Rate,
-    /// What has been advanced over ends so many bits × nanoseconds after what was said.
+    /// Carried fraction: bits × nanoseconds by which the exact end is later than the returned one.
     rem: u64,
 }
 
 impl ByteClock {
-    /// A clock at `rate` with nothing carried.
+    /// Returns a clock at `rate` with nothing carried.
     pub const fn new(rate: Rate) -> ByteClock {
         ByteClock { rate, rem: 0 }
     }
-    /// The rate of this clock.
+    /// Returns the rate of this clock.
     pub const fn rate(&self) -> Rate {
         self.rate
     }
-    /// Time that `bytes` more take, the fraction of earlier calls included.
+    /// Returns the time that `bytes` more take, the fraction of earlier calls included.
     #[inline]
     pub fn advance(&mut self, bytes: u64) -> Duration {
         let (t, rem) = mul_div(bytes, BYTE_NS, self.rem, self.rate.bps());
         self.rem = rem;
         Duration::from_nanos(t)
     }
-    /// The rate is another one from now on. What takes `left` more at the old rate takes what is returned at the
-    /// new one, the fraction carried, and nothing is rounded on the way.
+    /// Changes the rate from now on. Returns the time at the new rate for the bits that take `left` more at
+    /// the old one. The fraction is carried, and nothing is rounded on the way.
     pub fn set_rate(&mut self, rate: Rate, left: Duration) -> Duration {
         let (t, rem) = mul_div(left.as_nanos(), self.rate.bps(), self.rem, rate.bps());
         *self = ByteClock { rate, rem };
         Duration::from_nanos(t)
     }
-    /// As [`ByteClock::set_rate`], of what ended `ago` already, at least a nanosecond: how long ago it would have ended
-    /// if as many bits as could have been sent since then could be sent at the new rate.
+    /// Changes the rate of a clock whose work ended `ago`, at least a nanosecond before. Returns how long ago
+    /// it would have ended if the unused bits since then had been at the new rate, see
+    /// [`ByteClock::set_rate`].
     pub fn set_rate_idle(&mut self, rate: Rate, ago: Duration) -> Duration {
         let unused = u128::from(ago.as_nanos()) * u128::from(self.rate.bps()) - u128::from(self.rem);
         let t = unused.div_ceil(rate.bps().into());
@@ -155,15 +156,16 @@ impl ByteClock {
         *self = ByteClock { rate, rem: rem as u64 };
         Duration::from_nanos(u64::try_from(t).unwrap_or(u64::MAX))
     }
-    /// What has been advanced over ends so many bits × nanoseconds after what was said; below the rate.
+    /// Returns the carried fraction: bits × nanoseconds by which the exact end is later than the returned
+    /// one. Below the rate.
     pub const fn carried(&self) -> u64 {
         self.rem
     }
-    /// What has been advanced over ends as [`ByteClock::carried`] said earlier, at the same rate.
+    /// Restores a fraction that [`ByteClock::carried`] returned at the same rate.
     pub fn carry(&mut self, carried: u64) {
         self.rem = carried;
     }
-    /// Forget the carried fraction: the link went idle.
+    /// Forgets the carried fraction, when the link goes idle.
     pub fn idle(&mut self) {
         self.rem = 0;
     }

@@ -41,37 +41,37 @@ use crate::node::{Cx, Node, Port, PortSet, Transmit};
 use crate::time::{Duration, Time};
 use std::collections::VecDeque;
 
-/// Polls that may return a frame in one wake before the rig calls it a runaway.
+/// Most polls in one wake that return a frame, before the rig calls it a runaway.
 const POLLS_PER_WAKE: u32 = 1 << 20;
 
 /// A frame that the node transmitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// When it was due.
+    /// Time at which it was due.
     pub at: Time,
-    /// The port it left by.
+    /// Port by which it left.
     pub port: Port,
     /// The bytes present.
     pub bytes: Vec<u8>,
     /// Length of the frame in bytes.
     pub len: usize,
-    /// As [`Frame::gso_size`].
+    /// Segment size, see [`Frame::gso_size`].
     pub gso_size: u16,
-    /// As [`Frame::checksum`].
+    /// Checksum state, see [`Frame::checksum`].
     pub checksum: Checksum,
 }
 
-/// When the driver wakes. The stamps of what a node sends must not depend on it.
+/// Times at which the driver wakes. The stamps of a node's frames must not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Wake {
     /// Exactly at every arrival and deadline.
     #[default]
     Exact,
-    /// Only at multiples of this. Once awake, steps every missed deadline, each with `now` = its
-    /// time, before it hands in frames that arrived later: what the contract asks of a driver.
+    /// Only at multiples of this. Once awake, the driver steps every missed deadline, each with `now` = its
+    /// time, before it hands in frames that arrived later, as the contract requires.
     Late(Duration),
-    /// Only at multiples of this, and hands in frames (with `now` = their arrival) without stepping the
-    /// deadlines missed before them: catching up is left to the node.
+    /// Only at multiples of this. The driver hands in frames (with `now` = their arrival) without stepping
+    /// the deadlines missed before them: catching up is left to the node.
     Lazy(Duration),
 }
 
@@ -103,12 +103,12 @@ pub struct Rig<N> {
 }
 
 impl<N: Node> Rig<N> {
-    /// A rig around `node` with 8,192 chunks of 2,048 bytes, 512 of them reserved for made frames.
+    /// Returns a rig around `node` with 8,192 chunks of 2,048 bytes, 512 of them reserved for made frames.
     pub fn new(node: N) -> Rig<N> {
         Rig::with_pool(node, Frames::new(8192, 2048, 512))
     }
 
-    /// A rig around `node` with a pool of its own.
+    /// Returns a rig around `node` with a pool of its own.
     pub fn with_pool(node: N, frames: Frames) -> Rig<N> {
         Rig {
             node,
@@ -131,19 +131,19 @@ impl<N: Node> Rig<N> {
         self
     }
 
-    /// Frames injected next arrive at `t`.
+    /// Lets frames injected next arrive at `t`.
     pub fn at(&mut self, t: Time) -> &mut Rig<N> {
         self.cursor = t;
         self
     }
 
-    /// Frames injected next arrive `d` later than the last.
+    /// Lets frames injected next arrive `d` later than the last.
     pub fn after(&mut self, d: Duration) -> &mut Rig<N> {
         self.cursor += d;
         self
     }
 
-    /// A frame arrives on `port`. Frames of the same time arrive in the order of these calls.
+    /// Injects a frame that arrives on `port`. Frames of the same time arrive in the order of these calls.
     /// Panics if that time has already been run.
     pub fn inject(&mut self, port: Port, frame: impl Into<TestFrame>) -> &mut Rig<N> {
         let at = self.cursor;
@@ -153,37 +153,37 @@ impl<N: Node> Rig<N> {
         self
     }
 
-    /// `port` takes no frame from `from` until `until`.
+    /// Closes `port` from `from` until `until`.
     pub fn close(&mut self, port: Port, from: Time, until: Time) -> &mut Rig<N> {
         self.closed.push(Closed { port, from, until });
         self
     }
 
-    /// The node.
+    /// Returns the node.
     pub fn node(&self) -> &N {
         &self.node
     }
-    /// The node, to be reconfigured between runs.
+    /// Returns the node, to be reconfigured between runs.
     pub fn node_mut(&mut self) -> &mut N {
         &mut self.node
     }
-    /// Calls something else on the node, now.
+    /// Calls another method of the node, now.
     pub fn with_cx<R>(&mut self, call: impl FnOnce(&mut N, &mut Cx<'_>) -> R) -> R {
         let now = self.called.unwrap_or(Time::ZERO).max(self.cursor);
         self.called = Some(now);
         call(&mut self.node, &mut Cx { now, frames: &mut self.frames })
     }
-    /// The frame pool.
+    /// Returns the frame pool.
     pub fn frames(&self) -> &Frames {
         &self.frames
     }
-    /// Frames inside the node.
+    /// Returns the number of frames inside the node.
     pub fn held(&self) -> u64 {
         let f = &self.frames;
         (self.received + f.made()).wrapping_sub(self.sent + f.drops().total() + f.absorbed())
     }
 
-    /// Runs up to and including `end` and returns what was transmitted, in that order.
+    /// Runs up to and including `end` and returns the transmitted frames, in that order.
     pub fn run_until(&mut self, end: Time) -> Vec<Sent> {
         let mut sent = Vec::new();
         while let Some(wake) = self.next_wake().filter(|&t| t <= end) {
@@ -194,7 +194,7 @@ impl<N: Node> Rig<N> {
         sent
     }
 
-    /// Checks that no frame is held, none is on its way in, and the pool is whole.
+    /// Checks that no frame is held, none is still to arrive, and the pool is whole.
     pub fn finish(&self) {
         assert!(self.arrivals.is_empty(), "{} frames still to arrive", self.arrivals.len());
         assert_eq!(self.held(), 0, "frames held at the end");
@@ -215,19 +215,19 @@ impl<N: Node> Rig<N> {
         })
     }
 
-    /// When a port opens next.
+    /// Returns the time at which a port opens next.
     fn next_opening(&self) -> Option<Time> {
         let called = self.called?;
         self.closed.iter().map(|c| c.until).filter(|&t| t > called).min()
     }
 
-    /// Ports that are open at `t`.
+    /// Returns the ports that are open at `t`.
     fn writable(&self, t: Time) -> PortSet {
         let shut = self.closed.iter().filter(|c| c.from <= t && t < c.until);
         shut.fold(PortSet::ALL, |set, c| set.without(c.port))
     }
 
-    /// Ports that have been open since the last call until `t`.
+    /// Returns the ports that have been open since the last call until `t`.
     fn open_until(&self, t: Time) -> PortSet {
         let called = self.called.unwrap_or(Time::ZERO);
         let shut = self.closed.iter().filter(|c| c.from <= t && called < c.until);
@@ -267,7 +267,7 @@ impl<N: Node> Rig<N> {
         self.check_conservation();
     }
 
-    /// Polls at `now` until `None`, then once more to see that repeating changes nothing.
+    /// Polls at `now` until `None`, then once more to check that a repetition changes nothing.
     fn drain(&mut self, now: Time, writable: PortSet, sent: &mut Vec<Sent>) {
         let mut polls = 0;
         while let Some(Transmit { port, at, frame }) = self.poll(now, writable) {

@@ -7,7 +7,7 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// A generator for `seed`; every seed is as good as any other.
+    /// Returns a generator for `seed`. Every seed is as good as any other.
     pub fn new(seed: u64) -> Rng {
         let mut z = seed;
         let mut next = || {
@@ -20,7 +20,7 @@ impl Rng {
         Rng { s: [next(), next(), next(), next()] }
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         let out = self.s[0].wrapping_add(self.s[3]).rotate_left(23).wrapping_add(self.s[0]);
         let t = self.s[1] << 17;
@@ -33,7 +33,7 @@ impl Rng {
         out
     }
 
-    /// A number in `0..n`, by multiplication (bias below 2^-32 for n below 2^32). Panics if `n` is 0.
+    /// Returns a number in `0..n`, by multiplication (bias below 2^-32 for n below 2^32). Panics if `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         assert!(n > 0, "a range of nothing");
         ((self.next_u64() as u128 * n as u128) >> 64) as u64

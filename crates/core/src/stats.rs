@@ -1,17 +1,17 @@
-//! Counters: why frames were dropped, and the conservation law
-//! `in + made = out + held + dropped + absorbed` that every node keeps.
+//! Counters: reasons of drops, and the conservation law `in + made = out + held + dropped + absorbed` that
+//! every node keeps.
 
 mod histogram;
 
 pub use histogram::{nearest_rank, quantile, Histogram};
 
-/// Why a frame was dropped. Nothing is lost without one of these.
+/// Reason of a drop. Every loss has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum DropReason {
     /// The queue's limit was reached (drop tail).
     QueueFull,
-    /// Active queue management dropped it, though there was room.
+    /// Active queue management dropped it, although there was room.
     Aqm,
     /// Random loss of the emulator.
     RandomLoss,
@@ -19,17 +19,17 @@ pub enum DropReason {
     PeriodicLoss,
     /// Loss in bursts of the emulator.
     BurstLoss,
-    /// Loss of the emulator that a trace names.
+    /// Loss of the emulator by a trace.
     TraceLoss,
     /// It exceeded the rate of its class, which is policed.
     Policed,
-    /// It would open a connection for which its class has too little left.
+    /// It would open a connection for which its class has too little rate left.
     Refused,
     /// The receiving host found its checksum wrong.
     Corrupt,
     /// The transmitting port is down or gone.
     PortDown,
-    /// The frame is longer than the transmitting port takes.
+    /// The frame is too long for the transmitting port.
     TooLong,
     /// No node is wired to the port that the frame was for.
     NotWired,
@@ -81,26 +81,26 @@ impl DropReason {
 pub struct Drops([u64; DropReason::ALL.len()]);
 
 impl Drops {
-    /// One more.
+    /// Counts one more.
     pub fn count(&mut self, reason: DropReason) {
         self.0[reason as usize] += 1;
     }
-    /// So many more.
+    /// Counts `n` more.
     pub fn add(&mut self, reason: DropReason, n: u64) {
         self.0[reason as usize] += n;
     }
-    /// These and the others.
+    /// Returns the sum of these and the others.
     #[must_use]
     pub fn with(&self, others: &Drops) -> Drops {
         let mut sum = *self;
         sum.0.iter_mut().zip(others.0).for_each(|(n, more)| *n += more);
         sum
     }
-    /// How many for this reason.
+    /// Returns the count of this reason.
     pub fn get(&self, reason: DropReason) -> u64 {
         self.0[reason as usize]
     }
-    /// How many in all.
+    /// Returns the sum of all counts.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
@@ -127,7 +127,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Frames that must still be inside: `in + made - out - dropped - absorbed`.
+    /// Returns the frames that must still be inside: `in + made - out - dropped - absorbed`.
     pub fn held(&self) -> u64 {
         // A process that is killed may leave an account half written.
         let gone = self.sent.wrapping_add(self.drops.total()).wrapping_add(self.absorbed);

@@ -137,7 +137,7 @@ impl fmt::Debug for Duration {
 }
 
 impl fmt::Display for Duration {
-    /// The largest unit that shows the value exactly: `10ms`, `1500us`, `7ns`.
+    /// Writes the value exactly in the largest possible unit: `10ms`, `1500us`, `7ns`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             n if n % 1_000_000_000 == 0 => write!(f, "{}s", n / 1_000_000_000),

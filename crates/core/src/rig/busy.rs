@@ -1,5 +1,6 @@
-//! A gateway that schedules data, or paces ACKs, in a loop with senders and receivers that take no time: for each data packet that leaves there
-//! is an ACK, and for each ACK that leaves a data packet comes. Every flow has data waiting all the time, and holds ACKs.
+//! A gateway that schedules data, or paces ACKs, in a loop with senders and receivers that take no time. Each
+//! departing data packet gives an ACK, and each departing ACK a data packet. Every flow always has data
+//! queued, and holds ACKs.
 
 use crate::ack::{AckControl, Leaf};
 use crate::class::Spec;
@@ -14,14 +15,14 @@ use crate::time::{Duration, Time};
 use crate::wire::build::SegmentBuilder;
 use crate::wire::Flags;
 
-/// Of all flows together.
+/// Rate of all flows together.
 pub const RATE: Rate = Rate::mbit(12_000);
-/// A packet of 1500 bytes at that rate.
+/// Time of a packet of 1500 bytes at that rate.
 const APART: Duration = Duration::from_micros(1);
 const MSS: u32 = 1_448;
 /// Frames handed in at a time.
 const BATCH: usize = 64;
-/// Data packets of each flow that wait, and ACKs that are held.
+/// Queued data packets of each flow, and held ACKs.
 const EACH: u32 = 2;
 
 /// See the [module documentation](self).
@@ -29,17 +30,17 @@ pub struct Busy {
     node: Box<dyn Node>,
     frames: Frames,
     now: Time,
-    /// Time between two data packets that come.
+    /// Time between two arriving data packets.
     apart: Duration,
     inbox: Vec<(Port, Frame)>,
     sent: Vec<Transmit>,
     data: Vec<u8>,
     ack: Vec<u8>,
-    /// By flow: what its receiver has acknowledged.
+    /// By flow: bytes that its receiver has acknowledged.
     acked: Vec<u32>,
-    /// Where data comes in; `None`: it does not come here.
+    /// Port of arriving data. `None` without data.
     data_port: Option<Port>,
-    /// ACKs come here.
+    /// Whether ACKs arrive.
     acks: bool,
 }
 
@@ -72,7 +73,7 @@ fn node(ack: Option<AckControl>, leaf: Leaf, flows: u32) -> Box<dyn Node> {
 }
 
 impl Busy {
-    /// With so many flows, at [`RATE`] together.
+    /// Returns a loop of `flows` flows, at [`RATE`] together.
     ///
     /// # Panics
     /// If there are more than 16 million.
@@ -130,7 +131,7 @@ impl Busy {
         self.sent.drain(..).for_each(|t| self.frames.transmitted(t.frame));
     }
 
-    /// A data packet of a flow comes, if data comes here.
+    /// Lets a data packet of a flow arrive, if there is data.
     fn send(&mut self, f: u32) {
         let Some(port) = self.data_port else { return };
         self.data[26..30].copy_from_slice(&(10 << 24 | f).to_be_bytes());
@@ -139,7 +140,7 @@ impl Busy {
         self.inbox.push((port, frame));
     }
 
-    /// An ACK of a flow comes.
+    /// Lets an ACK of a flow arrive.
     fn acknowledge(&mut self, f: u32) {
         if !self.acks {
             return;
@@ -153,7 +154,7 @@ impl Busy {
         self.inbox.push((WAN, frame));
     }
 
-    /// What the node does with a batch.
+    /// Hands a batch to the node.
     #[inline(never)]
     fn process(&mut self) {
         let Busy { node, frames, now, inbox, sent, apart, .. } = self;
@@ -166,8 +167,8 @@ impl Busy {
         }
     }
 
-    /// Hands in a batch; what leaves makes the next. Returns how many data packets left, or ACKs where no data comes here, and
-    /// the time that the node took, by a clock that counts nanoseconds.
+    /// Hands in a batch. Its departures make the next one. Returns the number of departing data packets, or
+    /// of ACKs without data, and the time that the node took, by a clock that counts nanoseconds.
     fn run(&mut self, clock: &impl Fn() -> u64) -> (u64, u64) {
         if self.data_port.is_none() || self.inbox.is_empty() {
             self.now += APART.saturating_mul(self.inbox.len().max(BATCH) as u64);
@@ -198,7 +199,7 @@ impl Busy {
         (count, took)
     }
 
-    /// Nanoseconds that the node takes for so many packets, by a clock that counts them.
+    /// Returns the nanoseconds that the node takes for `packets` packets, by a clock that counts them.
     pub fn measure(&mut self, packets: u64, clock: impl Fn() -> u64) -> u64 {
         let (mut count, mut sum) = (0, 0);
         while count < packets {

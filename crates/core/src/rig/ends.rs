@@ -9,7 +9,7 @@ const SYN_ACK: Flags = Flags(Flags::SYN.0 | Flags::ACK.0);
 /// A connection whose data goes one way, from its sender to its receiver. Bytes of data are counted from 0.
 #[derive(Clone, Debug)]
 pub struct Ends {
-    /// Tells connections apart: part of their addresses.
+    /// Number of the connection, which is part of its addresses.
     pub number: u8,
     /// Over IPv6.
     pub v6: bool,
@@ -24,7 +24,7 @@ pub struct Ends {
 }
 
 impl Default for Ends {
-    /// Over IPv4, untagged, from port 40,000 to port 5,001; the sender's numbers wrap after 4,095 bytes.
+    /// Over IPv4, untagged, from port 40,000 to port 5,001. The sender's numbers wrap after 4,095 bytes.
     fn default() -> Ends {
         Ends {
             number: 0,
@@ -80,7 +80,7 @@ impl Ends {
         }
     }
 
-    /// The sequence number of byte `n` of the data.
+    /// Returns the sequence number of byte `n` of the data.
     pub fn seq(&self, n: u32) -> u32 {
         self.isn.0.wrapping_add(1).wrapping_add(n)
     }
@@ -100,7 +100,7 @@ impl Ends {
         self.receiver().seq(self.isn.1.wrapping_add(1)).ack(self.seq(n)).flags(Flags::ACK)
     }
 
-    /// A segment of the sender that begins with byte `n`; its payload is still to be given.
+    /// A segment of the sender that begins with byte `n`. Its payload is still to be set.
     pub fn data(&self, n: u32) -> SegmentBuilder {
         self.sender().seq(self.seq(n)).ack(self.isn.1.wrapping_add(1)).flags(Flags::ACK)
     }

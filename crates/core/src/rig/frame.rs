@@ -9,34 +9,34 @@ pub struct TestFrame {
     pub head: Vec<u8>,
     /// Length of the frame in bytes, at least `head.len()`.
     pub len: usize,
-    /// As [`Frame::gso_size`].
+    /// Segment size, see [`Frame::gso_size`].
     pub gso_size: u16,
-    /// As [`Frame::checksum`].
+    /// Checksum state, see [`Frame::checksum`].
     pub checksum: Checksum,
 }
 
 impl TestFrame {
-    /// A frame of these bytes.
+    /// Returns a frame of these bytes.
     pub fn bytes(head: &[u8]) -> TestFrame {
         TestFrame { head: head.to_vec(), len: head.len(), gso_size: 0, checksum: Checksum::Unknown }
     }
-    /// A frame of `n` zero bytes.
+    /// Returns a frame of `n` zero bytes.
     pub fn zeros(n: usize) -> TestFrame {
         TestFrame::bytes(&vec![0; n])
     }
-    /// The frame is `len` bytes long; those beyond the bytes present are absent.
+    /// Makes the frame `len` bytes long. Bytes beyond those present are absent.
     #[must_use]
     pub fn long(mut self, len: usize) -> TestFrame {
         self.len = len.max(self.head.len());
         self
     }
-    /// It stands for segments of `size` payload bytes each.
+    /// Makes it stand for segments of `size` payload bytes each.
     #[must_use]
     pub fn gso(mut self, size: u16) -> TestFrame {
         self.gso_size = size;
         self
     }
-    /// State of its transport checksum.
+    /// Sets the state of its transport checksum.
     #[must_use]
     pub fn checksum(mut self, checksum: Checksum) -> TestFrame {
         self.checksum = checksum;

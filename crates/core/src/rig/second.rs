@@ -4,7 +4,7 @@ use crate::rate::Rate;
 use crate::time::{Duration, Time};
 use std::collections::VecDeque;
 
-/// Bytes beyond 1.15 times the rate that any second may have: what a burst, a first window and a timer that is late need.
+/// Bytes that any second may have beyond 1.15 times the rate, for a burst, a first window and a late timer.
 const MORE: u64 = 64_000;
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -33,7 +33,7 @@ impl Second {
         self.sum
     }
 
-    /// Forgets what has been counted.
+    /// Forgets all bytes.
     pub fn clear(&mut self) {
         *self = Second::default();
     }

@@ -1,8 +1,8 @@
-//! Nodes that break the contract are caught.
+//! Nodes that break the contract, each of which the rig must detect.
 
 use super::*;
 
-/// Sends each frame `delay` after it came, stamped `skew` later than due.
+/// Sends each frame `delay` after its arrival, stamped `skew` later than due.
 struct Later {
     delay: Duration,
     skew: Duration,

@@ -1,13 +1,15 @@
-//! A connection whose ends and neighbours say what they like, for tests and fuzzing: operations of four bytes against a gateway in
-//! virtual time, and three laws.
+//! A connection whose ends and neighbours send anything, for tests and fuzzing. Operations of four bytes
+//! drive a gateway in virtual time, and three laws are checked.
 //!
 //! - *Belief*: no ACK that the gateway makes or changes acknowledges a byte that the receiver has not.
-//! - *Rate*: a flow that is controlled is acknowledged no more than its rate allows, and what may go early once.
+//! - *Rate*: a controlled flow is acknowledged no more than its rate allows, and the bytes that may go early
+//!   once.
 //! - *Bound*: no class whose flows share a rate has more than 1.15 times that rate and 64 kB in any second.
 //!
-//! The receiver acknowledges what it has got and never more; its options, windows, blocks and resets are whatever suits it, and so are the
-//! sender's FINs and resets. Third parties know the addresses and guess the numbers. In a class with a bound the sender's data goes
-//! through the gateway, some of it beyond every window, and so does data of connections that never began.
+//! The receiver acknowledges the bytes that it has got and never more. Its options, windows, blocks and
+//! resets are arbitrary, and so are the sender's FINs and resets. Third parties know the addresses and guess
+//! the numbers. In a class with a bound the sender's data passes through the gateway. Some of it is beyond
+//! every window. Data of connections that never began passes through it, too.
 
 use super::second::{most, Second};
 use super::{Ends, Rig, Sent, TestFrame};
@@ -29,7 +31,7 @@ const SHIFT: u32 = 7;
 const WINDOW: u16 = 4_000;
 /// Payload of a giant segment.
 const GIANT: u64 = 60_000;
-/// Farther from what the ends have said than anything that is believed.
+/// Distance from the numbers of the ends that is never believed.
 const FAR: u32 = 1 << 30;
 
 /// See the module documentation.
@@ -37,24 +39,26 @@ pub struct Trial {
     rig: Rig<Gateway>,
     ends: Ends,
     now: Time,
-    /// The receiver has got so many bytes, and its sender knows of so many, and may send up to so many.
+    /// Bytes that the receiver has got, bytes that the sender knows to have arrived, and the right edge up to
+    /// which it may send.
     got: u64,
     told: u64,
     right: u64,
-    /// The receiver has sent so many bytes.
+    /// Bytes that the receiver has sent.
     replied: u32,
     window: u16,
-    /// Bytes acknowledged while the flow was controlled, less what its rate allows, since that was last nothing.
+    /// Bytes acknowledged while the flow was controlled, less those that its rate allows, since that was last
+    /// zero.
     excess: u64,
-    /// Operations so far: what third parties guess.
+    /// Number of guesses by third parties so far.
     guesses: u32,
     /// Bytes of data that crossed the gateway, of a class with a bound.
     crossed: Option<Second>,
 }
 
 impl Trial {
-    /// A connection behind a gateway that sizes windows (bit 0 of `form`) or keeps them, after its handshake or in mid-stream (bit 1),
-    /// with a rate for itself or in a class that shares one (bit 2).
+    /// Returns a connection behind a gateway that sizes windows (bit 0 of `form`) or keeps them, after its
+    /// handshake or in mid-stream (bit 1), with a rate of its own or in a class that shares one (bit 2).
     pub fn new(form: u8) -> Trial {
         let shares = form & 4 != 0;
         let policy = match form & 5 {
@@ -104,12 +108,13 @@ impl Trial {
             self.excess += self.told - told;
         }
         self.excess = self.excess.saturating_sub(RATE.bytes_in(self.now.since(at)));
-        // Odd segments, holes and windows that close carry two seconds of the rate ahead of it, a FIN and a RST a window each.
+        // Odd segments, holes and closing windows carry two seconds of the rate ahead of it, a FIN and a RST
+        // a window each.
         let most = RATE.bytes_in(Duration::from_secs(2)) + 2 * (u64::from(u16::MAX) << SHIFT);
         assert!(self.excess <= most, "{} bytes ahead of the rate, {most} at most", self.excess);
     }
 
-    /// Lets all timers run out, and checks that what the receiver has said was told.
+    /// Lets all timers run out, and checks that the gateway holds nothing back.
     pub fn finish(mut self) {
         self.now += Duration::from_secs(3_600);
         let left = self.rig.run_until(self.now);
@@ -118,12 +123,12 @@ impl Trial {
         self.rig.finish();
     }
 
-    /// Why the flow passes, if it does.
+    /// Returns the reason if the flow passes.
     pub fn passes(&self) -> Option<PassReason> {
         self.rig.node().flows().find_map(|flow| flow.pass)
     }
 
-    /// The gateway.
+    /// Returns the gateway.
     pub fn node(&self) -> &Gateway {
         self.rig.node()
     }
@@ -181,7 +186,7 @@ impl Trial {
                 self.reply(|s| s);
             }
             _ => {
-                // Damaged on its way: whatever it says is nobody's word.
+                // Damaged on its way: none of its contents counts.
                 let wrong = self.answer().ack(self.number().wrapping_add(40_000)).checksum(Sum::Wrong);
                 // One in 65,536 such sums is that of the pseudo-header, as offloading leaves it.
                 let frame = wrong.build();
@@ -197,7 +202,7 @@ impl Trial {
         self.hear(&left);
     }
 
-    /// The receiver gets so many bytes more, of those that its sender may send.
+    /// Lets the receiver get `bytes` more, within the limit of the sender.
     fn gets(&mut self, bytes: u64) {
         let to = (self.got + bytes).min(self.right).max(self.got);
         match self.crossed {
@@ -206,7 +211,7 @@ impl Trial {
         }
     }
 
-    /// Sends the data up to there. The receiver gets what the gateway lets pass.
+    /// Sends the data up to the byte `to`. The receiver gets the bytes that the gateway lets pass.
     fn data_crosses(&mut self, to: u64) {
         let mut from = self.got;
         while from < to {
@@ -224,7 +229,7 @@ impl Trial {
         self.send_whole(data.absent_payload((bytes % GIANT) as usize));
     }
 
-    /// Sends a segment of which the headers are present, with a sum that its host has left to its device.
+    /// Sends a segment with only its headers present, whose checksum counts as valid.
     fn send_whole(&mut self, segment: SegmentBuilder) {
         let (head, len) = segment.build_head();
         self.rig.at(self.now).inject(LAN, TestFrame::bytes(&head).long(len).checksum(Checksum::Valid));
@@ -232,7 +237,7 @@ impl Trial {
         self.hear(&left);
     }
 
-    /// Guesses of third parties: never near the numbers of the connection, nor near the last guess.
+    /// Returns a guess of a third party, never near the numbers of the connection, nor near the last guess.
     fn guess(&mut self, by: u8) -> u32 {
         self.guesses = self.guesses.wrapping_add(1);
         let wild = (self.guesses ^ u32::from(by) << 24).wrapping_mul(0x9E37_79B9);
@@ -263,7 +268,7 @@ impl Trial {
         self.hear(&left);
     }
 
-    /// Segments that reach the sender and are not a third party's.
+    /// Notes segments that reach the sender and are not a third party's.
     fn hear(&mut self, left: &[Sent]) {
         left.iter().filter(|sent| sent.port == WAN).for_each(|sent| self.crosses(sent));
         for sent in left.iter().filter(|sent| sent.port == LAN) {
@@ -283,7 +288,7 @@ impl Trial {
 }
 
 impl Trial {
-    /// Data leaves towards the receiver.
+    /// Counts data that leaves towards the receiver.
     fn crosses(&mut self, sent: &Sent) {
         let Some(crossed) = &mut self.crossed else { return };
         let Some(data) = tcp(sent).filter(|tcp| tcp.payload_len > 0) else { return };
@@ -303,7 +308,7 @@ fn sum_of(bytes: &[u8], len: usize) -> Option<Checksum> {
     Some(wire::checksum::verify(bytes, len, &wire::packet(bytes, len).ok()?))
 }
 
-/// The segment with something in whose place no ACK can be made.
+/// Adds an option or field to the segment that prevents ACKs from being made in its place.
 fn odd(segment: SegmentBuilder, which: u8) -> SegmentBuilder {
     match which % 8 {
         0 => segment.option(253, &[0, 1]),

@@ -1,33 +1,33 @@
-//! Quantiles of values at hand, and histograms of values without number.
+//! Quantiles of given values, and histograms of any number of values.
 
-/// The rank, from 1 on, of the quantile `ppm` of `count` values in order: ⌈count × ppm / 1,000,000⌉, the "nearest rank"
-/// (definition 1 of Hyndman and Fan, "Sample Quantiles in Statistical Packages", 1996). At least 1; `ppm` above a million
-/// counts as a million.
+/// Returns the rank, from 1 on, of the quantile `ppm` of `count` values in order: ⌈count × ppm / 1,000,000⌉,
+/// the "nearest rank" (definition 1 of Hyndman and Fan, "Sample Quantiles in Statistical Packages", 1996). At
+/// least 1. `ppm` above a million counts as a million.
 pub fn nearest_rank(count: u64, ppm: u32) -> u64 {
     let share = u128::from(count) * u128::from(ppm.min(1_000_000));
     (share.div_ceil(1_000_000) as u64).max(1)
 }
 
-/// The smallest of `sorted` that at least `ppm` millionths of all do not exceed, by [`nearest_rank`]; `None` of none. It is
-/// always one of the values.
+/// Returns the smallest of `sorted` that at least `ppm` millionths of all do not exceed, by [`nearest_rank`].
+/// It is always one of the values. `None` without values.
 pub fn quantile<T: Copy>(sorted: &[T], ppm: u32) -> Option<T> {
     sorted.get(nearest_rank(sorted.len() as u64, ppm) as usize - 1).copied()
 }
 
-/// Sub-buckets per power of two: a bucket is at most 1/64 of its values wide, so its middle is within
-/// 0.8 % of each of them.
+/// Sub-buckets per power of two. A bucket is at most 1/64 of its values wide, so its middle is within 0.8 %
+/// of each of them.
 const SUB_BITS: u32 = 6;
 const SUB: usize = 1 << SUB_BITS;
-/// Values from 2^42 on (73 minutes in nanoseconds) share the last bucket.
+/// Bits of the range. Values from 2^42 on (73 minutes in nanoseconds) share the last bucket.
 const TOP_BITS: u32 = 42;
 const BUCKETS: usize = (TOP_BITS - SUB_BITS) as usize * SUB + SUB;
 
 /// A log-linear histogram of integers, for delays in nanoseconds (as HdrHistogram: Tene). Percentiles are
-/// within 1 % up to 2^42 and exact below 128; the extremes are exact. 19 KB, allocated with the first value that
-/// is not zero.
+/// within 1 % up to 2^42 and exact below 128. The extremes are exact. 19 KB, allocated with the first value
+/// that is not zero.
 #[derive(Clone)]
 pub struct Histogram {
-    /// Empty until there is something in it.
+    /// Buckets. Empty until there is a value above zero.
     buckets: Box<[u64]>,
     zeros: u64,
     count: u64,
@@ -53,7 +53,7 @@ impl core::fmt::Debug for Histogram {
 impl PartialEq for Histogram {
     fn eq(&self, other: &Histogram) -> bool {
         let facts = |h: &Histogram| (h.zeros, h.count, h.sum, h.min, h.max);
-        // Buckets that are not there are all zero.
+        // Absent buckets are all zero.
         fn filled(h: &Histogram) -> impl Iterator<Item = (usize, &u64)> {
             h.buckets.iter().enumerate().filter(|b| *b.1 > 0)
         }
@@ -68,7 +68,7 @@ impl Histogram {
     pub fn new() -> Histogram {
         Histogram { buckets: Box::default(), zeros: 0, count: 0, sum: 0, min: u64::MAX, max: 0 }
     }
-    /// One more value.
+    /// Records a value.
     #[inline]
     pub fn record(&mut self, value: u64) {
         self.count += 1;
@@ -89,11 +89,11 @@ impl Histogram {
             self.buckets = vec![0; BUCKETS].into();
         }
     }
-    /// Values recorded.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
-    /// The smallest, exactly; 0 when empty.
+    /// Returns the smallest, exactly. 0 when empty.
     pub fn min(&self) -> u64 {
         if self.count == 0 {
             0
@@ -101,17 +101,17 @@ impl Histogram {
             self.min
         }
     }
-    /// The largest, exactly; 0 when empty.
+    /// Returns the largest, exactly. 0 when empty.
     pub fn max(&self) -> u64 {
         self.max
     }
-    /// Their mean, rounded down, exactly; 0 when empty.
+    /// Returns the mean, rounded down, exactly. 0 when empty.
     pub fn mean(&self) -> u64 {
-        // A mean of `u64`s is one.
+        // The mean of `u64`s fits in a `u64`.
         (self.sum / u128::from(self.count.max(1))) as u64
     }
-    /// The smallest recorded value that at least `ppm` millionths of all do not exceed (nearest
-    /// rank), within 1 %; 0 when empty. `ppm` above a million counts as a million.
+    /// Returns the smallest recorded value that at least `ppm` millionths of all do not exceed (nearest
+    /// rank), within 1 %. 0 when empty. `ppm` above a million counts as a million.
     pub fn quantile(&self, ppm: u32) -> u64 {
         let rank = nearest_rank(self.count, ppm);
         let mut seen = self.zeros;
@@ -126,11 +126,11 @@ impl Histogram {
         }
         0
     }
-    /// The median.
+    /// Returns the median.
     pub fn p50(&self) -> u64 {
         self.quantile(500_000)
     }
-    /// The 99th percentile.
+    /// Returns the 99th percentile.
     pub fn p99(&self) -> u64 {
         self.quantile(990_000)
     }
@@ -156,7 +156,8 @@ impl Histogram {
     }
 }
 
-/// Below 2 × `SUB` a bucket per value; above, `SUB` buckets per power of two.
+/// Returns the bucket of a value. Below 2 × `SUB` each value has one. Above, a power of two has `SUB`
+/// buckets.
 fn bucket_of(value: u64) -> usize {
     let shift = (u64::BITS - value.leading_zeros()).saturating_sub(SUB_BITS + 1);
     let bucket = shift as usize * SUB + (value >> shift) as usize;

@@ -16,7 +16,7 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 
 use super::{Flags, TCP, UDP};
 
-/// What is written to the transport checksum field.
+/// Content of the transport checksum field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sum {
     /// The right checksum.
@@ -35,9 +35,9 @@ enum Addresses {
     V6([u8; 16], [u8; 16]),
 }
 
-/// Builds a TCP segment, or with [`SegmentBuilder::udp`] a UDP datagram, in an Ethernet frame. By default a pure
-/// ACK with a valid checksum from port 1000 to port 2000, TTL 64, window 65,535, no tag, no
-/// Ethernet padding.
+/// Builds a TCP segment, or with [`SegmentBuilder::udp`] a UDP datagram, in an Ethernet frame. By default a
+/// pure ACK with a valid checksum from port 1000 to port 2000, TTL 64, window 65,535, no tag, no Ethernet
+/// padding.
 #[derive(Clone, Debug)]
 pub struct SegmentBuilder {
     macs: ([u8; 6], [u8; 6]),
@@ -155,7 +155,7 @@ impl SegmentBuilder {
         self.fragment = Some((offset, more));
         self
     }
-    /// IP protocol number; the transport part stays what it is.
+    /// IP protocol number. The transport part does not change.
     #[must_use]
     pub fn protocol(mut self, protocol: u8) -> SegmentBuilder {
         self.protocol = protocol;
@@ -184,7 +184,7 @@ impl SegmentBuilder {
         self.ack = ack;
         self
     }
-    /// All flags; only ACK by default.
+    /// All flags. Only ACK by default.
     #[must_use]
     pub fn flags(mut self, flags: Flags) -> SegmentBuilder {
         self.flags = flags;
@@ -196,7 +196,7 @@ impl SegmentBuilder {
         self.window = window;
         self
     }
-    /// Urgent pointer; the flag is set apart.
+    /// Urgent pointer. The flag is set separately.
     #[must_use]
     pub fn urgent(mut self, urgent: u16) -> SegmentBuilder {
         self.urgent = urgent;
@@ -234,8 +234,8 @@ impl SegmentBuilder {
         let both = (value as u64) << 32 | echo as u64;
         self.raw_options(&[1, 1]).option(8, &both.to_be_bytes())
     }
-    /// Appends two no-operations and SACK blocks (left edge, right edge); for a duplicate SACK give
-    /// the duplicate as the first.
+    /// Appends two no-operations and SACK blocks (left edge, right edge). For a duplicate SACK, give the
+    /// duplicate as the first.
     #[must_use]
     pub fn sack(self, blocks: &[(u32, u32)]) -> SegmentBuilder {
         let edges: Vec<u8> =
@@ -257,7 +257,7 @@ impl SegmentBuilder {
     pub fn mptcp(self) -> SegmentBuilder {
         self.option(30, &[0x20, 0x01, 0, 0, 0, 1])
     }
-    /// Appends a Fast Open cookie; empty asks for one.
+    /// Appends a Fast Open cookie. An empty one is a request.
     #[must_use]
     pub fn fast_open(self, cookie: &[u8]) -> SegmentBuilder {
         self.option(34, cookie)
@@ -274,14 +274,14 @@ impl SegmentBuilder {
         self.payload = payload.to_vec();
         self
     }
-    /// `len` bytes of payload behind those that are given, of which only [`build_head`](SegmentBuilder::build_head) knows: they are counted
-    /// and are not there.
+    /// Adds `len` absent bytes of payload behind the given ones. Only
+    /// [`build_head`](SegmentBuilder::build_head) counts them.
     #[must_use]
     pub fn absent_payload(mut self, len: usize) -> SegmentBuilder {
         self.absent = len;
         self
     }
-    /// What the transport checksum field holds.
+    /// Content of the transport checksum field.
     #[must_use]
     pub fn checksum(mut self, sum: Sum) -> SegmentBuilder {
         self.sum = sum;
@@ -294,14 +294,15 @@ impl SegmentBuilder {
         self
     }
 
-    /// The frame.
+    /// Returns the frame.
     pub fn build(&self) -> Vec<u8> {
         let mut frame = self.unpadded();
         frame.resize(frame.len().max(self.min_len), 0);
         frame
     }
 
-    /// The frame's headers without the payload, and its full length: what a simulated port delivers.
+    /// Returns the frame's headers without the payload, and its full length, as a simulated port delivers
+    /// them.
     pub fn build_head(&self) -> (Vec<u8>, usize) {
         let mut frame = self.unpadded();
         let len = (frame.len() + self.absent).max(self.min_len);
@@ -310,7 +311,7 @@ impl SegmentBuilder {
     }
 }
 
-/// An ARP request from `sender` for the MAC address of `target`.
+/// Returns an ARP request from `sender` for the MAC address of `target`.
 pub fn arp(sender: impl Into<Ipv4Addr>, target: impl Into<Ipv4Addr>) -> Vec<u8> {
     let mac = [2, 0, 0, 0, 0, 1];
     let mut frame = ethernet((mac, [0xff; 6]), &[], 0x0806);

@@ -1,4 +1,4 @@
-//! Making ACKs.
+//! Generation of ACKs.
 
 use super::ethernet::{Vlan, HEADER, IPV4, IPV6};
 use super::sum::{add, fold};
@@ -6,28 +6,28 @@ use super::{be32, checksum, Flags, Timestamps, TCP};
 
 /// Bytes of the longest frame that [`emit_ack`] makes: two tags, IPv6, timestamps, a SACK block.
 pub const MAX_ACK_LEN: usize = HEADER + 8 + 40 + 20 + TIMESTAMPS_LEN + SACK_LEN;
-/// Bytes of the shortest Ethernet frame, without FCS; shorter ones are padded with zeros.
+/// Bytes of the shortest Ethernet frame, without FCS. Shorter ones are padded with zeros.
 const MIN_FRAME: usize = 60;
 /// Two no-operations and the timestamps option.
 const TIMESTAMPS_LEN: usize = 12;
 /// Two no-operations and the SACK option with one block.
 const SACK_LEN: usize = 12;
 
-/// Everything that a generated ACK is built from.
+/// Fields of a generated ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckFields {
     /// Destination and source MAC address, as on the wire.
     pub macs: [u8; 12],
     /// VLAN tags.
     pub vlan: Vlan,
-    /// IP version: 4, or else 6.
+    /// IP version: 4, otherwise 6.
     pub version: u8,
-    /// Source address; of an IPv4 address the last four bytes count.
+    /// Source address. For IPv4 only the last four bytes count.
     pub src: [u8; 16],
     /// Destination address, likewise.
     pub dst: [u8; 16],
-    /// Type of service or traffic class. Written as it is; a pure ACK is not ECN-capable (RFC 3168
-    /// §6.1.4) unless the receiver's own were.
+    /// Type of service or traffic class. Written unchanged. A pure ACK is not ECN-capable (RFC 3168 §6.1.4)
+    /// unless the receiver's own were.
     pub tos: u8,
     /// Time to live or hop limit.
     pub ttl: u8,
@@ -47,7 +47,7 @@ pub struct AckFields {
     pub window: u16,
     /// Timestamps, if the flow uses them.
     pub timestamps: Option<Timestamps>,
-    /// Left and right edge of a SACK block (RFC 2018 §3), if it carries one.
+    /// Left and right edge of a SACK block (RFC 2018 §3), if it has one.
     pub sack: Option<(u32, u32)>,
 }
 
@@ -64,7 +64,7 @@ impl AckFields {
     }
 }
 
-/// Length in bytes of the frame that [`emit_ack`] makes of these fields: 60 to [`MAX_ACK_LEN`].
+/// Returns the length in bytes of the frame that [`emit_ack`] makes of these fields: 60 to [`MAX_ACK_LEN`].
 pub const fn ack_len(f: &AckFields) -> usize {
     let len = f.l4() + f.tcp_len();
     if len < MIN_FRAME {
@@ -74,15 +74,16 @@ pub const fn ack_len(f: &AckFields) -> usize {
     }
 }
 
-/// Writes a complete pure ACK with valid IP and TCP checksums and returns the length of the frame, or
-/// writes nothing and returns 0 if `buf` is too short for it ([`ack_len`]). IPv4: DF, identification
-/// 0 (RFC 6864 §4.1). Timestamps are laid out as RFC 7323 appendix A recommends.
+/// Writes a complete pure ACK with valid IP and TCP checksums and returns the length of the frame. Writes
+/// nothing and returns 0 if `buf` is too short for it ([`ack_len`]). IPv4: DF, identification 0 (RFC 6864
+/// §4.1). Timestamps are laid out as RFC 7323 appendix A recommends.
 #[inline(never)]
 pub fn emit_ack(buf: &mut [u8], f: &AckFields) -> usize {
     emit_known(buf, f)
 }
 
-/// As [`emit_ack`], compiled for what a caller knows of the fields: where version, tags and timestamps are, so are all offsets.
+/// Writes the ACK of [`emit_ack`], specialised for the fields that a caller knows at compile time. If
+/// version, tags and timestamps are constant, so are all offsets.
 #[inline(always)]
 pub(crate) fn emit_known(buf: &mut [u8], f: &AckFields) -> usize {
     let len = ack_len(f);
@@ -93,7 +94,7 @@ pub(crate) fn emit_known(buf: &mut [u8], f: &AckFields) -> usize {
     len
 }
 
-/// The first bytes of `rest`, of which there are as many by the frame's length, and what follows.
+/// Splits off the first bytes of `rest`. The frame's length guarantees that there are enough.
 #[inline]
 fn cut<const N: usize>(rest: &mut [u8]) -> (&mut [u8; N], &mut [u8]) {
     rest.split_first_chunk_mut().expect("the frame has its length")
@@ -150,7 +151,7 @@ fn ipv4<'a>(rest: &'a mut [u8], f: &AckFields) -> (&'a mut [u8], u64) {
     (rest, src + dst)
 }
 
-/// As [`ipv4`].
+/// Writes the header, and returns the results of [`ipv4`].
 #[inline(always)]
 fn ipv6<'a>(rest: &'a mut [u8], f: &AckFields) -> (&'a mut [u8], u64) {
     let class_and_label = u64::from(f.tos) << 20 | u64::from(f.flow_label & 0xf_ffff);
@@ -188,7 +189,7 @@ fn tcp(rest: &mut [u8], f: &AckFields, addresses: u64) {
     }
 }
 
-/// Writes an option of ten bytes behind two no-operations, and returns what follows and the sum with it.
+/// Writes an option of ten bytes behind two no-operations. Returns the bytes behind it and the sum with it.
 #[inline(always)]
 fn option(rest: &mut [u8], sum: u64, kind: u64, (a, b): (u32, u32)) -> (&mut [u8], u64) {
     let both = u64::from(a) << 32 | u64::from(b);

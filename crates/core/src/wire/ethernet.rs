@@ -9,7 +9,7 @@ pub(super) const IPV6: u16 = 0x86dd;
 /// Bytes of the Ethernet header without tags.
 pub(super) const HEADER: usize = 14;
 
-/// Is this EtherType a VLAN tag's: 802.1Q customer tag or 802.1ad service tag?
+/// Returns whether this EtherType is a VLAN tag's: 802.1Q customer tag or 802.1ad service tag.
 const fn is_tag(ethertype: u16) -> bool {
     matches!(ethertype, 0x8100 | 0x88a8)
 }
@@ -17,7 +17,7 @@ const fn is_tag(ethertype: u16) -> bool {
 /// Up to two VLAN tags, outer first: 802.1Q (0x8100) or 802.1ad (0x88a8) each. Unused entries are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Vlan {
-    /// How many tags there are, 0 to 2.
+    /// Number of tags, 0 to 2.
     pub count: u8,
     /// Tag protocol identifiers.
     pub tpid: [u16; 2],
@@ -29,11 +29,11 @@ impl Vlan {
     /// No tag.
     pub const NONE: Vlan = Vlan { count: 0, tpid: [0; 2], tci: [0; 2] };
 
-    /// VLAN identifier of the outer tag, 0 to 4,095; 0 if there is none.
+    /// VLAN identifier of the outer tag, 0 to 4,095. 0 if there is none.
     pub const fn outer_id(&self) -> u16 {
         self.tci[0] & 0xfff
     }
-    /// VLAN identifier of the inner of two tags, 0 to 4,095; 0 if there is none.
+    /// VLAN identifier of the inner of two tags, 0 to 4,095. 0 if there is none.
     pub const fn inner_id(&self) -> u16 {
         self.tci[1] & 0xfff
     }
@@ -55,15 +55,15 @@ impl Vlan {
     }
 }
 
-/// The tags, the offset of the IP header, and whether that is IPv6's.
+/// Returns the tags, the offset of the IP header, and whether it is IPv6's.
 #[inline]
 pub(crate) fn network(bytes: &[u8]) -> Option<(Vlan, usize, bool)> {
     let (vlan, ethertype, l3) = ethernet(bytes).ok()?;
     matches!(ethertype, IPV4 | IPV6).then_some((vlan, l3, ethertype == IPV6))
 }
 
-/// The tags, the EtherType under them and the offset of what follows. A third tag is no tag: its
-/// EtherType is returned as it stands.
+/// Returns the tags, the EtherType under them and the offset behind it. A third tag does not count as a tag:
+/// its EtherType is returned unchanged.
 #[inline]
 pub(super) fn ethernet(bytes: &[u8]) -> Result<(Vlan, u16, usize), Reject> {
     let mut vlan = Vlan::NONE;

@@ -1,9 +1,9 @@
-//! Frames as bytes: parsing Ethernet, IPv4, IPv6 and TCP, rewriting the few fields that a gateway
-//! may touch, and making ACKs.
+//! Frames as bytes: parsing Ethernet, IPv4, IPv6 and TCP, rewriting the few fields that a gateway may change,
+//! and making ACKs.
 //!
-//! Bytes start at the Ethernet header and may be only the *head* of a frame: its full length comes
-//! beside them, and the payload may be elsewhere (chained) or nowhere (virtual time). Parsing is in
-//! steps, each of bounded work, and copies what it finds into small values that borrow nothing:
+//! Bytes start at the Ethernet header and may be only the *head* of a frame. Its full length is given
+//! separately, and the payload may be elsewhere (chained) or absent (virtual time). Parsing is in steps, each
+//! of bounded work, and copies its results into small values that borrow nothing:
 //!
 //! ```text
 //! packet(bytes, frame_len) -> Packet      Ethernet, up to two VLAN tags, IP header and extensions
@@ -13,12 +13,12 @@
 //!
 //! [`plain_ack`] reads pure ACKs of the usual layout in one step.
 //!
-//! Any input is answered with a value or a [`Reject`]; nothing here panics, allocates or reads past
-//! the end of the IP packet (Ethernet padding is not payload). What is rejected is to be forwarded
-//! untouched: a parser in the middle that does not understand a frame has no say over it.
+//! Any input gives a value or a [`Reject`]. No code here panics, allocates or reads past the end of the IP
+//! packet (Ethernet padding is not payload). Rejected frames are to be forwarded untouched: a middlebox that
+//! does not understand a frame must not interfere with it.
 //!
-//! Left out: IPv6 jumbograms (RFC 2675), reassembly, tunnels, and the pseudo-headers of packets
-//! that are source-routed and not yet at their last hop (IPv6: reported as protocol 43).
+//! Not supported: IPv6 jumbograms (RFC 2675), reassembly, tunnels, and the pseudo-headers of source-routed
+//! packets before their last hop (IPv6: reported as protocol 43).
 
 mod emit;
 mod ethernet;
@@ -56,14 +56,14 @@ pub const TCP: u8 = 6;
 /// IP protocol number of UDP.
 pub const UDP: u8 = 17;
 
-/// Why a frame was not parsed further. It is forwarded untouched all the same.
+/// Reasons not to parse a frame further. It is forwarded untouched all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reject {
     /// Neither IPv4 nor IPv6 under at most two VLAN tags.
     NotIp,
-    /// An IP packet of another protocol than TCP.
+    /// An IP packet of a protocol other than TCP.
     NotTcp,
-    /// It ends before its headers say so, or the headers are not all in the bytes present.
+    /// The frame ends before its headers say so, or the headers are not all in the bytes present.
     Truncated,
     /// A length, version or checksum of the headers contradicts the rest.
     Malformed,
@@ -71,25 +71,25 @@ pub enum Reject {
     Fragment,
 }
 
-/// `N` bytes from `at` on, if present.
+/// Returns `N` bytes from `at` on, if present.
 #[inline]
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 
-/// A 16-bit field in network order, if present.
+/// Returns a 16-bit field in network order, if present.
 #[inline]
 fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     array(bytes, at).map(u16::from_be_bytes)
 }
 
-/// A 32-bit field in network order, if present.
+/// Returns a 32-bit field in network order, if present.
 #[inline]
 fn be32(bytes: &[u8], at: usize) -> Option<u32> {
     array(bytes, at).map(u32::from_be_bytes)
 }
 
-/// Writes `value` from `at` on; false, with nothing written, if it does not fit.
+/// Writes `value` from `at` on. Returns false, with nothing written, if it does not fit.
 fn put(bytes: &mut [u8], at: usize, value: &[u8]) -> bool {
     let field = at.checked_add(value.len()).and_then(|end| bytes.get_mut(at..end));
     field.map(|f| f.copy_from_slice(value)).is_some()

@@ -1,10 +1,10 @@
 //! TCP options.
 //!
 //! Understood: end of list and no-operation (RFC 9293 §3.2), maximum segment size, window scale and
-//! timestamps (RFC 7323), SACK (RFC 2018) with duplicate SACK (RFC 2883). Noticed, because a
-//! middlebox has to keep its hands off or treat the SYN with care: MD5 (RFC 2385), TCP-AO (RFC 5925),
-//! MPTCP (RFC 8684), Fast Open (RFC 7413), user timeout (RFC 5482). Everything else is unknown,
-//! the Accurate ECN options (172, 174) included.
+//! timestamps (RFC 7323), SACK (RFC 2018) with duplicate SACK (RFC 2883). Detected, because a middlebox must
+//! not interfere or has to treat the SYN with care: MD5 (RFC 2385), TCP-AO (RFC 5925), MPTCP (RFC 8684), Fast
+//! Open (RFC 7413), user timeout (RFC 5482). All other options are unknown, the Accurate ECN options (172,
+//! 174) included.
 
 use super::{array, be16, be32, Packet, Reject, Tcp};
 
@@ -39,9 +39,9 @@ pub struct Timestamps {
 /// The blocks of a SACK option, in the order of the option.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SackBlocks {
-    /// How many blocks there are, 0 to 4.
+    /// Number of blocks, 0 to 4.
     pub count: u8,
-    /// Left edge and right edge (the sequence number after the last one) of each; unused ones are 0.
+    /// Left edge and right edge (the sequence number after the last one) of each. Unused ones are 0.
     pub blocks: [(u32, u32); 4],
 }
 
@@ -54,16 +54,17 @@ impl SackBlocks {
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
-    /// The first block that tells of data beyond `ack`, the segment's own acknowledgement: the one that arrived last.
+    /// Returns the first block beyond `ack`, the segment's own acknowledgement. It is the block that arrived
+    /// last.
     pub fn beyond(&self, ack: u32) -> Option<(u32, u32)> {
         self.as_slice().iter().copied().find(|&(left, right)| after(left, ack) && after(right, left))
     }
-    /// Is this block within one of these?
+    /// Returns whether this block lies within one of the blocks.
     pub fn cover(&self, (left, right): (u32, u32)) -> bool {
         self.as_slice().iter().any(|&(l, r)| !after(l, left) && !after(right, r))
     }
-    /// Does the first block report a duplicate, in a segment that acknowledges `ack`: at or below that, or within the second
-    /// block (RFC 2883 §4)?
+    /// Returns whether the first block reports a duplicate, in a segment that acknowledges `ack`. It does if
+    /// it is at or below that, or within the second block (RFC 2883 §4).
     pub fn reports_duplicate(&self, ack: u32) -> bool {
         match *self.as_slice() {
             [(left, right), ref rest @ ..] => {
@@ -73,8 +74,8 @@ impl SackBlocks {
             [] => false,
         }
     }
-    /// The only block, if all that it tells of is below `ack`, the segment's own acknowledgement: it arrived twice, and nothing is
-    /// missing (RFC 2883 §4.1).
+    /// Returns the only block, if all of it is below `ack`, the segment's own acknowledgement. Its data
+    /// arrived twice, and nothing is missing (RFC 2883 §4.1).
     pub fn only_twice(&self, ack: u32) -> Option<(u32, u32)> {
         match *self.as_slice() {
             [(left, right)] if after(right, left) && !after(right, ack) => Some((left, right)),
@@ -83,18 +84,18 @@ impl SackBlocks {
     }
 }
 
-/// What the options of a segment say.
+/// Contents of a segment's options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
     /// Maximum segment size in bytes, as sent.
     pub mss: Option<u16>,
     /// Window shift, clamped to 14.
     pub window_scale: Option<u8>,
-    /// SACK may be used.
+    /// SACK is permitted.
     pub sack_permitted: bool,
     /// Timestamps.
     pub timestamps: Option<Timestamps>,
-    /// SACK blocks; a duplicate SACK comes first.
+    /// SACK blocks. A duplicate SACK comes first.
     pub sack: SackBlocks,
     /// Multipath TCP (kind 30).
     pub mptcp: bool,
@@ -106,28 +107,29 @@ pub struct TcpOptions {
     pub fast_open: bool,
     /// User timeout (kind 28).
     pub user_timeout: bool,
-    /// The first kind that is not known here.
+    /// First unknown kind.
     pub unknown: Option<u8>,
-    /// There is nothing but timestamps after two NOPs (RFC 7323 appendix A).
+    /// The options are timestamps after two NOPs, and nothing else (RFC 7323 appendix A).
     pub only_timestamps: bool,
-    /// The list breaks the rules: see [`tcp_options`]. The other fields are what an endpoint makes of it.
+    /// The list breaks the rules, see [`tcp_options`]. The other fields are as an endpoint reads them.
     pub malformed: bool,
 }
 
-/// Reads the options of a segment that may be touched; the header is one that [`tcp`](super::tcp) found in the same bytes.
+/// Reads the options of a segment that may be changed. The header must come from [`tcp`](super::tcp) for the
+/// same bytes.
 ///
-/// An option that is longer than what is left, that has another length than its kind demands, or
-/// that says twice what can be said once makes the whole list [`Reject::Malformed`]: a rewriter must not
-/// guess which reading the receiver takes. [`read_options`] is for learning.
+/// The whole list is [`Reject::Malformed`] if an option is longer than the rest of the list, has another
+/// length than its kind demands, or repeats an option that may appear once. A rewriter must not guess how the
+/// receiver reads it. [`read_options`] is for learning.
 #[inline]
 pub fn tcp_options(bytes: &[u8], packet: &Packet, tcp: &Tcp) -> Result<TcpOptions, Reject> {
     let list = list(bytes, packet, tcp)?;
     Some(read(list)).filter(|found| !found.malformed).ok_or(Reject::Malformed)
 }
 
-/// Reads the options of a segment as Linux does (`tcp_parse_options`): kinds that are not known and known kinds of a
-/// wrong length are skipped, the last of several counts, and an option that is longer than what is left ends the
-/// search. Options that are not in `bytes` are none.
+/// Reads the options of a segment as Linux does (`tcp_parse_options`). Unknown kinds and known kinds of a
+/// wrong length are skipped, the last of several counts, and an option longer than the rest ends the search.
+/// Options that are not in `bytes` count as absent.
 #[inline]
 pub fn read_options(bytes: &[u8], packet: &Packet, tcp: &Tcp) -> TcpOptions {
     match list(bytes, packet, tcp) {
@@ -147,7 +149,7 @@ fn list<'a>(bytes: &'a [u8], packet: &Packet, tcp: &Tcp) -> Result<&'a [u8], Rej
 
 #[inline]
 fn read(list: &[u8]) -> TcpOptions {
-    // Nearly every segment there is (RFC 7323 appendix A).
+    // Nearly every segment has this list (RFC 7323 appendix A).
     if let Some([NOP, NOP, TIMESTAMPS, 10, data @ ..]) = exactly::<12>(list) {
         return TcpOptions { timestamps: timestamps(data), only_timestamps: true, ..TcpOptions::default() };
     }
@@ -163,7 +165,7 @@ fn read_each(list: &[u8]) -> TcpOptions {
     found
 }
 
-/// Offset in the frame of the data of the timestamps option, TSval first.
+/// Returns the offset in the frame of the data of the timestamps option, TSval first.
 pub(super) fn timestamps_offset(bytes: &[u8], packet: &Packet, tcp: &Tcp) -> Option<usize> {
     let (start, end) = (packet.l4 as usize + 20, packet.l4 as usize + tcp.header_len as usize);
     Options::new(bytes.get(start..end)?)
@@ -172,15 +174,15 @@ pub(super) fn timestamps_offset(bytes: &[u8], packet: &Packet, tcp: &Tcp) -> Opt
         .map(|(at, ..)| start + at)
 }
 
-/// The cookie of a Fast Open option (RFC 7413 §4.1.1), empty where one is asked for; `None` without such an option, or under the experimental
-/// kind.
+/// Returns the cookie of a Fast Open option (RFC 7413 §4.1.1), empty in a request. `None` without such an
+/// option, or under the experimental kind.
 pub fn fast_open_cookie<'a>(bytes: &'a [u8], packet: &Packet, tcp: &Tcp) -> Option<&'a [u8]> {
     let (start, end) = (packet.l4 as usize + 20, packet.l4 as usize + tcp.header_len as usize);
     let mut options = Options::new(bytes.get(start..end)?).map_while(Result::ok);
     options.find(|&(_, kind, _)| kind == FAST_OPEN).map(|(_, _, cookie)| cookie)
 }
 
-/// The options that are more than padding: offset of the data in the list, kind, data.
+/// Options other than padding: offset of the data in the list, kind, data.
 struct Options<'a> {
     list: &'a [u8],
     at: usize,
@@ -191,7 +193,7 @@ impl<'a> Options<'a> {
         Options { list, at: 0 }
     }
 
-    /// The option whose kind is at `self.at`, stepping over it.
+    /// Returns the option whose kind is at `self.at`, and steps over it.
     fn take(&mut self, kind: u8) -> Option<(usize, u8, &'a [u8])> {
         let data = self.at + 2;
         let end = self.at + *self.list.get(self.at + 1)? as usize;
@@ -221,7 +223,8 @@ impl<'a> Iterator for Options<'a> {
     }
 }
 
-/// Adds what an option says. False if it has another length than its kind demands, or was there before.
+/// Adds the content of an option. Returns false if it has another length than its kind demands, or was there
+/// before.
 fn note(found: &mut TcpOptions, kind: u8, data: &[u8]) -> bool {
     match kind {
         MSS => last(&mut found.mss, exactly::<2>(data).and_then(|d| be16(d, 0))),
@@ -236,7 +239,7 @@ fn note(found: &mut TcpOptions, kind: u8, data: &[u8]) -> bool {
         USER_TIMEOUT => flag(&mut found.user_timeout, data.len() == 2),
         // KeyID, RNextKeyID, MAC.
         AO => flag(&mut found.ao, data.len() >= 2),
-        // The subtype is in the first byte; several MPTCP options may ride on one segment.
+        // The subtype is in the first byte. A segment may have several MPTCP options.
         MPTCP => {
             found.mptcp |= !data.is_empty();
             !data.is_empty()
@@ -252,24 +255,24 @@ fn note(found: &mut TcpOptions, kind: u8, data: &[u8]) -> bool {
     }
 }
 
-/// `data` if it is `N` bytes long.
+/// Returns `data` if it is `N` bytes long.
 fn exactly<const N: usize>(data: &[u8]) -> Option<&[u8]> {
     (data.len() == N).then_some(data)
 }
 
-/// Stores a value that is there. False if there is none, or was one before.
+/// Stores a value if there is one. Returns false if there is none, or was one before.
 fn last<T>(slot: &mut Option<T>, value: Option<T>) -> bool {
     value.is_some_and(|value| slot.replace(value).is_none())
 }
 
-/// Raises a flag if the option's length is right. False if it is not, or the flag was up before.
+/// Sets a flag if the option's length is right. Returns false if it is not, or the flag was set before.
 fn flag(slot: &mut bool, sound: bool) -> bool {
     let before = *slot;
     *slot |= sound;
     sound && !before
 }
 
-/// Is `a` after `b` in serial arithmetic (RFC 1982)?
+/// Returns whether `a` is after `b` in serial arithmetic (RFC 1982).
 pub(crate) const fn after(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 > 0
 }

@@ -4,7 +4,7 @@ use super::ethernet::{ethernet, Vlan, IPV4, IPV6};
 use super::sum::sum;
 use super::{array, be16, be32, Reject};
 
-/// IPv6 extension headers stepped over before giving up.
+/// Most IPv6 extension headers that are stepped over.
 const MAX_EXTENSIONS: usize = 8;
 
 const HOP_BY_HOP: u8 = 0;
@@ -12,8 +12,8 @@ const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const DESTINATION_OPTIONS: u8 = 60;
 
-/// Where an IP packet lies in its frame and what its header says. Offsets are in bytes from the
-/// start of the frame.
+/// Location of an IP packet in its frame, and the contents of its header. Offsets are in bytes from the start
+/// of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// VLAN tags.
@@ -22,12 +22,12 @@ pub struct Packet {
     pub l3: u16,
     /// IP version, 4 or 6.
     pub version: u8,
-    /// Source address; IPv4 as `::ffff:a.b.c.d`.
+    /// Source address. IPv4 as `::ffff:a.b.c.d`.
     pub src: [u8; 16],
-    /// Destination address; IPv4 as `::ffff:a.b.c.d`.
+    /// Destination address. IPv4 as `::ffff:a.b.c.d`.
     pub dst: [u8; 16],
-    /// Protocol of the transport header, after IPv6 extension headers. ESP, AH and a routing header
-    /// that is not yet at its last hop are not looked into and appear here themselves.
+    /// Protocol of the transport header, after IPv6 extension headers. ESP, AH and a routing header before
+    /// its last hop are not parsed further and appear here themselves.
     pub protocol: u8,
     /// Offset of the transport header.
     pub l4: u16,
@@ -37,9 +37,9 @@ pub struct Packet {
     pub tos: u8,
     /// IPv4 time to live or IPv6 hop limit.
     pub ttl: u8,
-    /// IPv6 flow label, 20 bits; 0 for IPv4.
+    /// IPv6 flow label, 20 bits. 0 for IPv4.
     pub flow_label: u32,
-    /// It is a fragment ([`any_packet`]): what lies at `l4` need not be a transport header.
+    /// The packet is a fragment ([`any_packet`]). The bytes at `l4` need not be a transport header.
     pub fragment: bool,
 }
 
@@ -48,7 +48,7 @@ impl Packet {
     pub const fn l4_len(&self) -> u32 {
         self.end.saturating_sub(self.l4 as u32)
     }
-    /// Does the IP header have options, or extension headers?
+    /// Returns whether the IP header has options, or extension headers.
     pub const fn has_options(&self) -> bool {
         let plain = if self.version == 6 { 40 } else { 20 };
         self.l4 != self.l3 + plain
@@ -59,10 +59,11 @@ impl Packet {
     }
 }
 
-/// Parses a frame of `frame_len` bytes, of which `bytes` is the head, up to the transport header.
+/// Parses a frame of `frame_len` bytes, whose head is `bytes`, up to the transport header.
 ///
-/// An IPv4 header checksum that is wrong makes the packet [`Reject::Malformed`], as does a length of 0, unless
-/// the frame is longer than any length field can say: giant segments of Linux (BIG TCP) end with the frame.
+/// A wrong IPv4 header checksum makes the packet [`Reject::Malformed`], as does a length of 0. A length of 0
+/// is accepted if the frame is longer than a length field can express: giant segments of Linux (BIG TCP) end
+/// with the frame.
 #[inline]
 pub fn packet(bytes: &[u8], frame_len: usize) -> Result<Packet, Reject> {
     let found = any_packet(bytes, frame_len);
@@ -72,7 +73,7 @@ pub fn packet(bytes: &[u8], frame_len: usize) -> Result<Packet, Reject> {
     }
 }
 
-/// As [`packet`], for fragments too.
+/// Parses a frame as [`packet`] does, but accepts fragments.
 #[inline]
 pub fn any_packet(bytes: &[u8], frame_len: usize) -> Result<Packet, Reject> {
     let bytes = bytes.get(..frame_len).unwrap_or(bytes);
@@ -117,7 +118,7 @@ fn ipv4(bytes: &[u8], frame_len: usize, vlan: Vlan, l3: usize) -> Result<Packet,
     })
 }
 
-/// What a length field says, of a packet with `rest` bytes left of its frame.
+/// Returns the length of a packet by its length field, with `rest` bytes left of its frame.
 #[inline]
 fn length(field: u16, rest: usize) -> usize {
     match field {
@@ -126,7 +127,7 @@ fn length(field: u16, rest: usize) -> usize {
     }
 }
 
-/// An IPv4 address as IPv6 (RFC 4291 §2.5.5.2).
+/// Returns an IPv4 address as IPv6 (RFC 4291 §2.5.5.2).
 #[inline]
 pub(crate) fn mapped(a: [u8; 4]) -> [u8; 16] {
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a[0], a[1], a[2], a[3]]
@@ -164,8 +165,8 @@ fn ipv6(bytes: &[u8], frame_len: usize, vlan: Vlan, l3: usize) -> Result<Packet,
     })
 }
 
-/// Steps over extension headers (RFC 8200 §4) from `at` to the transport header or, in a fragment, to what follows the
-/// fragment header.
+/// Steps over extension headers (RFC 8200 §4) from `at` to the transport header or, in a fragment, to the
+/// bytes behind the fragment header.
 fn extensions(bytes: &[u8], mut next: u8, mut at: usize, end: usize) -> Result<(u8, usize, bool), Reject> {
     for step in 0..=MAX_EXTENSIONS {
         match next {
@@ -182,7 +183,7 @@ fn extensions(bytes: &[u8], mut next: u8, mut at: usize, end: usize) -> Result<(
             return Err(Reject::Malformed);
         }
         let head: [u8; 8] = array(bytes, at).ok_or(Reject::Truncated)?;
-        // Segments left: the destination that the transport checksum counts is another one.
+        // Segments left: the transport checksum covers another destination.
         if next == ROUTING && head[3] != 0 {
             return Ok((next, at, false));
         }

@@ -1,15 +1,15 @@
-//! Pure ACKs as nearly all are, read and verified in one go.
+//! Pure ACKs of the common layout, parsed and verified in one step.
 //!
-//! A segment without payload, with no flag but ACK and no option but timestamps, behind no IP options and at most one 802.1Q
-//! tag: its fields lie where they always do. The words that they are in are those that the checksums are sums of, so
-//! each is loaded once. What is laid out in any other way is left to [`packet`](super::packet()) and those that follow it, which
-//! find the same fields in it as here.
+//! Such a segment has no payload, no flag but ACK, no option but timestamps, no IP options and at most one
+//! 802.1Q tag. Its fields lie at fixed places. The checksums are sums of the words that hold them, so each
+//! word is loaded once. Any other layout is left to [`packet`](super::packet()) and the parsers behind it.
+//! They give the same fields for this layout.
 
 use super::ethernet::{IPV4, IPV6};
 use super::sum::{add, is_valid};
 use super::{Flags, Timestamps, TCP};
 
-/// What a pure ACK says. IPv4 addresses are as in [`Packet`](super::Packet).
+/// Contents of a pure ACK. IPv4 addresses are as in [`Packet`](super::Packet).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainAck {
     /// Destination and source MAC address.
@@ -22,7 +22,7 @@ pub struct PlainAck {
     pub tos: u8,
     /// IPv4 time to live or IPv6 hop limit.
     pub ttl: u8,
-    /// IPv6 flow label, 20 bits; 0 for IPv4.
+    /// IPv6 flow label, 20 bits. 0 for IPv4.
     pub flow_label: u32,
     /// Source address as a number, its first byte the highest.
     pub src: u128,
@@ -43,13 +43,13 @@ pub struct PlainAck {
 }
 
 const TAG: u16 = 0x8100;
-/// An IPv4 address as IPv6 (RFC 4291 §2.5.5.2) has this in front of it.
+/// Prefix of an IPv4 address as IPv6 (RFC 4291 §2.5.5.2).
 pub(super) const MAPPED: u128 = 0xffff << 32;
 /// Two no-operations, and kind and length of the timestamps option (RFC 7323 appendix A).
 pub(super) const NOP_NOP_TIMESTAMPS: u64 = 0x0101_080a;
 
-/// The frame that is all of `bytes`, if it is a pure ACK of that layout whose header checksum is right and, if it is to be
-/// `verified`, its TCP checksum too.
+/// Parses the frame in `bytes`, if it is a pure ACK of that layout with a right header checksum. If
+/// `verified`, the TCP checksum has to be right too.
 pub fn plain_ack(bytes: &[u8], verified: bool) -> Option<PlainAck> {
     let (macs, rest) = bytes.split_first_chunk()?;
     let ([a, b], rest) = rest.split_first_chunk()?;
@@ -85,7 +85,7 @@ pub fn plain_ack(bytes: &[u8], verified: bool) -> Option<PlainAck> {
     })
 }
 
-/// What an IP header says, and what follows it.
+/// Contents of an IP header, and the bytes behind it.
 struct Ip<'a> {
     version: u8,
     tos: u8,
@@ -148,7 +148,7 @@ fn ipv6(bytes: &[u8]) -> Option<Ip<'_>> {
     })
 }
 
-/// What a TCP header says.
+/// Contents of a TCP header.
 struct Tcp {
     src_port: u16,
     dst_port: u16,
@@ -158,7 +158,7 @@ struct Tcp {
     timestamps: Option<Timestamps>,
 }
 
-/// A segment of `len` bytes between addresses that `sum` up to so much (RFC 9293 §3.1).
+/// Parses a segment of `len` bytes between addresses with the sum `sum` (RFC 9293 §3.1).
 #[inline(always)]
 fn tcp(bytes: &[u8], len: u64, sum: u64, verified: bool) -> Option<Tcp> {
     let (header, rest) = bytes.split_first_chunk::<20>()?;
@@ -195,13 +195,13 @@ fn tcp(bytes: &[u8], len: u64, sum: u64, verified: bool) -> Option<Tcp> {
     })
 }
 
-/// Eight bytes of a header as a number.
+/// Returns eight bytes of a header as a number.
 #[inline]
 fn word<const N: usize>(header: &[u8; N], at: usize) -> u64 {
     super::array(header, at).map_or(0, u64::from_be_bytes)
 }
 
-/// Four bytes of a header as a number.
+/// Returns four bytes of a header as a number.
 #[inline]
 fn half<const N: usize>(header: &[u8; N], at: usize) -> u64 {
     super::be32(header, at).map_or(0, u64::from)

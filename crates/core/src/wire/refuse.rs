@@ -1,4 +1,4 @@
-//! Refusing a connection in the name of the other end.
+//! Refusal of a connection in the name of the other end.
 
 use super::{array, checksum, put, Flags, Packet, Tcp};
 
@@ -6,14 +6,15 @@ const ACK: usize = 8;
 const FLAGS: usize = 12;
 const WINDOW: usize = 14;
 const URGENT: usize = 18;
-/// Of a TCP header without options.
+/// Length of a TCP header without options.
 const FIXED: usize = 20;
-/// The option that says nothing (RFC 9293 §3.1).
+/// The no-operation option (RFC 9293 §3.1).
 const NO_OPERATION: u8 = 1;
 
-/// Makes a RST of a SYN, for who opens the connection, who accepts it there (RFC 9293 §3.10.7.3). Of a SYN without ACK it is the answer of
-/// the other end, where nobody listens (§3.10.7.1): addresses and ports change sides, and it goes back. Of one with ACK it goes on instead.
-/// Options become as many that say nothing. False, with the frame spoilt, if `bytes` is not all of it.
+/// Turns a SYN into a RST that its receiver accepts (RFC 9293 §3.10.7.3). For a SYN without ACK the RST is
+/// the answer of a closed port (§3.10.7.1): addresses and ports are swapped, and it goes back. For a SYN with
+/// ACK it goes on in the same direction. Options become no-operations. Returns false, with the frame spoilt,
+/// if `bytes` is not all of it.
 pub fn refuse_syn(bytes: &mut [u8], p: &Packet, tcp: &Tcp) -> bool {
     let (l3, l4) = (p.l3 as usize, p.l4 as usize);
     let answers = tcp.flags.contains(Flags::ACK);
@@ -36,11 +37,11 @@ pub fn refuse_syn(bytes: &mut [u8], p: &Packet, tcp: &Tcp) -> bool {
     done &= put(bytes, l4 + WINDOW, &[0, 0]) && put(bytes, l4 + URGENT, &[0, 0]);
     let options = l4 + FIXED..l4 + usize::from(tcp.header_len);
     done &= bytes.get_mut(options).map(|options| options.fill(NO_OPERATION)).is_some();
-    // The pseudo-header's addresses are those of before, in the other order: their sum is the same.
+    // The pseudo-header has the same addresses in another order, and so the same sum.
     done && checksum::fill(bytes, p)
 }
 
-/// Two neighbours of so many bytes change places.
+/// Swaps two neighbouring fields of `N` bytes.
 fn swap<const N: usize>(bytes: &mut [u8], at: usize) -> bool {
     let (Some(first), Some(second)) = (array::<N>(bytes, at), array::<N>(bytes, at + N)) else {
         return false;

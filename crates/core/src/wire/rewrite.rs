@@ -1,12 +1,12 @@
-//! Rewriting the fields of a TCP header that a gateway may touch.
+//! Rewriting the fields of a TCP header that a gateway may change.
 //!
 //! Each setter keeps the checksum as right or as wrong as it was:
 //!
-//! - [`Checksum::Valid`] and [`Checksum::Unknown`]: updated by the difference (RFC 1624), so a
-//!   corrupt segment stays recognisable as corrupt. A caller asks [`quick`](super::checksum::quick)
-//!   before it leaves a frame `Unknown`: a partial checksum covers no field of the header.
-//! - [`Checksum::Partial`]: left as it is, to be completed when the frame leaves.
-//! - [`Checksum::Invalid`]: nothing is written at all; such frames are forwarded untouched.
+//! - [`Checksum::Valid`] and [`Checksum::Unknown`]: updated by the difference (RFC 1624), so a corrupt
+//!   segment stays recognisable as corrupt. A caller asks [`quick`](super::checksum::quick) before it leaves
+//!   a frame `Unknown`: a partial checksum covers no field of the header.
+//! - [`Checksum::Partial`]: left unchanged, to be completed when the frame leaves.
+//! - [`Checksum::Invalid`]: nothing is written. Such frames are forwarded untouched.
 //!
 //! They return whether the field now holds the value.
 
@@ -34,7 +34,7 @@ pub fn set_window(bytes: &mut [u8], p: &Packet, window: u16, checksum: Checksum)
     replace(bytes, p, p.l4 as usize + WINDOW, window.to_be_bytes(), checksum)
 }
 
-/// Rewrites both timestamps, at whatever offset the option lies; false if there is none.
+/// Rewrites both timestamps, at any offset of the option. Returns false if there is none.
 pub fn set_timestamps(bytes: &mut [u8], p: &Packet, tcp: &Tcp, to: Timestamps, checksum: Checksum) -> bool {
     let Some(at) = timestamps_offset(bytes, p, tcp) else { return false };
     let mut data = [0; 8];
@@ -51,7 +51,7 @@ fn replace<const N: usize>(bytes: &mut [u8], p: &Packet, at: usize, new: [u8; N]
         return false;
     }
     if state != Checksum::Partial {
-        // At an odd offset the two bytes of a pair belong to two words, the other way round.
+        // At an odd offset the two bytes of a pair belong to two words, in swapped order.
         let odd = (at - p.l4 as usize) % 2 == 1;
         let word = |pair: &[u8]| if odd { [pair[1], pair[0]] } else { [pair[0], pair[1]] };
         for (old, new) in old.chunks_exact(2).zip(new.chunks_exact(2)) {

@@ -2,14 +2,14 @@
 
 use super::array;
 
-/// The ones' complement sum of `data` as 16-bit words in network order, folded, not complemented
-/// (RFC 1071 §1). An odd last byte counts as a word with a zero after it.
+/// Returns the ones' complement sum of `data` as 16-bit words in network order, folded, not complemented (RFC
+/// 1071 §1). An odd last byte counts as a word with a zero after it.
 #[inline]
 pub fn sum(data: &[u8]) -> u16 {
     network(words(data))
 }
 
-/// A sum of [`words`] in network order, folded.
+/// Folds a sum of [`words`] to network order.
 #[inline]
 pub(super) fn network(total: u64) -> u16 {
     u16::from_be_bytes(fold(total).to_ne_bytes())
@@ -23,7 +23,7 @@ pub(super) fn words(data: &[u8]) -> u64 {
     words.fold(end, |total, word| add(total, u64::from_ne_bytes(array(word, 0).unwrap_or_default())))
 }
 
-/// Fewer than eight bytes as a word, with zeros after them.
+/// Returns fewer than eight bytes as a word, with zeros after them.
 #[inline]
 fn last(bytes: &[u8]) -> u64 {
     let four = array(bytes, 0).map_or(0, u32::from_ne_bytes);
@@ -34,20 +34,21 @@ fn last(bytes: &[u8]) -> u64 {
     u64::from(four) + u64::from(u32::from_ne_bytes(end))
 }
 
-/// Adds four words at once, with the carry of the highest back in at the lowest.
+/// Adds four words at once, with the carry of the highest added at the lowest.
 #[inline]
 pub(super) const fn add(total: u64, words: u64) -> u64 {
     let (sum, carry) = total.overflowing_add(words);
     sum + carry as u64
 }
 
-/// Is it the sum of data whose checksum is in it and right? All bits are set then once it is folded (RFC 1071 §1).
+/// Returns whether it is the sum of data with a right checksum in it. All bits are then set once it is folded
+/// (RFC 1071 §1).
 #[inline]
 pub(super) const fn is_valid(total: u64) -> bool {
     fold(total) == 0xffff
 }
 
-/// Adds halves, with the carry back in at the lowest bit, until 16 bits are left.
+/// Adds halves, with the carry added at the lowest bit, until 16 bits are left.
 #[inline]
 pub(super) const fn fold(total: u64) -> u16 {
     let (sum, carry) = (total as u32).overflowing_add((total >> 32) as u32);
@@ -56,9 +57,9 @@ pub(super) const fn fold(total: u64) -> u16 {
     sum + carry as u16
 }
 
-/// The checksum after a 16-bit word it covers changed from `old` to `new`: equation 3 of RFC 1624.
-/// The word has to begin at an even offset from where the sum begins; for an odd offset, swap the
-/// bytes of both values.
+/// Returns the checksum after a covered 16-bit word has changed from `old` to `new`: equation 3 of RFC 1624.
+/// The word has to begin at an even offset from the start of the sum. For an odd offset, swap the bytes of
+/// both values.
 #[must_use]
 pub const fn update16(checksum: u16, old: u16, new: u16) -> u16 {
     !fold(!checksum as u64 + !old as u64 + new as u64)

@@ -20,9 +20,9 @@ impl Flags {
     pub const RST: Flags = Flags(0x004);
     /// Push.
     pub const PSH: Flags = Flags(0x008);
-    /// The acknowledgement number counts.
+    /// The acknowledgement number is valid.
     pub const ACK: Flags = Flags(0x010);
-    /// The urgent pointer counts.
+    /// The urgent pointer is valid.
     pub const URG: Flags = Flags(0x020);
     /// ECN echo (RFC 3168 §6.1).
     pub const ECE: Flags = Flags(0x040);
@@ -31,11 +31,11 @@ impl Flags {
     /// Accurate ECN (RFC 9768), once the nonce sum (RFC 3540).
     pub const AE: Flags = Flags(0x100);
 
-    /// Are all of `other`'s flags set?
+    /// Returns whether all of `other`'s flags are set.
     pub const fn contains(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
-    /// Is any of `other`'s flags set?
+    /// Returns whether any of `other`'s flags is set.
     pub const fn intersects(self, other: Flags) -> bool {
         self.0 & other.0 != 0
     }
@@ -49,15 +49,15 @@ impl Flags {
     pub const fn without(self, other: Flags) -> Flags {
         Flags(self.0 & !other.0)
     }
-    /// No flag at all?
+    /// Returns whether no flag is set.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
-    /// The three ECN bits (AE, CWR, ECE) as the number 0 to 7 that Accurate ECN counts with.
+    /// Returns the three ECN bits (AE, CWR, ECE) as the number 0 to 7 of the Accurate ECN counter.
     pub const fn ace(self) -> u8 {
         (self.0 >> 6 & 7) as u8
     }
-    /// The ECN bits that are the number `ace`, 0 to 7, to Accurate ECN.
+    /// Returns the ECN bits for the value `ace`, 0 to 7, of the Accurate ECN counter.
     pub const fn of_ace(ace: u8) -> Flags {
         Flags((ace as u16 & 7) << 6)
     }
@@ -108,13 +108,13 @@ pub struct Tcp {
     pub dst_port: u16,
     /// Sequence number of the first payload byte, or of the SYN.
     pub seq: u32,
-    /// Acknowledgement number; it counts only with [`Flags::ACK`].
+    /// Acknowledgement number. Valid only with [`Flags::ACK`].
     pub ack: u32,
     /// Flags.
     pub flags: Flags,
     /// Window as on the wire, not scaled.
     pub window: u16,
-    /// Urgent pointer; it counts only with [`Flags::URG`].
+    /// Urgent pointer. Valid only with [`Flags::URG`].
     pub urgent: u16,
     /// Bytes of the header with its options, 20 to 60.
     pub header_len: u8,
@@ -122,8 +122,8 @@ pub struct Tcp {
     pub payload_len: u32,
 }
 
-/// Parses the TCP header of a packet that [`packet`](super::packet) found in the same bytes. The
-/// header has to be present with its options; the payload need not be.
+/// Parses the TCP header of a packet that [`packet`](super::packet) found in the same bytes. The header has
+/// to be present with its options. The payload need not be.
 #[inline]
 pub fn tcp(bytes: &[u8], packet: &Packet) -> Result<Tcp, Reject> {
     if packet.protocol != TCP {

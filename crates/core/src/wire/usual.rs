@@ -1,5 +1,5 @@
-//! Pure ACKs as most are: untagged IPv4 with timestamps. Every field has one place, so most of what an ACK must not have is found out
-//! by a few comparisons of words.
+//! The most common pure ACKs: untagged IPv4 with timestamps. Every field has one place, so a few comparisons
+//! of words exclude most other frames.
 
 use super::plain::{MAPPED, NOP_NOP_TIMESTAMPS};
 use super::sum::{add, is_valid};
@@ -10,13 +10,13 @@ pub(crate) const USUAL_ACK: usize = 14 + 20 + 20 + 12;
 
 /// Bytes of the TCP header with its timestamps.
 const TCP_LEN: u64 = 20 + 12;
-/// RFC 791 §3.1: IPv4, five words long, 52 bytes in all, and its place: no fragment.
+/// RFC 791 §3.1: IPv4, five words long, 52 bytes in all. The mask also excludes fragments.
 const FIRST: u64 = 0x4500_0034_0000_0000;
 const FIRST_MASK: u64 = 0xff00_ffff_0000_3fff;
 /// RFC 9293 §3.1: eight words long, no flag but ACK.
 const OFFSET_AND_FLAGS: u64 = 0x8010;
 
-/// As [`plain_ack`](super::plain_ack), of these alone.
+/// Parses such a frame, with the results of [`plain_ack`](super::plain_ack).
 #[inline(always)]
 pub(crate) fn usual_ack(bytes: &[u8; USUAL_ACK], verified: bool) -> Option<PlainAck> {
     let word = |at| array(bytes, at).map_or(0, u64::from_be_bytes);

@@ -1,4 +1,4 @@
-//! What arrives: its flow, and what the filter learns from it.
+//! Arrival of a packet: its flow, and what the filter learns from it.
 
 use super::growth::Growth;
 use super::AckFilter;
@@ -9,7 +9,7 @@ use crate::time::Time;
 use crate::wire::{self, Flags, Packet};
 
 impl AckFilter {
-    /// A packet arrives: its flow, and what it says if it is a pure ACK.
+    /// Returns the flow of an arriving packet, and its contents if it is a pure ACK.
     pub(super) fn meet(&mut self, frames: &Frames, waiting: &Waiting, now: Time) -> (u32, Option<Ack>) {
         let active = self.flows.active();
         self.flows.expire(|flow| self.gauge.is_over(flow, active, now));
@@ -47,7 +47,7 @@ impl AckFilter {
         }
     }
 
-    /// A SYN begins the flow anew, a FIN or a RST ends it.
+    /// Restarts the flow at a SYN, and ends it at a FIN or a RST.
     fn note_opening(&mut self, i: u32, bytes: &[u8], packet: &Packet) {
         let Some(tcp) = wire::tcp(bytes, packet).ok().filter(|_| !packet.fragment) else { return };
         let flow = &mut self.flows.table[i as usize];

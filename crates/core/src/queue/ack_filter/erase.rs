@@ -1,4 +1,4 @@
-//! What an ACK that comes erases, and the place that it takes.
+//! ACKs that an arriving ACK erases, and its place.
 
 use super::{AckFilter, Policy, Threshold};
 use crate::ack::filter::{Ack, ACCECN_MOST};
@@ -6,11 +6,11 @@ use crate::frame::{Charge, Waiting};
 use crate::node::Cx;
 use crate::time::Time;
 
-/// ACKs that one ACK erases at most; the next one goes on.
+/// Most ACKs that one ACK erases. The next one continues.
 const ERASED: usize = 64;
 
 impl AckFilter {
-    /// How many ACKs of the flow one that comes may erase.
+    /// Returns how many ACKs of the flow an arriving one may erase.
     fn may_erase(&mut self, i: u32, charge: Charge, now: Time) -> usize {
         let all = |filtered| if filtered { ERASED } else { 0 };
         let measured = matches!(self.policy, Policy::Delayed | Policy::DelayedPerFlow);
@@ -36,7 +36,8 @@ impl AckFilter {
         }
     }
 
-    /// Erases what the ACK that comes makes redundant. The place that it takes, if it erases anything, and how many it stands for.
+    /// Erases the ACKs that the arriving one makes redundant. Returns the place of the last erased one, and
+    /// how many ACKs the new one stands for.
     pub(super) fn make_place(
         &mut self,
         cx: &mut Cx<'_>,
@@ -66,7 +67,7 @@ impl AckFilter {
         place.map(|n| (n, stands_for))
     }
 
-    /// The ACK in a place goes; the place stays.
+    /// Erases the ACK in a place. The place stays.
     fn erase(&mut self, cx: &mut Cx<'_>, n: u32) {
         let node = &mut self.nodes.all[n as usize];
         let Some(waiting) = node.waiting.take() else { return };
@@ -76,7 +77,7 @@ impl AckFilter {
         self.backlog.absorb(cx, waiting.frame);
     }
 
-    /// The ACK takes a place that another one had.
+    /// Puts the ACK into the place of an erased one.
     pub(super) fn take_place(&mut self, (n, stands_for): (u32, u8), waiting: Waiting, ack: Ack, now: Time) {
         let node = &mut self.nodes.all[n as usize];
         let (i, charge) = (node.flow, waiting.charge);

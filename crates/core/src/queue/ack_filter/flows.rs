@@ -1,5 +1,5 @@
-//! The flows that an ACK filter knows: a bounded table. As its rate disappears a flow is active no more; what its segments have said is known
-//! until another flow needs its place.
+//! Flows of an ACK filter: a bounded table. A flow becomes inactive as its rate disappears. The state from
+//! its segments is kept until another flow needs its place.
 
 use super::super::links::Ends;
 use super::super::rounds::{TakesTurns, Turn};
@@ -11,13 +11,13 @@ use crate::flow::{Ages, Index, Key};
 use crate::frame::Charge;
 use crate::time::Time;
 
-/// Of which something waits.
+/// List of backlogged flows.
 const BUSY: usize = 0;
-/// Of which nothing waits, the longest since first.
+/// List of active flows without a backlog, the longest idle first.
 const IDLE: usize = 1;
-/// Those that are not active any more, the longest since first.
+/// List of inactive flows, the longest idle first.
 const SILENT: usize = 2;
-/// Of no flow.
+/// List of unused entries.
 const FREE: usize = 3;
 
 /// A flow: packets with the same addresses, ports, protocol and tags.
@@ -25,37 +25,37 @@ const FREE: usize = 3;
 pub(super) struct Flow {
     key: Key,
     hash: u32,
-    /// Its packets, the oldest first.
+    /// Its queued packets, the oldest first.
     pub(super) waiting: Ends,
     pub(super) packets: u32,
     pub(super) bytes: u64,
-    /// Those of its packets that are ACKs.
+    /// Its queued ACKs.
     pub(super) acks: u32,
     pub(super) turn: Turn,
-    /// By its bytes.
+    /// Position by queued bytes.
     pub(super) length: Size,
-    /// By the rate of its ACKs, while one waits.
+    /// Position by the rate of its ACKs, while one is queued.
     pub(super) speed: Size,
-    /// What leaves of it.
+    /// Rate of its departures.
     pub(super) rate: Meter,
-    /// Its ACKs that leave.
+    /// Rate of its departing ACKs.
     pub(super) ack_rate: Meter,
-    /// Are its ACKs filtered?
+    /// Whether its ACKs are filtered.
     pub(super) filtered: bool,
-    /// It is not active.
+    /// Whether it is inactive.
     silent: bool,
     pub(super) seen: Seen,
-    /// What its ACKs that have left have told.
+    /// News brought by its departed ACKs.
     pub(super) told: Told,
-    /// Whether its sender needs every ACK.
+    /// Evidence whether its sender needs every ACK.
     pub(super) growth: Growth,
-    /// Its SYN waits, or is about to leave.
+    /// Whether its SYN waits, or is about to leave.
     pub(super) syn_waits: bool,
-    /// When its SYN left, until the handshake is over.
+    /// Departure of its SYN, until the handshake is over.
     pub(super) opened: Option<Time>,
-    /// Its FIN has come.
+    /// Whether its FIN has arrived.
     pub(super) ends: bool,
-    /// As its SYN said; 0 if that was not seen.
+    /// MSS of its SYN. 0 if that was not seen.
     pub(super) mss: u16,
 }
 
@@ -85,14 +85,14 @@ impl Flow {
         }
     }
 
-    /// A packet of it begins to wait.
+    /// Counts an enqueued packet.
     pub(super) fn count_in(&mut self, charge: Charge, is_ack: bool) {
         self.packets += 1;
         self.bytes += charge.bytes;
         self.acks += u32::from(is_ack);
     }
 
-    /// A packet of it no longer waits.
+    /// Counts a packet that left the queue.
     pub(super) fn count_out(&mut self, charge: Charge, is_ack: bool) {
         self.packets -= 1;
         self.bytes -= charge.bytes;
@@ -108,7 +108,7 @@ impl TakesTurns for Flow {
 
 /// See the [module documentation](self).
 pub(super) struct Flows {
-    /// The last one stands for all flows for which there is no room.
+    /// Flows. The last entry is shared by all flows without an entry of their own.
     pub(super) table: Box<[Flow]>,
     index: Index,
     ages: Ages<4>,
@@ -122,7 +122,7 @@ impl core::fmt::Debug for Flows {
 }
 
 impl Flows {
-    /// Room for so many flows, 1 at least.
+    /// Returns a table of `capacity` flows, at least 1.
     pub(super) fn new(capacity: u32, seed: u64) -> Flows {
         let capacity = capacity.max(1);
         let mut ages = Ages::new(capacity);
@@ -131,18 +131,19 @@ impl Flows {
         Flows { table, index: Index::new(capacity), ages, seed }
     }
 
-    /// Flows of which something waits, or has left not long ago.
+    /// Returns the number of active flows: those with a backlog or recent departures.
     pub(super) fn active(&self) -> u32 {
         (self.table.len() as u32 - 1) - self.ages.len(FREE) - self.ages.len(SILENT)
     }
 
-    /// The one that stands for all for which there is no room.
+    /// Returns the shared entry of all flows without one of their own.
     pub(super) fn rest(&self) -> u32 {
         self.table.len() as u32 - 1
     }
 
-    /// The flow of this key, which becomes active by this. Where there is no room the one that has been silent or idle for longest gives
-    /// way; where none is, there is [`Flows::rest`], for all new flows until nothing waits there.
+    /// Returns the flow of this key, and makes it active. In a full table the longest inactive or idle flow
+    /// gives way. If there is none, the flow is [`Flows::rest`], as are all new flows until that entry has no
+    /// backlog.
     pub(super) fn find(&mut self, key: Key, now: Time) -> u32 {
         let hash = (key.hash(self.seed) >> 32) as u32;
         if let Some(i) = self.index.find(hash, |i| self.table[i as usize].key == key) {
@@ -150,7 +151,7 @@ impl Flows {
             return i;
         }
         if self.table[self.rest() as usize].packets > 0 {
-            // What waits there may be of this flow.
+            // Packets queued there may belong to this flow.
             return self.rest();
         }
         let oldest = self.ages.oldest(SILENT).or(self.ages.oldest(IDLE));
@@ -165,17 +166,17 @@ impl Flows {
         i
     }
 
-    /// Something of the flow begins to wait.
+    /// Notes that the flow is backlogged.
     pub(super) fn begin(&mut self, i: u32) {
         self.place(i, IDLE, BUSY);
     }
 
-    /// Nothing of the flow waits any more.
+    /// Notes that the flow has no backlog any more.
     pub(super) fn end(&mut self, i: u32) {
         self.place(i, BUSY, IDLE);
     }
 
-    /// A packet of an idle flow has passed.
+    /// Notes that a packet of an idle flow has passed.
     pub(super) fn touch(&mut self, i: u32) {
         self.place(i, IDLE, IDLE);
     }
@@ -187,7 +188,7 @@ impl Flows {
         }
     }
 
-    /// The flow that has been idle for longest is active no more if it `is_over`.
+    /// Makes the longest idle flow inactive if it `is_over`.
     pub(super) fn expire(&mut self, is_over: impl Fn(&Flow) -> bool) {
         if let Some(i) = self.ages.oldest(IDLE).filter(|&i| is_over(&self.table[i as usize])) {
             self.table[i as usize].silent = true;
@@ -195,7 +196,7 @@ impl Flows {
         }
     }
 
-    /// A packet of a flow comes: it is active, and what is measured of it begins anew if it was not.
+    /// Makes a flow active. If it was inactive, its measurements restart.
     fn wake(&mut self, i: u32, now: Time) {
         let flow = &mut self.table[i as usize];
         if core::mem::take(&mut flow.silent) {

@@ -8,7 +8,7 @@ use crate::stats::DropReason;
 use crate::time::Time;
 
 impl AckFilter {
-    /// Does what waits make room for what comes?
+    /// Returns whether queued packets give way to a new one.
     pub(super) fn makes_room(&mut self, now: Time) -> bool {
         match self.policy {
             Policy::None | Policy::Static(_) | Policy::Classical => false,
@@ -17,7 +17,8 @@ impl AckFilter {
         }
     }
 
-    /// The flow that loses its oldest packet, and which one stands for that one then, if it is redundant.
+    /// Returns the flow that loses its oldest packet. If that packet is redundant, also returns the place of
+    /// the next one, and how many ACKs it then stands for.
     fn victim(&self) -> Option<(u32, Option<(u32, u8)>)> {
         let longest = self.lengths.most()?;
         let flow = &self.flows.table[longest as usize];
@@ -30,7 +31,8 @@ impl AckFilter {
         }
     }
 
-    /// Does the second packet of a flow say what the oldest one does? Its place, if so, and how many it stands for then.
+    /// Returns the place of a flow's second packet if it makes the oldest redundant, and how many ACKs it
+    /// then stands for.
     fn covers_oldest(&self, flow: &Flow) -> Option<(u32, u8)> {
         let node = |n: u32| &self.nodes.all[n as usize];
         let first = node(flow.waiting.first()?);
@@ -42,7 +44,7 @@ impl AckFilter {
         (redundant && !hides).then_some((n, both))
     }
 
-    /// Drops what is too much. Did the last packet that came go?
+    /// Drops packets beyond the limit. Returns whether the packet that arrived last was dropped.
     pub(super) fn shorten(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
         let mut dropped = false;
         while self.holds.is_exceeded(&self.backlog) {

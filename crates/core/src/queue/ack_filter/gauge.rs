@@ -1,4 +1,4 @@
-//! How much of the channel is used, and what else the filter measures: the round-trip time and the segments that an ACK acknowledges.
+//! Use of the channel, and the filter's other measurements: the round-trip time and the segments per ACK.
 
 use super::flows::Flow;
 use super::meter::{channel, part, Meter, ALL};
@@ -10,12 +10,12 @@ use crate::time::{Duration, Time};
 const ASSUMED: Duration = Duration::from_millis(200);
 const LEAST: Duration = Duration::from_millis(10);
 const MOST: Duration = Duration::from_secs(2);
-/// Segments that an ACK acknowledges are in 256ths; at first they are two (RFC 9293 §3.8.6.3).
+/// Unit of the segments per ACK: 256ths. At first they are two (RFC 9293 §3.8.6.3).
 const SEGMENT: u32 = 256;
-/// Most segments that one ACK is taken to acknowledge.
+/// Most segments per ACK that are counted.
 const STRETCH: u32 = 8;
-/// A flow that has been silent for a window is over when its FIN has come, or when it uses less than one in so many of its share, or of the channel; any
-/// flow after so many windows.
+/// Conditions for the end of a flow. After a window of silence it is over if its FIN has arrived, or if it
+/// uses less than a tenth of its share or a hundredth of the channel. After ten windows any flow is over.
 const OF_ITS_SHARE: u64 = 10;
 const OF_ALL: u64 = 100;
 const WINDOWS: u64 = 10;
@@ -26,18 +26,18 @@ pub(super) struct Gauge {
     measure: Measure,
     on: u32,
     off: u32,
-    /// As configured.
+    /// Configured window.
     window: Option<Duration>,
-    /// As the last handshakes took, the shortest of them.
+    /// Shortest time of recent handshakes.
     rtt: Option<Duration>,
     segments: u32,
     channel: u64,
-    /// What leaves, and the ACKs of it.
+    /// Rate of all departures, and of departing ACKs.
     all: Meter,
     acks: Meter,
-    /// How much of the time an ACK waits.
+    /// Share of the time in which an ACK waits.
     present: Meter,
-    /// Are all flows' ACKs filtered?
+    /// Whether the ACKs of all flows are filtered.
     filtered: bool,
 }
 
@@ -58,12 +58,12 @@ impl Gauge {
         self.window.unwrap_or(self.rtt())
     }
 
-    /// The round-trip time, as far as handshakes have shown it.
+    /// Returns the round-trip time, by the handshakes seen.
     pub(super) fn rtt(&self) -> Duration {
         self.rtt.map_or(ASSUMED, |rtt| rtt.clamp(LEAST, MOST))
     }
 
-    /// A packet leaves; of an ACK, since when its place was taken.
+    /// Notes a departing packet. For an ACK, `ack_since` is the time since which its place is taken.
     pub(super) fn note_left(&mut self, now: Time, bytes: u64, ack_since: Option<Time>) {
         let window = self.window();
         self.all.bytes(now, bytes, window);
@@ -73,13 +73,14 @@ impl Gauge {
         }
     }
 
-    /// A handshake took so long: less counts at once, more by a 32nd of what is known.
+    /// Notes the time of a handshake. A shorter time counts at once. A longer one raises the estimate by at
+    /// most a 32nd.
     pub(super) fn note_handshake(&mut self, took: Duration) {
         let known = self.rtt.unwrap_or(took);
         self.rtt = Some(took.min(known + Duration::from_nanos(known.as_nanos() / 32)));
     }
 
-    /// An ACK acknowledges so many bytes more, of segments of this size.
+    /// Notes that an ACK acknowledges `bytes` more, in segments of `mss`.
     pub(super) fn note_progress(&mut self, bytes: u32, mss: u16) {
         if let Some(segments) =
             bytes.min(STRETCH * u32::from(mss)).saturating_mul(SEGMENT).checked_div(mss.into())
@@ -88,7 +89,7 @@ impl Gauge {
         }
     }
 
-    /// Is the channel used, so that the ACKs of all flows are filtered (§3)?
+    /// Returns whether the channel is used, so that the ACKs of all flows are filtered (§3).
     pub(super) fn is_used(&mut self, now: Time) -> bool {
         let window = self.window();
         let (used, of) = match self.measure {
@@ -99,8 +100,9 @@ impl Gauge {
         self.filtered
     }
 
-    /// Does the flow, one of so many, use its share of the channel, so that its ACKs are filtered (§4.1)? So it does while more of its ACKs, of so
-    /// many bytes each, wait than its share carries in a round trip: no burst of slow start makes as many (§3).
+    /// Returns whether the flow, one of `active`, uses its share of the channel, so that its ACKs are
+    /// filtered (§4.1). It also does while more of its ACKs, of `bytes` bytes each, wait than its share
+    /// carries in a round trip. No burst of slow start makes as many (§3).
     pub(super) fn uses_its_share(&self, flow: &mut Flow, active: u32, bytes: u64, now: Time) -> bool {
         let window = self.window();
         let bound = self.bound(flow.filtered);
@@ -122,7 +124,7 @@ impl Gauge {
         }
     }
 
-    /// Does an idle flow, one of so many, no longer count?
+    /// Returns whether an idle flow, one of `active`, is over.
     pub(super) fn is_over(&self, flow: &Flow, active: u32, now: Time) -> bool {
         let window = self.window();
         let rate = flow.rate.at(now, window);
@@ -133,12 +135,12 @@ impl Gauge {
             || (silent >= window && (flow.ends || (self.measure == Measure::Rate && little)))
     }
 
-    /// What a rate carries in a round trip.
+    /// Returns the amount that a rate carries in a round trip.
     fn in_a_round_trip(&self, rate: u64) -> u64 {
         mul_div(rate, self.window().as_nanos(), 0, 1_000_000_000).0
     }
 
-    /// `μ_r T / (d + 1)`, for ACKs of so many bytes (§2.2, equation 1); 1 at least.
+    /// Returns `μ_r T / (d + 1)`, for ACKs of `bytes` bytes (§2.2, equation 1). At least 1.
     pub(super) fn threshold(&self, bytes: u64) -> u64 {
         let in_flight = self.in_a_round_trip(self.channel);
         let each = channel_bytes(bytes) / u64::from(SEGMENT) * u64::from(self.segments + SEGMENT);
@@ -146,7 +148,7 @@ impl Gauge {
     }
 }
 
-/// So many bytes, or bytes a second, in the unit of the channel.
+/// Returns bytes, or bytes a second, in the unit of the channel.
 fn channel_bytes(bytes: u64) -> u64 {
     channel(Rate::from_bps(bytes.max(1).saturating_mul(8)).unwrap_or(Rate::mbit(1)))
 }
@@ -159,7 +161,8 @@ mod tests {
         Gauge::new(&Params::default(), rate)
     }
 
-    /// §2.4: 312.5 ACKs a second, 200 ms and one segment for each ACK are 31.25; equation 1 with two segments is 20.83.
+    /// §2.4: 312.5 ACKs a second, 200 ms and one segment per ACK give 31.25. Equation 1 with two segments
+    /// gives 20.83.
     #[test]
     fn the_threshold_of_equation_1() {
         let mut g = gauge(Rate::kbit(100));

@@ -1,45 +1,46 @@
-//! A rate by time sliding window (Clark and Fang, "Explicit Allocation of Best Effort Packet Delivery Service", IEEE/ACM ToN 1998, as §3.1 of
-//! the paper has it), in integers.
+//! A rate by time sliding window (Clark and Fang, "Explicit Allocation of Best Effort Packet Delivery
+//! Service", IEEE/ACM ToN 1998, in the form of §3.1 of the paper), in integers.
 //!
-//! `rate = (rate × window + size) / (window + gap)` at each departure of `size` that comes `gap` after the one before. A rate decays
-//! with the time since the last departure when it is read, too.
+//! `rate = (rate × window + size) / (window + gap)` at each departure of `size` that comes `gap` after the
+//! one before. When it is read, a rate also decays with the time since the last departure.
 
 use crate::rate::{mul_div, Rate};
 use crate::time::{Duration, Time};
 
-/// Rates are in bytes per second and so many binary digits more.
+/// Additional binary digits of rates in bytes per second.
 const DIGITS: u32 = 10;
-/// What [`Meter`] takes a share of time for.
+/// A share of time of one, in [`Meter`].
 pub(super) const ALL: u64 = 1 << 20;
-/// Shares are in parts per million.
+/// Unit of shares: parts per million.
 pub(super) const MILLION: u64 = 1_000_000;
 
-/// Something per second of time.
+/// A rate per second of time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Meter {
     rate: u64,
-    /// When something left last.
+    /// Time of the last departure.
     last: Time,
 }
 
 impl Meter {
-    /// Nothing has left before now.
+    /// Returns a meter without departures before now.
     pub(super) fn new(now: Time) -> Meter {
         Meter { rate: 0, last: now }
     }
 
-    /// So many bytes leave.
+    /// Counts departing bytes.
     pub(super) fn bytes(&mut self, now: Time, bytes: u64, window: Duration) {
         self.add(now, (bytes << DIGITS).saturating_mul(1_000_000_000), window);
     }
 
-    /// Something leaves that was there for so long of the time since something left last.
+    /// Counts the departure of an item that was present since `since`, as a share of the time since the last
+    /// departure.
     pub(super) fn present(&mut self, now: Time, since: Time, window: Duration) {
         let there = now.since(since.max(self.last));
         self.add(now, there.as_nanos().saturating_mul(ALL), window);
     }
 
-    /// How long nothing has left.
+    /// Returns the time since the last departure.
     pub(super) fn silent(&self, now: Time) -> Duration {
         now.since(self.last)
     }
@@ -50,19 +51,19 @@ impl Meter {
         self.last = now;
     }
 
-    /// The rate now: in the unit of [`channel`], or of [`ALL`] the share of time.
+    /// Returns the current rate, in the unit of [`channel`], or as a share of time in units of [`ALL`].
     pub(super) fn at(&self, now: Time, window: Duration) -> u64 {
         let over = window.as_nanos().saturating_add(now.since(self.last).as_nanos());
         mul_div(self.rate, window.as_nanos(), 0, over.max(1)).0
     }
 }
 
-/// A rate in the unit of meters of bytes.
+/// Returns a rate in the unit of byte meters.
 pub(super) fn channel(rate: Rate) -> u64 {
     mul_div(rate.bps(), 1 << DIGITS, 0, 8).0
 }
 
-/// So many millionths of something.
+/// Returns `millionths` of `of`.
 pub(super) fn part(of: u64, millionths: u32) -> u64 {
     mul_div(of, u64::from(millionths), 0, MILLION).0
 }
@@ -77,8 +78,8 @@ mod tests {
         Time::from_millis(n)
     }
 
-    /// §3.1, with a window of 200 ms: 40 bytes after 200 ms, (0 + 40) / 0.4 s; 60 more after 100 ms, (100 × 0.2 + 60) / 0.3 s; 200 ms
-    /// later that has halved.
+    /// §3.1, with a window of 200 ms: 40 bytes after 200 ms, (0 + 40) / 0.4 s. 60 more after 100 ms, (100 ×
+    /// 0.2 + 60) / 0.3 s. 200 ms later the rate has halved.
     #[test]
     fn the_paper_s_formula() {
         let mut meter = Meter::new(ms(0));
@@ -90,7 +91,7 @@ mod tests {
         assert_eq!(meter.at(ms(500), WINDOW), of(800) / 6);
     }
 
-    /// A channel that is always busy is one rate, however long it takes: 40 bytes each 3.2 ms are 100 kb/s.
+    /// A channel that is always busy has one rate, however long it takes: 40 bytes each 3.2 ms are 100 kb/s.
     #[test]
     fn a_busy_channel_is_its_rate() {
         let mut meter = Meter::new(Time::ZERO);
@@ -103,7 +104,7 @@ mod tests {
         assert_eq!(part(rate, 900_000), 11_250 << DIGITS);
     }
 
-    /// What is there half of the time, one time in two all of it, is there half of the time.
+    /// An item present for all of every second interval is present half of the time.
     #[test]
     fn presence_is_a_share_of_time() {
         let (mut half, mut never) = (Meter::new(Time::ZERO), Meter::new(Time::ZERO));

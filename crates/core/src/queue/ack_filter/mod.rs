@@ -1,24 +1,31 @@
-//! Filtering of ACKs in front of a slow channel (Barakat and Altman, "On ACK Filtering on a Slow Reverse Channel", 2000; sections are the
-//! paper's).
+//! Filtering of ACKs in front of a slow channel (Barakat and Altman, "On ACK Filtering on a Slow Reverse
+//! Channel", 2000; sections are the paper's).
 //!
-//! A cumulative ACK makes older ones of its flow that still wait redundant ([`crate::ack::filter`]). Erasing them keeps the queue short, but a
-//! sender in slow start grows by the ACKs that it gets. So the policies differ in when ACKs are erased ([`Policy`]). The ACK that comes takes the
-//! place of the oldest one that it erases. Nothing else is touched, and the packets of a flow keep their order.
+//! A cumulative ACK makes older queued ones of its flow redundant ([`crate::ack::filter`]). Erasing them
+//! keeps the queue short, but a sender in slow start grows by the ACKs that it gets. The policies therefore
+//! differ in when ACKs are erased ([`Policy`]). The arriving ACK takes the place of the oldest one that it
+//! erases. No other packet is affected, and the packets of a flow keep their order.
 //!
-//! - **Use** is measured where packets leave, by time sliding window ([`meter`]). The paper begins to filter a flow when its
-//!   rate "exceeds the slow channel bandwidth divided by the number of active connections", which with one flow never happens; here it
-//!   begins above [`Params::on`] times that, and ends below [`Params::off`]. It is filtered, too, while more of its ACKs wait than its share carries in a round
-//!   trip, or if its sender counts bytes ([`growth`]): then ACKs that wait before the last one of a burst are nothing but late. Flows of data count as active.
-//! - **Service** in the order of arrival, or for each flow in turn by bytes: then a bulk upload takes its share and no more, and so do
-//!   ACKs. A flow of which something begins to wait has its turn next, once in a round; all of these have a quantum in a round together. What is erased is charged to nobody.
-//! - **Full queues** (§4.2): what comes is dropped where nothing better is known. With [`Policy::Delayed`], while nothing is filtered, the flow that has most
-//!   waiting loses its oldest packet. With [`Policy::DelayedPerFlow`] the longest flow loses its oldest packet if it has data waiting or if that packet is redundant, and
-//!   otherwise the flow with the fastest ACKs: one, since with room for few packets the channel would be idle if more went. "Most" is to a factor of two.
-//! - **State** is bounded: flows are active no more as their rates disappear. When more than [`Params::flows`] are active, filtering is
-//!   classical, to which the others converge (§4.1); with twice as many, further flows are not told apart and not filtered.
+//! - **Use** is measured at departures, by time sliding window ([`meter`]). The paper begins to filter a flow
+//!   when its rate "exceeds the slow channel bandwidth divided by the number of active connections", which
+//!   with one flow never happens. Here filtering begins above [`Params::on`] times that, and ends below
+//!   [`Params::off`]. A flow is also filtered while more of its ACKs wait than its share carries in a round
+//!   trip, or if its sender counts bytes ([`growth`]): ACKs that wait before the last one of a burst then
+//!   only delay it. Flows of data count as active.
+//! - **Service** is in order of arrival, or round-robin over flows by bytes. With the latter a bulk upload
+//!   gets its share and no more, and so do ACKs. A flow that becomes backlogged has the next turn, once in a
+//!   round. All such flows share one quantum in a round. Erased ACKs are not charged.
+//! - **Full queues** (§4.2): the arriving packet is dropped unless a better choice is known. With
+//!   [`Policy::Delayed`], while nothing is filtered, the flow with the largest backlog loses its oldest
+//!   packet. With [`Policy::DelayedPerFlow`] that flow loses its oldest packet if it has data queued or if
+//!   that packet is redundant. Otherwise the flow with the fastest ACKs loses one. With room for few packets
+//!   the channel would be idle if it lost more. "Largest" and "fastest" are to a factor of two.
+//! - **State** is bounded: flows become inactive as their rates disappear. When more than [`Params::flows`]
+//!   are active, filtering is classical, to which the other policies converge (§4.1). Beyond twice as many,
+//!   further flows share one entry and are not filtered.
 //!
-//! Each call takes constant time, whatever waits and however many flows there are: an ACK is compared with those that it erases and one more,
-//! and erases 64 at most.
+//! Each call takes constant time, whatever the backlog and the number of flows. An ACK is compared with those
+//! that it erases and one more, and erases 64 at most.
 
 use super::backlog::Backlog;
 use super::limit::{Bound, QueueLimit};
@@ -56,12 +63,12 @@ pub struct AckFilter {
     policy: Policy,
     service: Service,
     flows: Flows,
-    /// Flows whose rates are measured.
+    /// Most flows whose rates are measured.
     most: u32,
     nodes: Nodes,
-    /// Of [`Service::Fifo`].
+    /// Order of [`Service::Fifo`].
     order: Ends,
-    /// Of [`Service::RoundRobin`].
+    /// Rounds of [`Service::RoundRobin`].
     rounds: Rounds,
     lengths: Sizes,
     speeds: Sizes,
@@ -70,17 +77,17 @@ pub struct AckFilter {
     pub(super) backlog: Backlog,
 }
 
-/// A packet that has been taken out.
+/// A packet removed from the queue.
 struct Taken {
     waiting: Waiting,
     flow: u32,
     ack: Option<Ack>,
-    /// Since when its place was taken.
+    /// Time since which its place was taken.
     since: Time,
 }
 
 impl AckFilter {
-    /// A queue in front of `rate` that holds `limit`.
+    /// Returns a queue of `limit` in front of `rate`.
     pub fn new(params: Params, limit: QueueLimit, rate: Rate) -> AckFilter {
         let most = params.flows.clamp(1, 1 << 20);
         AckFilter {
@@ -99,12 +106,12 @@ impl AckFilter {
         }
     }
 
-    /// Flows that are active now: of tests and samplers.
+    /// Returns the number of active flows, for tests and samplers.
     pub fn active_flows(&self) -> u32 {
         self.flows.active()
     }
 
-    /// A packet waits behind all others of its flow.
+    /// Appends a packet to its flow.
     fn add(&mut self, i: u32, waiting: Waiting, ack: Option<Ack>, now: Time) {
         let charge = waiting.charge;
         let begins = self.flows.table[i as usize].packets == 0;
@@ -126,7 +133,7 @@ impl AckFilter {
         self.sort(i, now);
     }
 
-    /// What waits of a flow is another amount now.
+    /// Updates the order of a flow after a change of its backlog.
     fn sort(&mut self, i: u32, now: Time) {
         let flow = &self.flows.table[i as usize];
         let length = (flow.packets > 0).then_some(flow.bytes);
@@ -135,7 +142,7 @@ impl AckFilter {
         self.speeds.set(&mut self.flows.table, i, speed, |flow| &mut flow.speed);
     }
 
-    /// The place goes.
+    /// Removes a place.
     fn unlink(&mut self, n: u32) {
         let flow = self.nodes.all[n as usize].flow;
         if self.service == Service::Fifo {
@@ -145,7 +152,7 @@ impl AckFilter {
         self.nodes.free(n);
     }
 
-    /// Takes a packet out. Its turn is its taker's to end.
+    /// Removes a packet. The caller ends its turn.
     fn take(&mut self, n: u32) -> Option<Taken> {
         let node = &mut self.nodes.all[n as usize];
         let (waiting, flow, ack, since) = (node.waiting.take()?, node.flow, node.ack, node.since);
@@ -159,7 +166,7 @@ impl AckFilter {
         Some(Taken { waiting, flow, ack, since })
     }
 
-    /// The packet that leaves next.
+    /// Returns the packet that leaves next.
     fn next(&self) -> Option<u32> {
         match self.service {
             Service::Fifo => self.order.first(),
@@ -176,7 +183,7 @@ impl AckFilter {
         Some(taken)
     }
 
-    /// A packet of a flow leaves.
+    /// Notes a departing packet of a flow.
     fn note_left(&mut self, i: u32, ack: Option<&Ack>, bytes: u64, since: Time, now: Time) {
         let window = self.gauge.window();
         let flow = &mut self.flows.table[i as usize];

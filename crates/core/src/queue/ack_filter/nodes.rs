@@ -1,29 +1,29 @@
-//! What waits: packets with their places in the order of arrival, in the whole queue and in their flow.
+//! Queued packets with their positions in the order of arrival, in the whole queue and in their flow.
 
 use super::super::links::Links;
 use crate::ack::filter::Ack;
 use crate::frame::{Head, Waiting};
 use crate::time::Time;
 
-/// A packet that waits.
+/// A queued packet.
 #[derive(Debug)]
 pub(super) struct Node {
-    /// `None` in a place that is free, or is about to be taken.
+    /// The packet. `None` in a free place, and in one that is about to be taken.
     pub(super) waiting: Option<Waiting>,
     pub(super) flow: u32,
-    /// In the order of all packets.
+    /// Links in the order of all packets.
     pub(super) order: Links,
-    /// Among those of its flow.
+    /// Links in the order of its flow.
     pub(super) own: Links,
-    /// Since when its place is taken: by an ACK that it stands for, if there was one.
+    /// Time since which its place is taken, by an ACK that it stands for if there was one.
     pub(super) since: Time,
-    /// What it says, if it is a pure ACK.
+    /// Its contents, if it is a pure ACK.
     pub(super) ack: Option<Ack>,
-    /// ACKs that it stands for, itself included; 255 stands for more.
+    /// Number of ACKs that it stands for, itself included. 255 stands for more.
     pub(super) stands_for: u8,
 }
 
-/// Places of packets. They grow by doubling up to the most that ever wait.
+/// Places of packets. They grow by doubling up to the largest backlog.
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     pub(super) all: Vec<Node>,
@@ -31,7 +31,7 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    /// A place for a packet of a flow.
+    /// Returns a place for a packet of a flow.
     pub(super) fn add(&mut self, flow: u32, waiting: Waiting, ack: Option<Ack>) -> u32 {
         let (order, own, since) = (Links::ALONE, Links::ALONE, waiting.since);
         let node = Node { waiting: Some(waiting), flow, order, own, since, ack, stands_for: 1 };
@@ -47,12 +47,12 @@ impl Nodes {
         }
     }
 
-    /// The place is free.
+    /// Frees a place.
     pub(super) fn free(&mut self, n: u32) {
         self.free.push(n);
     }
 
-    /// What is known of a packet that waits.
+    /// Returns the data of a queued packet.
     pub(super) fn head(&self, n: u32) -> Option<Head> {
         let Waiting { charge, since, .. } = self.all[n as usize].waiting.as_ref()?;
         Some(Head { charge: *charge, since: *since })

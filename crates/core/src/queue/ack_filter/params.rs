@@ -1,27 +1,28 @@
-//! What an ACK filter is told.
+//! Settings of an ACK filter.
 
 use crate::time::Duration;
 
-/// What an ACK filter is told.
+/// Settings of an ACK filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// When ACKs are erased.
+    /// Condition under which ACKs are erased.
     pub policy: Policy,
-    /// Who is served next. Only [`Policy::DelayedPerFlow`] may have [`Service::RoundRobin`].
+    /// Order of service. Only [`Policy::DelayedPerFlow`] may have [`Service::RoundRobin`].
     pub service: Service,
-    /// How the use of the channel is measured.
+    /// Measurement of the channel's use.
     pub measure: Measure,
-    /// Above this use filtering begins: millionths of the channel, or of a flow's share of it.
+    /// Use above which filtering begins, in millionths of the channel or of a flow's share of it.
     pub on: u32,
-    /// Below this use it ends; at most `on`.
+    /// Use below which it ends. At most `on`.
     pub off: u32,
     /// Time sliding window of the measurement, above zero. `None`: the round-trip time that handshakes show.
     pub window: Option<Duration>,
-    /// Flows whose rates are measured, 1 to 1,048,576. With more than that active, filtering is classical. Each takes about 400 bytes.
+    /// Most flows whose rates are measured, 1 to 1,048,576. With more active flows, filtering is classical.
+    /// Each takes about 400 bytes.
     pub flows: u32,
     /// Bytes that each flow may send in a round, at least 1.
     pub quantum: u32,
-    /// Seed of the hash, so that nobody outside can aim at the place of another.
+    /// Seed of the hash. It keeps outsiders from choosing flows that collide.
     pub seed: u64,
 }
 
@@ -42,45 +43,45 @@ impl Default for Params {
     }
 }
 
-/// When ACKs are erased.
+/// Condition under which ACKs are erased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// Never.
     None,
-    /// When so many of its flow wait: the one that came last, for the one that comes (§2.3).
+    /// When the threshold of queued ACKs of its flow is reached: the arriving ACK erases the last one (§2.3).
     Static(Threshold),
-    /// Always: those of its flow that wait, for the one that comes (RFC 3449 §5.2.1).
+    /// Always: the arriving ACK erases those of its flow (RFC 3449 §5.2.1).
     Classical,
-    /// As [`Policy::Classical`] while the ACKs of all flows use the channel (§3).
+    /// While the ACKs of all flows use the channel (§3), like [`Policy::Classical`].
     Delayed,
-    /// As [`Policy::Classical`] for a flow while its ACKs use more than its share of the channel (§4).
+    /// While the flow's ACKs use more than its share of the channel (§4), like [`Policy::Classical`].
     DelayedPerFlow,
 }
 
-/// How many ACKs of a flow may wait before one is erased: δ.
+/// ACKs of a flow that may wait before one is erased: δ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threshold {
-    /// So many, at least 1.
+    /// This many, at least 1.
     Acks(u32),
-    /// `μ_r T / (d + 1)` (§2.2, equation 1): of the channel's rate, the round-trip time that handshakes show, and the segments that ACKs
-    /// acknowledge.
+    /// `μ_r T / (d + 1)` (§2.2, equation 1), from the channel's rate, the round-trip time of handshakes, and
+    /// the segments per ACK.
     Auto,
 }
 
-/// Who is served next.
+/// Order of service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
-    /// Who came first.
+    /// Order of arrival.
     Fifo,
     /// Each flow in turn, by bytes.
     RoundRobin,
 }
 
-/// How the use of the channel is measured.
+/// Measurement of the channel's use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// By the bytes that leave, against the rate that the queue waits for (§3.1).
+    /// Departing bytes, against the rate of the queue (§3.1).
     Rate,
-    /// By how much of the time an ACK waits, where the rate is not known (§3).
+    /// Share of the time in which an ACK waits, for an unknown rate (§3).
     Presence,
 }

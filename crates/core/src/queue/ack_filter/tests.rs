@@ -1,4 +1,4 @@
-//! Policies by timelines computed by hand, and what holds whatever comes.
+//! Policies by timelines computed by hand, and invariants under random input.
 
 use super::*;
 use crate::frame::Charge;
@@ -22,9 +22,9 @@ struct Bench {
     filter: AckFilter,
     frames: Frames,
     now: Time,
-    /// When the server is done with what it has.
+    /// End of the server's current work.
     done: Time,
-    /// Port and number of what has left.
+    /// Port and number of each departure.
     out: Vec<(u16, u32)>,
     pushed: u64,
 }
@@ -78,12 +78,12 @@ impl Bench {
         Some((tcp.src_port, number))
     }
 
-    /// Everything that leaves from now on.
+    /// Returns everything that leaves from now on.
     fn rest(&mut self) -> Vec<(u16, u32)> {
         std::iter::from_fn(|| self.pop()).collect()
     }
 
-    /// The server works until `to`.
+    /// Lets the server work until `to`.
     fn serve(&mut self, to: Time) {
         while self.done <= to {
             self.now = self.now.max(self.done);
@@ -114,7 +114,7 @@ fn ack(port: u16, n: u32) -> SegmentBuilder {
 #[test]
 fn classical_filtering_keeps_the_first_place_and_the_last_number() {
     let mut b = Bench::fifo(Policy::Classical);
-    // The first ACK of a flow is kept: nobody knows what it told.
+    // The first ACK of a flow is kept: its news is unknown.
     for (port, n) in [(1, 1), (2, 1), (1, 2), (3, 1), (1, 3), (2, 2), (1, 4)] {
         b.ack(port, n);
     }
@@ -155,9 +155,9 @@ fn nothing_is_erased_without_a_filter_and_data_never() {
     assert_eq!(b.rest(), [(1, 1), (1, 2), (1, 7), (1, 4)], "and nothing is erased across it");
 }
 
-/// §3.1: at 312.5 ACKs a second from nothing the measured rate is 1 - exp(-t / 200 ms) of the channel. It is above 90 % after 461 ms; the
-/// filter erases from then on. Of one flow 62.5 ACKs may wait, what the channel carries in a round trip: twice as many as leave come, so that many wait
-/// after 200 ms.
+/// §3.1: at 312.5 ACKs a second from nothing the measured rate is 1 - exp(-t / 200 ms) of the channel. It is
+/// above 90 % after 461 ms, and the filter erases from then on. For one flow 62.5 ACKs may wait, as many as
+/// the channel carries in a round trip. Arrivals are twice the departures, so that many wait after 200 ms.
 #[test]
 fn delayed_filtering_begins_when_the_channel_is_used() {
     for (policy, service, from) in [
@@ -177,7 +177,7 @@ fn delayed_filtering_begins_when_the_channel_is_used() {
         }
         let (at, _) = begun.unwrap();
         assert!((from - 6..from + 14).contains(&at), "{policy:?}: {at} ms");
-        // 64 at a time; then one is there for each that leaves.
+        // 64 at a time. Then one is left for each departure.
         assert!(b.filter.backlog.packets() <= 1, "{policy:?}: {}", b.filter.backlog.packets());
         // 1.6 s are 500 ACKs: the channel was busy all the time.
         assert!((498..=501).contains(&b.out.len()), "{}", b.out.len());
@@ -199,12 +199,12 @@ fn filtering_ends_when_the_channel_is_not_used() {
         b.filter.backlog.stats.filtered - before
     };
     assert!(phase(&mut b, 1600, 1000) > 300);
-    // Half of the channel; the old rate is forgotten after a few windows.
+    // Half of the channel. The old rate is forgotten after a few windows.
     phase(&mut b, 6400, 200);
     assert_eq!(phase(&mut b, 6400, 200), 0);
 }
 
-/// §4.1: a flow that uses less than its share is not filtered by what others use.
+/// §4.1: a flow that uses less than its share is not filtered because of others.
 #[test]
 fn a_flow_below_its_share_is_protected_from_others() {
     for (policy, harmed) in [(Policy::Delayed, true), (Policy::DelayedPerFlow, false)] {
@@ -224,7 +224,7 @@ fn a_flow_below_its_share_is_protected_from_others() {
     }
 }
 
-/// By bytes, a bulk upload and ACKs have half of the channel each; what ACKs leave is the upload's.
+/// By bytes, a bulk upload and ACKs have half of the channel each. The upload also gets what ACKs leave.
 #[test]
 fn uploads_and_acks_take_turns() {
     let mut b = Bench::new(params(Policy::DelayedPerFlow, Service::RoundRobin), QueueLimit::Packets(100));
@@ -240,7 +240,7 @@ fn uploads_and_acks_take_turns() {
     let last = b.out.len() - 1;
     let acks = b.out.iter().filter(|(port, _)| *port == 1).count() as f64 / 24.0;
     let data = b.out.iter().filter(|(port, _)| *port == 2).count() as f64 / 24.0;
-    // 100 kb/s: half of it is 156 ACKs a second; filtering begins at 0.9 of that and ends at 0.8.
+    // 100 kb/s: half of it is 156 ACKs a second. Filtering begins at 0.9 of that and ends at 0.8.
     assert!((60.0..157.0).contains(&acks), "{acks} ACKs/s");
     assert!(acks * 320.0 + data * 12_000.0 > 99_000.0, "{acks} and {data}: the channel is busy");
     // No ACK waits for more than one packet and its own turn: its number is at most that old.
@@ -284,7 +284,7 @@ fn what_does_not_wait_is_measured() {
     b.check();
 }
 
-/// Where the rate is not known, that ACKs wait says that the channel is used.
+/// With an unknown rate, waiting ACKs show that the channel is used.
 #[test]
 fn presence_is_use() {
     for (policy, service) in [(Policy::Delayed, Service::Fifo), (Policy::DelayedPerFlow, Service::RoundRobin)]
@@ -292,7 +292,7 @@ fn presence_is_use() {
         let filtered = |every: u64| {
             let params = Params { measure: Measure::Presence, ..params(policy, service) };
             let mut b = Bench::new(params, QueueLimit::Unlimited);
-            // The filter is told another rate than there is.
+            // The filter is given another rate than the real one.
             b.filter.set_limit(QueueLimit::Unlimited, Rate::mbit(1000));
             for n in 1..=1000u32 {
                 b.serve(Time::from_micros(every * u64::from(n)));

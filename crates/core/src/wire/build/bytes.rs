@@ -1,4 +1,4 @@
-//! The bytes of what was built, header by header.
+//! Bytes of the built frame, header by header.
 
 use super::{Addresses, SegmentBuilder, Sum};
 use crate::wire::UDP;
@@ -135,7 +135,7 @@ pub(super) fn ethernet(macs: ([u8; 6], [u8; 6]), tags: &[(u16, u16)], ethertype:
     header
 }
 
-/// RFC 1071, word by word: what the fast sum is tested against.
+/// RFC 1071, word by word. The fast sum is tested against it.
 fn naive_sum(data: &[u8]) -> u16 {
     let mut sum = 0u32;
     for word in data.chunks(2) {

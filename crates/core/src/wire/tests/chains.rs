@@ -7,8 +7,8 @@ use crate::frame::{Checksum, Frame, Frames};
 use crate::time::Time;
 use proptest::prelude::*;
 
-/// The frame in a pool whose chunks have `size` bytes: `head` of its bytes in the first one, and of the rest what
-/// `present` chunks more take.
+/// Puts the frame into a pool whose chunks have `size` bytes: `head` of its bytes in the first one, and the
+/// rest in up to `present` more chunks.
 fn chained(bytes: &[u8], size: usize, head: usize, present: usize) -> (Frames, Frame) {
     let mut pool = Frames::new(64, size, 0);
     let head = head.min(size).min(bytes.len());

@@ -17,7 +17,7 @@ fn parse(frame: &[u8]) -> Result<TcpOptions, Reject> {
     tcp_options(frame, &p, &tcp(frame, &p)?)
 }
 
-/// The frame with byte `at` set, and the IPv4 header checksum made right again.
+/// Sets byte `at` of the frame, and corrects the IPv4 header checksum.
 fn with_byte(segment: &SegmentBuilder, at: usize, value: u8) -> Vec<u8> {
     let mut frame = segment.build();
     frame[at] = value;
@@ -149,7 +149,8 @@ fn nothing_is_written_where_there_is_no_tcp() {
     assert!(!set_timestamps(&mut frame, &p, &t, Timestamps::default(), Checksum::Valid));
 }
 
-/// As `tcp_parse_options` of Linux reads them: what cannot be understood is skipped, and what does not fit ends the search.
+/// Options are read like `tcp_parse_options` of Linux: unknown ones are skipped, and one that does not fit
+/// ends the search.
 #[test]
 fn options_are_learnt_as_an_endpoint_reads_them() {
     let read = |raw: &[u8]| {
@@ -165,11 +166,11 @@ fn options_are_learnt_as_an_endpoint_reads_them() {
     // The last of two counts.
     let found = read(&[&ts(1)[..], &ts(2), &[1, 1]].concat());
     assert_eq!((found.timestamps, found.malformed), (stamps(2), true));
-    // What came before an option that is too long counts, and nothing behind it.
+    // Options before one that is too long count. Those behind it do not.
     let found = read(&[&ts(1)[..], &[3, 3, 9], &[5, 40, 2, 4, 5, 0xb4, 1]].concat());
     assert_eq!((found.timestamps, found.window_scale, found.mss), (stamps(1), Some(9), None));
     assert!(found.malformed);
-    // One with another length than its kind's is skipped, and one that nobody knows.
+    // An option of a wrong length is skipped, and an unknown one.
     let found =
         read(&[&[2, 3, 5][..], &[200, 5, 1, 2, 3], &[19, 3, 0], &[3, 3, 7], &ts(3), &[1, 1]].concat());
     assert_eq!((found.mss, found.window_scale, found.timestamps), (None, Some(7), stamps(3)));
@@ -196,7 +197,7 @@ fn an_absent_payload_leaves_the_checksum_unknown() {
 
 #[test]
 fn a_udp_checksum_of_zero_is_written_as_all_ones() {
-    // Two bytes of payload that bring the sum to 0xffff: the checksum that would be there without them.
+    // Two bytes of payload that bring the sum to 0xffff: the checksum is as without them.
     let sum = v4().udp().data(&[0, 0]).build();
     let s = v4().udp().data(&sum[40..42]);
     let mut frame = s.clone().checksum(Sum::Partial).build();

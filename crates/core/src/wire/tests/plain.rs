@@ -6,7 +6,7 @@ use super::properties::segments;
 use crate::frame::Checksum;
 use proptest::prelude::*;
 
-/// What the parsers of the parts say of a pure ACK of the usual layout.
+/// Reads a pure ACK of the usual layout by the separate parsers.
 fn by_parts(frame: &[u8]) -> Option<PlainAck> {
     let p = packet(frame, frame.len()).ok()?;
     let t = tcp(frame, &p).ok()?;
@@ -57,7 +57,7 @@ fn usual() -> impl Strategy<Value = SegmentBuilder> {
     })
 }
 
-/// What is read of a frame in one step, the shorter one included where it is for the frame.
+/// Reads a frame in one step, also by the shorter parser where that applies.
 fn read(frame: &[u8]) -> Option<PlainAck> {
     let plain = plain_ack(frame, true);
     if let Some(usual) = <&[u8; USUAL_ACK]>::try_from(frame).ok().and_then(|bytes| usual_ack(bytes, true)) {
@@ -86,7 +86,7 @@ proptest! {
         let read = read(&frame);
         prop_assert!(read.is_some());
         prop_assert_eq!(read, by_parts(&frame));
-        // A checksum that is still to be completed is no reason against it, unless it is looked at.
+        // A checksum that is still to be completed matters only if it is verified.
         let partial = s.clone().checksum(Sum::Partial).build();
         prop_assert_eq!(plain_ack(&partial, false), read);
     }

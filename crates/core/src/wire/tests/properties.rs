@@ -7,7 +7,7 @@ use super::super::*;
 use super::vectors::all;
 use crate::frame::Checksum;
 
-/// Everything a gateway does with a frame, in order; used for its not panicking.
+/// Calls everything that a gateway calls for a frame, in order, to show that nothing panics.
 fn exercise(bytes: &[u8], frame_len: usize) -> Result<(Packet, Tcp, TcpOptions), Reject> {
     let mut copy = bytes.to_vec();
     checksum::complete(&mut copy, frame_len);
@@ -25,7 +25,7 @@ fn exercise(bytes: &[u8], frame_len: usize) -> Result<(Packet, Tcp, TcpOptions),
     Ok((p, t, o))
 }
 
-/// One of the options that a builder knows, by number.
+/// Adds one of the builder's options, by number.
 fn with_option(segment: SegmentBuilder, which: u8, x: u32) -> SegmentBuilder {
     match which {
         0 => segment.ts(x, !x),
@@ -150,7 +150,7 @@ proptest! {
             frame[at] = byte;
         }
         let _ = exercise(&frame, frame.len());
-        // With the header checksum right again the corruption gets further than the IPv4 header.
+        // With a right header checksum the corruption gets past the IPv4 header.
         frame[ip + 10..ip + 12].fill(0);
         let sum = !checksum::sum(&frame[ip..ip + 20]);
         frame[ip + 10..ip + 12].copy_from_slice(&sum.to_be_bytes());

@@ -1,4 +1,4 @@
-//! Frames that scapy 2.8 made (`vectors.py` beside this file), and the examples of the RFCs.
+//! Frames made by scapy 2.8 (`vectors.py` beside this file), and the examples of the RFCs.
 
 use super::super::build::SegmentBuilder;
 use super::super::*;
@@ -6,12 +6,12 @@ use crate::frame::Checksum;
 
 const VECTORS: &str = include_str!("vectors.txt");
 
-/// The frame of this name.
+/// Returns the frame of this name.
 pub(super) fn vector(name: &str) -> Vec<u8> {
     all().find(|(n, _)| *n == name).unwrap_or_else(|| panic!("no vector {name}")).1
 }
 
-/// All frames with their names.
+/// Returns all frames with their names.
 pub(super) fn all() -> impl Iterator<Item = (&'static str, Vec<u8>)> {
     VECTORS.lines().map(|line| {
         let (name, hex) = line.split_once(' ').unwrap();
@@ -40,7 +40,7 @@ const V4_DST: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 198, 51, 100
 const V6_SRC: [u8; 16] = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 const V6_DST: [u8; 16] = [0x20, 1, 0x0d, 0xb8, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 
-/// What `vectors.py` puts in the ACKs without tags.
+/// Returns the fields that `vectors.py` puts in the ACKs without tags.
 fn ack_fields() -> AckFields {
     AckFields {
         macs: [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1],
@@ -146,7 +146,7 @@ fn options_of_a_handshake() {
     let (_, _, t, o) = parse("v4_syn");
     assert_eq!(t.flags, Flags::SYN | Flags::ECE | Flags::CWR);
     assert_eq!((o.mss, o.sack_permitted), (Some(1460), true));
-    // Sent as 15; RFC 7323 §2.3 says to take 14.
+    // Sent as 15. RFC 7323 §2.3 says to take 14.
     assert_eq!(o.window_scale, Some(14));
     let (_, _, _, o) = parse("v4_syn_fast_open");
     assert!(o.fast_open);
@@ -232,7 +232,7 @@ fn generated_acks_are_scapys_byte_for_byte() {
     ] {
         let mut expected = vector(name);
         expected.resize(expected.len().max(60), 0);
-        // Left over from an earlier use of the chunk: none of it may leak into the padding.
+        // Left over from an earlier use of the chunk. None of it may leak into the padding.
         let mut buf = [0xaa; MAX_ACK_LEN];
         let len = emit_ack(&mut buf, &fields);
         assert_eq!(len, ack_len(&fields));

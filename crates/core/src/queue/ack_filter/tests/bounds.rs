@@ -1,4 +1,4 @@
-//! Full queues, many flows, and what is merged of duplicates.
+//! Full queues, many flows, and merged duplicates.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn who_loses_when_the_queue_is_full() {
     assert_eq!(b.ack(3, 1), None);
     assert_eq!(b.rest(), [(1, 2), (1, 3), (2, 1), (3, 1)], "the oldest of the longest");
     b.check();
-    // Flow 2 has sent ACKs, flow 1 has not: the oldest of the fastest.
+    // Flow 2 has sent ACKs, flow 1 has not: the fastest flow loses its oldest.
     let mut b = Bench::new(params(Policy::DelayedPerFlow, Service::Fifo), QueueLimit::Packets(4));
     for n in 1..=20 {
         b.ack(2, n);
@@ -31,7 +31,7 @@ fn who_loses_when_the_queue_is_full() {
         b.ack(port, n);
     }
     assert_eq!((b.ack(3, 1), b.rest()), (None, vec![(1, 1), (1, 2), (1, 3), (3, 1)]));
-    // A queue that data fills: the longest, whatever ACKs do.
+    // A queue full of data: the longest flow loses its oldest, whatever the ACKs do.
     let mut b = Bench::new(params(Policy::DelayedPerFlow, Service::RoundRobin), QueueLimit::Packets(4));
     (1..=4).for_each(|n| {
         b.data(9, n);
@@ -63,8 +63,9 @@ fn duplicates_with_sack_are_merged_once_three_have_left() {
     b.check();
 }
 
-/// RFC 2018 §3: without timestamps an option has four blocks, the newest first. When each ACK tells of a hole more, every fourth one tells of
-/// all of them. The last to leave has told of block 3; what stays are 7, 11 and so on.
+/// RFC 2018 §3: without timestamps an option has four blocks, the newest first. If each ACK reports one more
+/// hole, every fourth one covers all of them. The last to leave has reported block 3. The ones kept are 7, 11
+/// and so on.
 #[test]
 fn of_duplicates_with_a_new_block_each_every_fourth_stays() {
     let mut b = Bench::fifo(Policy::Classical);
@@ -86,7 +87,7 @@ fn of_duplicates_with_a_new_block_each_every_fourth_stays() {
     b.check();
 }
 
-/// What is redundant is erased before anything is dropped, of the longest flow, and no more than there is room needed.
+/// Redundant ACKs of the longest flow are erased before anything is dropped, and only as many as needed.
 #[test]
 fn a_full_queue_erases_before_it_drops() {
     let mut b = Bench::new(params(Policy::DelayedPerFlow, Service::Fifo), QueueLimit::Packets(4));
@@ -106,7 +107,8 @@ fn a_full_queue_erases_before_it_drops() {
     b.check();
 }
 
-/// In an Accurate ECN flow an ACK stands for three at most, whether it was erased for what came or for want of room.
+/// In an Accurate ECN flow an ACK stands for three at most, whether others were erased for an arrival or for
+/// lack of room.
 #[test]
 fn a_full_queue_hides_no_counter() {
     let mut b = Bench::new(params(Policy::DelayedPerFlow, Service::Fifo), QueueLimit::Packets(2));
@@ -116,14 +118,14 @@ fn a_full_queue_hides_no_counter() {
     (1..=6).for_each(|n| {
         b.push(&counted(n), ACK);
     });
-    // 3 stands for 1 and 2; then 3 is too much and goes, and 5 stands for 4.
+    // 3 stands for 1 and 2. Then 3 exceeds the limit and is dropped, and 5 stands for 4.
     assert_eq!((b.filter.backlog.stats.filtered, b.filter.backlog.stats.drops.total()), (3, 1));
     assert_eq!(b.rest(), [(1, 5), (1, 6)]);
     b.check();
 }
 
-/// First ACKs of flows that nobody has seen come before other turns with 1514 bytes in a round: 37 of them. Then it is the turn of a flow that
-/// waits.
+/// First ACKs of new flows come before other turns with 1514 bytes in a round: 37 of them. Then a backlogged
+/// flow has its turn.
 #[test]
 fn a_flood_of_new_flows_keeps_nobody_from_its_turns() {
     let mut b = Bench::new(params(Policy::DelayedPerFlow, Service::RoundRobin), QueueLimit::Unlimited);
@@ -139,7 +141,7 @@ fn a_flood_of_new_flows_keeps_nobody_from_its_turns() {
     b.check();
 }
 
-/// The round-trip time is from when the SYN leaves, however long it has waited.
+/// The round-trip time begins with the departure of the SYN, however long it has waited.
 #[test]
 fn a_round_trip_begins_when_the_syn_leaves() {
     let params = Params { window: None, ..params(Policy::DelayedPerFlow, Service::Fifo) };
@@ -148,7 +150,7 @@ fn a_round_trip_begins_when_the_syn_leaves() {
         b.data(9, n);
     });
     b.push(&ack(1, 0).flags(Flags::SYN).mss(1460), ACK);
-    // Ten packets of 1500 bytes at 100 kb/s are 1.2 s; then the SYN.
+    // Ten packets of 1500 bytes at 100 kb/s are 1.2 s. The SYN follows.
     b.serve(Time::from_millis(1210));
     b.now = Time::from_millis(1250);
     b.ack(1, 1);
@@ -166,7 +168,8 @@ fn an_accecn_ack_stands_for_three_at_most() {
     assert_eq!(b.rest(), [(1, 0), (1, 3), (1, 6), (1, 9)]);
 }
 
-/// More flows than are measured: classical for all of them, and counted. More than twice as many: they are not told apart.
+/// With more flows than are measured, all are filtered classically, and counted. Beyond twice as many, they
+/// share one entry.
 #[test]
 fn beyond_its_flows_it_is_classical() {
     let params = Params { flows: 2, ..params(Policy::DelayedPerFlow, Service::RoundRobin) };
@@ -181,7 +184,7 @@ fn beyond_its_flows_it_is_classical() {
     three_each(&mut b, 3);
     assert_eq!((b.filter.backlog.packets(), b.filter.backlog.stats.fallback), (8, 3));
     (4..=6).for_each(|port| three_each(&mut b, port));
-    // Flow 4 has the last place; 5 and 6 share another.
+    // Flow 4 has the last entry. 5 and 6 share another.
     assert_eq!((b.filter.backlog.packets(), b.filter.active_flows()), (16, 4));
     assert_eq!(b.rest().len(), 16);
     b.check();
@@ -193,8 +196,8 @@ fn beyond_its_flows_it_is_classical() {
     assert_eq!(b.filter.active_flows(), 1);
 }
 
-/// A flow that was silent for so long that it is not active any more is the same connection: what its window allows is known still, so
-/// that an acknowledgement beyond it erases nothing (RFC 5961 §5).
+/// A flow that became inactive in a long silence is the same connection. Its window is still known, so an
+/// acknowledgement beyond it erases nothing (RFC 5961 §5).
 #[test]
 fn a_silent_flow_keeps_what_its_syn_said() {
     let mut b = Bench::fifo(Policy::Classical);

@@ -1,4 +1,4 @@
-//! Senders that count bytes are told from those that count ACKs.
+//! Senders that count bytes are distinguished from those that count ACKs.
 
 use super::*;
 
@@ -16,7 +16,8 @@ fn begun(policy: Policy) -> Bench {
     b
 }
 
-/// Of the ten segments of RFC 6928 the sixth is more than a sender has under way that began with four and was sent one ACK.
+/// The sixth of the ten segments of RFC 6928 exceeds the flight of a sender that began with four and was sent
+/// one ACK.
 #[test]
 fn of_a_sender_that_counts_bytes_one_ack_waits() {
     let mut b = begun(Policy::DelayedPerFlow);
@@ -25,7 +26,7 @@ fn of_a_sender_that_counts_bytes_one_ack_waits() {
     (6..=10).for_each(|n| assert_eq!(b.ack(1, n), None));
     assert_eq!(b.rest(), [(1, 10)]);
     b.check();
-    // It is nothing to a policy that looks at the channel alone.
+    // A policy that looks at the channel alone ignores it.
     let mut b = begun(Policy::Delayed);
     (1..=10).for_each(|n| assert_eq!(b.ack(1, n), None));
     assert_eq!(b.rest().len(), 10);
@@ -59,7 +60,8 @@ fn nothing_is_concluded_after_a_loss() {
     b.check();
 }
 
-/// What requests have acknowledged is told again by the next ACK, and has come in any time before.
+/// Bytes acknowledged by requests are acknowledged again by the next ACK, and may have arrived at any earlier
+/// time.
 #[test]
 fn what_data_has_acknowledged_does_not_count() {
     let mut b = begun(Policy::DelayedPerFlow);

@@ -1,4 +1,4 @@
-//! What holds whatever comes.
+//! Invariants under random input.
 
 use super::*;
 use proptest::prelude::*;
@@ -39,12 +39,12 @@ fn policy() -> impl Strategy<Value = (Policy, Service)> {
     ])
 }
 
-/// What is told apart of a packet.
+/// Fields that identify a packet.
 type Told = (u32, u32, u16, Vec<(u32, u32)>);
 
 proptest! {
-    /// Whatever comes: frames are conserved, those of a flow keep their order, data and what is not redundant leaves, ACK numbers never go
-    /// back, and in the end each sender knows the last number.
+    /// For any input: frames are conserved, those of a flow keep their order, data and non-redundant ACKs
+    /// leave, ACK numbers never go back, and in the end each sender knows the last number.
     #[test]
     fn whatever_comes(
         (policy, service) in policy(), steps in prop::collection::vec(step(), 1..300),
@@ -100,7 +100,7 @@ proptest! {
         for port in 1..5 {
             let of = |all: &[(u16, Told)]| all.iter().filter(|(p, _)| *p == port).map(|(_, told)| told.clone()).collect::<Vec<_>>();
             let (before, after) = (of(&pushed), of(&out));
-            // A subsequence: nothing is made, nothing changes places.
+            // A subsequence: no packet is made, and none changes places.
             let mut rest = before.iter();
             prop_assert!(after.iter().all(|told| rest.any(|t| t == told)));
             let acks = |all: &[Told]| all.iter().filter(|t| t.0 == 1).map(|t| t.1).collect::<Vec<_>>();
@@ -108,7 +108,7 @@ proptest! {
             if !limited {
                 prop_assert_eq!(acks(&after).last().copied(), acks(&before).last().copied());
                 prop_assert_eq!(after.iter().filter(|t| t.0 > 1).count(), before.iter().filter(|t| t.0 > 1).count());
-                // Closed windows are all there.
+                // All closed windows are kept.
                 let closed = |all: &[Told]| all.iter().filter(|t| t.2 == 0).count();
                 prop_assert_eq!(closed(&after), closed(&before));
             }
