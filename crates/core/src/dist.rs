@@ -20,7 +20,7 @@ pub enum Distribution {
     },
     /// Exponential. As the time between arrivals it makes a Poisson process.
     Exponential {
-        /// Its mean.
+        /// Mean.
         mean: u64,
     },
     /// Pareto. Without limits its mean is `scale` × `shape` / (`shape` - 1) for a shape above 1, and infinite

@@ -35,7 +35,7 @@ pub const NO_CHUNK: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Checksum {
-    /// Not looked at yet.
+    /// State before verification.
     #[default]
     Unknown,
     /// Complete and valid: a rewrite updates it incrementally (RFC 1624).

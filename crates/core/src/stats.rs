@@ -21,9 +21,9 @@ pub enum DropReason {
     BurstLoss,
     /// Loss of the emulator by a trace.
     TraceLoss,
-    /// It exceeded the rate of its class, which is policed.
+    /// The frame exceeded the rate of its class, which is policed.
     Policed,
-    /// It would open a connection for which its class has too little rate left.
+    /// The frame would open a connection for which its class has too little rate left.
     Refused,
     /// The receiving host found its checksum wrong.
     Corrupt,

@@ -49,7 +49,7 @@ pub struct Ack {
     tos: u8,
     timestamps: Option<Timestamps>,
     sack: SackBlocks,
-    /// Its window is larger than that of the ACK before it.
+    /// Larger window than the ACK before it.
     opens: bool,
     /// News for its sender, as far as redundancy goes.
     pub role: Role,
@@ -58,13 +58,13 @@ pub struct Ack {
 /// News that an ACK brings its sender, as far as redundancy goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Is kept, and makes no other ACK redundant.
+    /// An ACK that is kept, and makes no other one redundant.
     Alone,
-    /// Is kept.
+    /// An ACK that is kept.
     Kept,
-    /// Acknowledges more than the ACKs before it.
+    /// An ACK that acknowledges more than those before it.
     Progress,
-    /// Acknowledges as much as the ACK before it, and reports a hole by SACK blocks.
+    /// An ACK with the number of the one before it, which reports a hole by SACK blocks.
     Duplicate,
 }
 

@@ -26,7 +26,7 @@ pub struct Spec {
     pub priority: u8,
     /// Weight for borrowing among children of the same parent and priority: 1 to 1000.
     pub weight: u32,
-    /// Its queue. `None` for a class with children.
+    /// Queue. `None` for a class with children.
     pub queue: Option<queue::Config>,
     /// Guarantee of each of its flows, if there is one.
     pub flow_min: Option<FlowMin>,
@@ -71,23 +71,23 @@ impl Spec {
 /// Reasons to refuse a tree, with the number of the class at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsound {
-    /// Its parent is no class.
+    /// The parent is no class.
     NoParent(usize),
-    /// It is its own ancestor, or has more ancestors than the second number.
+    /// The class is its own ancestor, or has more ancestors than the second number.
     Depth(usize, usize),
-    /// Its parent has a queue.
+    /// The parent has a queue.
     ParentQueues(usize),
-    /// It has neither a queue nor children.
+    /// The class has neither a queue nor children.
     Empty(usize),
-    /// It is at the top and has no rate, which is the link's.
+    /// The class is at the top and has no rate, which is the link's.
     TopWithoutRate(usize),
-    /// It is at the top and has a ceiling other than its rate.
+    /// The class is at the top and has a ceiling other than its rate.
     TopCeil(usize),
-    /// Its ceiling is below its rate.
+    /// The ceiling is below the rate.
     CeilBelowRate(usize),
-    /// Its ceiling is above the maximum rate of a class above it, given here.
+    /// The ceiling is above the maximum rate of a class above it, given here.
     CeilAboveParent(usize, Rate),
-    /// Its children's guarantees add up to the first figure, in bits per second. That is more than the
+    /// The children's guarantees add up to the first figure, in bits per second. That is more than the
     /// second, its own rate, which is 0 if it has none.
     Overcommitted(usize, u64, u64),
     /// A weight that is not in [`WEIGHTS`], or a priority that is not below [`PRIORITIES`].

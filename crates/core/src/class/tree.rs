@@ -23,7 +23,7 @@ pub(crate) const HISTOGRAMS: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Class {
     pub(super) parent: u32,
-    /// Its place in `leaves` or `feeds`.
+    /// Index in `leaves` or `feeds`.
     pub(super) inside: Inside,
     level: u8,
     pub(super) priority: u8,

@@ -30,7 +30,7 @@ pub mod flag {
     pub const TIMESTAMPS: u32 = 1 << 7;
     /// AccECN is in use: AE, CWR and ECE are a counter.
     pub const ACCECN: u32 = 1 << 8;
-    /// Its ACKs are queued ([`Hold::Queue`](crate::ack::Hold::Queue)), in
+    /// The flow's ACKs are queued ([`Hold::Queue`](crate::ack::Hold::Queue)), in
     /// [`Pace::acks`](crate::ack::Pace::acks).
     pub const QUEUED: u32 = 1 << 9;
     /// The FIN of the data's sender was seen, and no later segment disproves it.
@@ -52,9 +52,9 @@ pub mod flag {
     pub const SCALE_KNOWN: u32 = 1 << 17;
     /// `edge` holds the right edge last forwarded.
     pub const EDGE_KNOWN: u32 = 1 << 18;
-    /// Data below a held acknowledgement arrived twice, and the sender is still to be told: `block`.
+    /// Data below a held acknowledgement arrived twice, not yet reported to the sender: `block`.
     pub const TWICE: u32 = 1 << 19;
-    /// A hole follows the held bytes, and the sender is still to be told: `block`. Never with a sized window.
+    /// A hole follows the held bytes, not yet reported to the sender: `block`. Never with a sized window.
     pub const HOLE: u32 = 1 << 20;
     /// For an unknown scale: acknowledgements up to `edge` go with the window field `right`, later ones with
     /// a smaller one, `window`.
@@ -75,7 +75,7 @@ pub mod flag {
     pub const SHARED: u32 = 1 << 27;
     /// The flow takes turns in its class.
     pub const LISTED: u32 = 1 << 28;
-    /// It has had no turn since it became backlogged. With `LISTED`.
+    /// No turn yet since the flow became backlogged. With `LISTED`.
     pub const FRESH: u32 = 1 << 29;
     /// The receiver has reported a loss since the last progress. With `SHARED`.
     pub const LOSS: u32 = 1 << 30;

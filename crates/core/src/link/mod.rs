@@ -77,7 +77,7 @@ pub struct Config {
     pub jitter: Jitter,
     /// Frames that others overtake.
     pub reorder: Reorder,
-    /// Frames that come out twice, or broken.
+    /// Losses of the path itself.
     pub loss: Loss,
     /// Frames that come out twice, or broken.
     pub damage: Damage,

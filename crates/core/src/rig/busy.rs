@@ -40,7 +40,7 @@ pub struct Busy {
     acked: Vec<u32>,
     /// Port of arriving data. `None` without data.
     data_port: Option<Port>,
-    /// Whether ACKs arrive.
+    /// True if ACKs arrive.
     acks: bool,
 }
 

@@ -60,7 +60,7 @@ struct Known {
     /// Index of its class's guarantee in `guarantees`.
     guarantee: u32,
     seen_ms: u32,
-    /// Its state, and so its list.
+    /// State, and so its list.
     state: u8,
     /// Acknowledged windows.
     rounds: u8,

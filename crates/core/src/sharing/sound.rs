@@ -10,9 +10,9 @@ pub type Refused = crate::gateway::Refused<Why>;
 /// Fault of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// Its place in the tree.
+    /// Place in the tree.
     Tree(Unsound),
-    /// Its pacing.
+    /// Pacing.
     Pace(pace::Unsound),
 }
 

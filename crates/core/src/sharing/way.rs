@@ -26,7 +26,7 @@ pub(super) struct Way {
     pub(super) fillers: u64,
     /// Port by which its frames leave.
     pub(super) out: Port,
-    /// Whether the port takes frames, by the last poll.
+    /// State of the port: true if it takes frames, by the last poll.
     pub(super) open: bool,
     /// Frames that have left the tree or passed it, with their times.
     pub(super) ready: List,

@@ -38,10 +38,10 @@ const SLOWEST: Rate = Rate::kbit(8);
 #[derive(Clone, Copy, Debug)]
 struct Known {
     key: Key,
-    /// Its class's number at the pacer, or [`FREE`].
+    /// Number of its class at the pacer, or [`FREE`].
     class: u32,
     stream: Stream,
-    /// Its last segment had a FIN.
+    /// The last segment had a FIN.
     ends: bool,
     /// Sequence number of the pending round-trip sample, and its start.
     asked: Option<(u32, Time)>,

@@ -26,7 +26,7 @@ pub enum Acks {
     First,
     /// Acknowledges this many bytes more.
     More(u32),
-    /// Is older, or cannot be the receiver's, and changes nothing.
+    /// An older acknowledgement, or one that cannot be the receiver's. It changes nothing.
     Disbelieved,
 }
 

@@ -30,11 +30,11 @@ pub struct Stream {
 /// Verdict on a segment of the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data {
-    /// Continues at the sender's last number, or beyond.
+    /// New data at the sender's last number, or beyond.
     New,
-    /// Was sent before, or takes up no number.
+    /// Data sent before, or a segment that takes up no number.
     Again,
-    /// Cannot be the sender's, and changes nothing.
+    /// A segment that cannot be the sender's. It changes nothing.
     Disbelieved,
     /// The last segments fit each other and not the state. The state restarts from here.
     Renewed,
@@ -47,7 +47,7 @@ pub enum Acked {
     More(u32),
     /// Acknowledges no more than before.
     Nothing,
-    /// Cannot be the receiver's, and changes nothing.
+    /// A segment that cannot be the receiver's. It changes nothing.
     Disbelieved,
     /// The state restarts, see [`Data::Renewed`].
     Renewed,

@@ -2,7 +2,8 @@
 //!
 //! ```
 //! use weir_core::wire::{build::SegmentBuilder, Flags};
-//! let frame = SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(5000, 80).seq(1).ack(7).ts(3, 4).payload(10).build();
+//! let segment = SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(5000, 80);
+//! let frame = segment.seq(1).ack(7).ts(3, 4).payload(10).build();
 //! assert_eq!(frame.len(), 14 + 20 + 20 + 12 + 10);
 //! ```
 //!

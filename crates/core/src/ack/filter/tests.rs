@@ -292,8 +292,8 @@ proptest! {
         }
     }
 
-    /// Whatever the two say: the newer acknowledges at least what the older did, and tells of all that it
-    /// told of.
+    /// For any two ACKs: the newer one acknowledges at least as much as the older one, and reports all that
+    /// it reported.
     #[test]
     fn what_is_erased_is_told(
         numbers in [0u32..8, 0u32..8, 0u32..8],

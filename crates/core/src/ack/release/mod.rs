@@ -21,8 +21,7 @@ trait Law {
     fn flow_rate(&self) -> Option<Rate> {
         Some(self.rate())
     }
-    /// For any two ACKs: the newer one acknowledges at least as much as the older one, and reports all that
-    /// it reported.
+    /// See [`Release::share`].
     fn share(&self) -> Option<&ShareRelease> {
         None
     }

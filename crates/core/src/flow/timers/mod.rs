@@ -21,7 +21,7 @@ struct Timer {
     due: u64,
     /// Turn in which it was armed. 0 when it is not armed.
     turn: u32,
-    /// Its place on its track.
+    /// Place on its track.
     place: u32,
 }
 

@@ -25,11 +25,11 @@ const FREE: usize = 3;
 pub(super) struct Flow {
     key: Key,
     hash: u32,
-    /// Its queued packets, the oldest first.
+    /// Queued packets, the oldest first.
     pub(super) waiting: Ends,
     pub(super) packets: u32,
     pub(super) bytes: u64,
-    /// Its queued ACKs.
+    /// Queued ACKs.
     pub(super) acks: u32,
     pub(super) turn: Turn,
     /// Position by queued bytes.
@@ -40,20 +40,20 @@ pub(super) struct Flow {
     pub(super) rate: Meter,
     /// Rate of its departing ACKs.
     pub(super) ack_rate: Meter,
-    /// Whether its ACKs are filtered.
+    /// Filtering of its ACKs.
     pub(super) filtered: bool,
-    /// Whether it is inactive.
+    /// Inactivity.
     silent: bool,
     pub(super) seen: Seen,
     /// News brought by its departed ACKs.
     pub(super) told: Told,
     /// Evidence whether its sender needs every ACK.
     pub(super) growth: Growth,
-    /// Whether its SYN waits, or is about to leave.
+    /// State of its SYN: true while it waits, or is about to leave.
     pub(super) syn_waits: bool,
     /// Departure of its SYN, until the handshake is over.
     pub(super) opened: Option<Time>,
-    /// Whether its FIN has arrived.
+    /// Arrival of its FIN.
     pub(super) ends: bool,
     /// MSS of its SYN. 0 if that was not seen.
     pub(super) mss: u16,

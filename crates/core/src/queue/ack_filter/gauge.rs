@@ -37,7 +37,7 @@ pub(super) struct Gauge {
     acks: Meter,
     /// Share of the time in which an ACK waits.
     present: Meter,
-    /// Whether the ACKs of all flows are filtered.
+    /// Filtering of the ACKs of all flows.
     filtered: bool,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Growth {
     left: u32,
     /// Start of the observed round trip.
     since: Option<Time>,
-    /// Whether the next ACK also acknowledges data of an earlier time.
+    /// True if the next ACK also acknowledges data of an earlier time.
     stale: bool,
     /// Bytes acknowledged in it, and the most that a sender that counts ACKs can have had in flight.
     came: u32,
@@ -33,12 +33,12 @@ pub(super) struct Growth {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Verdict {
-    /// Its SYN was not seen, or it had losses: no conclusion is possible.
+    /// No conclusion is possible: the SYN was not seen, or there were losses.
     #[default]
     Open,
-    /// It is being observed.
+    /// The sender is being observed.
     Sought,
-    /// It counts bytes.
+    /// The sender counts bytes.
     Bytes,
 }
 

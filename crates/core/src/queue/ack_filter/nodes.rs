@@ -17,7 +17,7 @@ pub(super) struct Node {
     pub(super) own: Links,
     /// Time since which its place is taken, by an ACK that it stands for if there was one.
     pub(super) since: Time,
-    /// Its contents, if it is a pure ACK.
+    /// Contents, if it is a pure ACK.
     pub(super) ack: Option<Ack>,
     /// Number of ACKs that it stands for, itself included. 255 stands for more.
     pub(super) stands_for: u8,

@@ -48,13 +48,13 @@ impl Default for Params {
 pub enum Policy {
     /// Never.
     None,
-    /// When the threshold of queued ACKs of its flow is reached: the arriving ACK erases the last one (§2.3).
+    /// At the threshold of queued ACKs of its flow, the arriving ACK erases the last one (§2.3).
     Static(Threshold),
-    /// Always: the arriving ACK erases those of its flow (RFC 3449 §5.2.1).
+    /// Always. The arriving ACK erases those of its flow (RFC 3449 §5.2.1).
     Classical,
-    /// While the ACKs of all flows use the channel (§3), like [`Policy::Classical`].
+    /// [Classical](Policy::Classical) filtering while the ACKs of all flows use the channel (§3).
     Delayed,
-    /// While the flow's ACKs use more than its share of the channel (§4), like [`Policy::Classical`].
+    /// [Classical](Policy::Classical) filtering while the flow's ACKs use more than its share of the channel (§4).
     DelayedPerFlow,
 }
 
