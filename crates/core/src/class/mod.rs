@@ -6,7 +6,7 @@
 //! administrators know from Linux's HTB. The differences are:
 //!
 //! - A frame leaves as soon as the classes on its way have room for it, and is charged to the byte. Each
-//!   class knows the time at which its sent bytes are paid for ([`bucket`]). A class that is always
+//!   class knows the time at which its sent bytes are paid for (`bucket`). A class that is always
 //!   backlogged sends, over any time, its rate times that time to within one frame.
 //! - A class whose ceiling is reached blocks everything below it, so that a ceiling holds at any time. The
 //!   ceiling of a class at the top is its rate: it is the link. HTB lets a class below its rate send, however

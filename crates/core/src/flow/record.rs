@@ -30,8 +30,7 @@ pub mod flag {
     pub const TIMESTAMPS: u32 = 1 << 7;
     /// AccECN is in use: AE, CWR and ECE are a counter.
     pub const ACCECN: u32 = 1 << 8;
-    /// The flow's ACKs are queued ([`Hold::Queue`](crate::ack::Hold::Queue)), in
-    /// [`Pace::acks`](crate::ack::Pace::acks).
+    /// The flow's ACKs are queued ([`Hold::Queue`](crate::ack::Hold::Queue)), in `Pace::acks`.
     pub const QUEUED: u32 = 1 << 9;
     /// The FIN of the data's sender was seen, and no later segment disproves it.
     pub const SENDER_FIN: u32 = 1 << 10;
@@ -62,7 +61,7 @@ pub mod flag {
     /// The flow has the guarantee of its class. With `SHARED`.
     pub const GUARANTEED: u32 = 1 << 22;
     /// Turns in its class are of ACKs ([`Turns`](crate::ack::Turns)). Its state is
-    /// [`Pace::acks`](crate::ack::Pace::acks) and the following fields. With `SHARED`.
+    /// `Pace::acks` and the following fields. With `SHARED`.
     pub const STEPS: u32 = 1 << 23;
     /// The kernel knows the flow's slot, and has not been told of its end.
     pub const SHOWN: u32 = 1 << 24;

@@ -180,7 +180,7 @@ impl Table {
         self.ages.oldest(if transient { TRANSIENT } else { SETTLED })
     }
 
-    /// Returns the flows that were active in the last `within_ms`, or [`RENEW_MS`] if that is longer. Settled
+    /// Returns the flows that were active in the last `within_ms`, or 10 s if that is longer. Settled
     /// ones come first, each kind from the latest on.
     pub fn active(&self, now_ms: u32, within_ms: u32) -> impl Iterator<Item = u32> + '_ {
         let within_ms = within_ms.max(RENEW_MS);

@@ -9,9 +9,9 @@ pub struct TestFrame {
     pub head: Vec<u8>,
     /// Length of the frame in bytes, at least `head.len()`.
     pub len: usize,
-    /// Segment size, see [`Frame::gso_size`].
+    /// Segment size, see [`Frame::gso_size`](crate::frame::Frame::gso_size).
     pub gso_size: u16,
-    /// Checksum state, see [`Frame::checksum`].
+    /// Checksum state, see [`Frame::checksum`](crate::frame::Frame::checksum).
     pub checksum: Checksum,
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Way {
     pub(super) watches: Vec<Option<Watch>>,
     pub(super) congestion: Congestion,
     /// By place: the class's index in the configuration, if its ACKs follow its data. Empty if there is no
-    /// such class, or before [`Sharing::listen`].
+    /// such class, or before [`Sharing::listen`](super::Sharing::listen).
     pub(super) followed: Vec<Option<usize>>,
     /// Packets that have left such classes and are not reported yet.
     pub(super) gone: VecDeque<(usize, Departure)>,

@@ -122,7 +122,7 @@ pub struct Tcp {
     pub payload_len: u32,
 }
 
-/// Parses the TCP header of a packet that [`packet`](super::packet) found in the same bytes. The header has
+/// Parses the TCP header of a packet that [`packet`](super::packet()) found in the same bytes. The header has
 /// to be present with its options. The payload need not be.
 #[inline]
 pub fn tcp(bytes: &[u8], packet: &Packet) -> Result<Tcp, Reject> {

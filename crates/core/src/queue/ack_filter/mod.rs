@@ -6,11 +6,11 @@
 //! differ in when ACKs are erased ([`Policy`]). The arriving ACK takes the place of the oldest one that it
 //! erases. No other packet is affected, and the packets of a flow keep their order.
 //!
-//! - **Use** is measured at departures, by time sliding window ([`meter`]). The paper begins to filter a flow
+//! - **Use** is measured at departures, by time sliding window (`meter`). The paper begins to filter a flow
 //!   when its rate "exceeds the slow channel bandwidth divided by the number of active connections", which
 //!   with one flow never happens. Here filtering begins above [`Params::on`] times that, and ends below
 //!   [`Params::off`]. A flow is also filtered while more of its ACKs wait than its share carries in a round
-//!   trip, or if its sender counts bytes ([`growth`]): ACKs that wait before the last one of a burst then
+//!   trip, or if its sender counts bytes (`growth`): ACKs that wait before the last one of a burst then
 //!   only delay it. Flows of data count as active.
 //! - **Service** is in order of arrival, or round-robin over flows by bytes. With the latter a bulk upload
 //!   gets its share and no more, and so do ACKs. A flow that becomes backlogged has the next turn, once in a

@@ -54,7 +54,8 @@ pub enum Policy {
     Classical,
     /// [Classical](Policy::Classical) filtering while the ACKs of all flows use the channel (§3).
     Delayed,
-    /// [Classical](Policy::Classical) filtering while the flow's ACKs use more than its share of the channel (§4).
+    /// [Classical](Policy::Classical) filtering of a flow whose ACKs use more than its share of the channel
+    /// (§4).
     DelayedPerFlow,
 }
 
