@@ -1,4 +1,4 @@
-//! `weir check`: parses a configuration and says what it will do.
+//! `weir check`: parses a configuration and explains its effect.
 
 use crate::command::error::Failure;
 use crate::experiment::config::diag::Located;
@@ -34,26 +34,26 @@ pub struct Args {
     json: Option<PathBuf>,
 }
 
-/// Something about the host that matters to a configuration.
+/// Property of the host that matters to a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Whether the configuration cannot work because of it; else it is a warning.
+    /// True if it prevents the configuration from working; otherwise it is a warning.
     pub fatal: bool,
-    /// What it is.
+    /// Description of the problem.
     pub message: String,
-    /// What can be done about it.
+    /// Advice for solving it.
     pub help: String,
 }
 
-/// Looks at the host that a configuration is for: interfaces, privileges, kernel settings.
+/// Function that inspects the host for a configuration: interfaces, privileges, kernel settings.
 pub type HostChecks<'a> = &'a dyn Fn(&File) -> Vec<Finding>;
 
-/// Nothing is looked at: for files from elsewhere.
+/// Checks nothing, for files of other machines.
 pub fn no_host_checks(_: &File) -> Vec<Finding> {
     Vec::new()
 }
 
-/// This host, which is left as it is.
+/// Inspects this host without changing it.
 #[cfg(feature = "linux")]
 pub fn this_host(file: &File) -> Vec<Finding> {
     let setup = match file {
@@ -75,7 +75,7 @@ pub fn this_host(file: &File) -> Vec<Finding> {
     fatal.chain(others).chain(rules).collect()
 }
 
-/// Rules that the maps of the programs in the kernel have no room for.
+/// Returns a finding for rules that do not fit into the maps of the programs in the kernel.
 #[cfg(feature = "linux")]
 fn without_place(config: &Config) -> Vec<Finding> {
     let compiled = Compiled::from(config.clone());
@@ -96,7 +96,7 @@ fn without_place(config: &Config) -> Vec<Finding> {
     [Direction::Out, Direction::In].into_iter().flat_map(of).map(finding).collect()
 }
 
-/// What a check found, as it is written by `--json`.
+/// Findings of a check, as `--json` writes them.
 #[derive(Debug, Serialize)]
 struct Report {
     schema: u32,
@@ -104,14 +104,14 @@ struct Report {
     kind: Option<&'static str>,
     ok: bool,
     errors: Vec<Located>,
-    /// Rows and keys of lists that are left out or count otherwise than they say.
+    /// Rows and keys of lists that are left out, or that count otherwise than written.
     notes: Vec<Located>,
     host: Vec<Finding>,
     summary: Vec<String>,
 }
 
-/// Runs `weir check`. Errors in the file are [`Failure::Config`]; a host that cannot do what the file
-/// says is [`Failure::Other`].
+/// Runs `weir check`. Errors in the file are [`Failure::Config`]. A host that cannot run the configuration is
+/// [`Failure::Other`].
 pub fn run(args: &Args, host: HostChecks) -> Result<(), Failure> {
     let (name, parsed) = match &args.file {
         Some(path) => {
@@ -153,7 +153,7 @@ pub fn run(args: &Args, host: HostChecks) -> Result<(), Failure> {
     }
 }
 
-/// What does not count of the lists of customers and sites that a file names.
+/// Returns the notes on the lists of customers and sites that a file names.
 fn notes(file: &File) -> Vec<Located> {
     match file {
         File::Gateway(g) => g.notes.clone(),
@@ -163,7 +163,7 @@ fn notes(file: &File) -> Vec<Located> {
     }
 }
 
-/// Notes that a text has one by one.
+/// Most notes that the text lists one by one.
 const MOST_NOTES: usize = 100;
 
 fn text(report: &Report) -> String {

@@ -23,7 +23,7 @@ pub struct Args {
     what: What,
 }
 
-/// What is to be done.
+/// Action of `weir chirp`.
 #[derive(clap::Subcommand, Debug)]
 enum What {
     /// Register weir_chirp and weir_dctcp
@@ -40,7 +40,7 @@ enum What {
     Check,
 }
 
-/// Does it.
+/// Carries out the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
     match args.what {
         What::Load => load(),

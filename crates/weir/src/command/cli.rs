@@ -8,7 +8,7 @@ use std::process::ExitCode;
 #[derive(Parser, Debug)]
 #[command(name = "weir", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub struct Cli {
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -31,13 +31,13 @@ const AFTER_HELP: &str = concat!(
     exit_codes!()
 );
 
-/// What `weir check` looks at on this host.
+/// Checks of this host for `weir check`.
 #[cfg(feature = "linux")]
 const HOST_CHECKS: super::check::HostChecks = &super::check::this_host;
 #[cfg(not(feature = "linux"))]
 const HOST_CHECKS: super::check::HostChecks = &super::check::no_host_checks;
 
-/// The commands.
+/// Commands of the program.
 #[derive(Subcommand, Debug)]
 pub enum Command {
     #[cfg(feature = "linux")]
@@ -121,7 +121,7 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
     }
 }
 
-/// `main`: parses the command line, runs it, reports a failure on standard error.
+/// Parses the command line, runs it, and reports a failure on standard error. This is `main`.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     match run(cli) {
@@ -140,7 +140,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Says why the command failed: in the log, if there is one.
+/// Reports why the command failed, in the log if there is one.
 fn last_words(text: &str) {
     #[cfg(feature = "linux")]
     if let Some(log) = weir_io::log::opened() {
@@ -149,7 +149,7 @@ fn last_words(text: &str) {
     crate::output::say(text);
 }
 
-/// Gives the last lines of the log a moment to be written.
+/// Waits briefly until the last lines of the log are written.
 fn end_of_log() {
     #[cfg(feature = "linux")]
     weir_io::log::opened().into_iter().for_each(weir_io::log::Log::drain);

@@ -46,7 +46,7 @@ fn fraction(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Reads, compares, prints.
+/// Reads results, compares them, and prints the comparison.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let given = args.results.iter().map(|p| read(p)).collect::<Result<Vec<ResultFile>, Failure>>()?;
     let bounds = Bounds { goodput: args.goodput, fct: args.fct };

@@ -1,4 +1,4 @@
-//! `weir ctl`: asks a running gateway, or changes what it does.
+//! `weir ctl`: queries a running gateway, or changes its settings.
 
 use crate::command::error::Failure;
 use crate::experiment::config::addresses;
@@ -34,7 +34,7 @@ pub struct Args {
     what: What,
 }
 
-/// What is asked.
+/// Request to the gateway.
 #[derive(clap::Subcommand, Debug)]
 enum What {
     /// Show classes and active flows, with their rates and held bytes
@@ -62,13 +62,13 @@ enum What {
     },
 }
 
-/// A customer's identifier as names of classes have it: a request has blanks between its words, and none
-/// within.
+/// Parses a customer's identifier in the form of class names. A request separates its words by blanks, so no
+/// word may contain any.
 fn customer(text: &str) -> Result<String, String> {
     word(&label(text))
 }
 
-/// A request has blanks between its words, and none within.
+/// Parses a word of a request, which must not contain blanks.
 fn word(text: &str) -> Result<String, String> {
     match text.is_empty() || text.contains(char::is_whitespace) {
         true => Err("a word without blanks is expected".to_owned()),
@@ -76,12 +76,12 @@ fn word(text: &str) -> Result<String, String> {
     }
 }
 
-/// A setting, whose value may be written with blanks: "90 kbit".
+/// Parses a setting, whose value may be written with blanks: "90 kbit".
 fn setting(text: &str) -> Result<String, String> {
     word(&text.split_whitespace().collect::<String>())
 }
 
-/// Asks and prints the answer.
+/// Sends the request and prints the answer.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let (dev, json) = (args.dev.as_deref(), args.json);
     match &args.what {
@@ -92,7 +92,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Has something changed, and says what.
+/// Requests a change and reports the result.
 pub(super) fn change(dev: Option<&str>, request: &str, json: bool) -> Result<(), Failure> {
     let (answer, text) = ask::<Answer>(dev, request)?;
     if json {
@@ -118,7 +118,7 @@ fn show(dev: Option<&str>, address: Option<IpAddr>, json: bool) -> Result<(), Fa
     outcome(&shown.answer)
 }
 
-/// A customer in words, as a line.
+/// Returns a customer in words, as a line.
 fn owner(c: &Owner) -> String {
     let mbit = |bps: u64| bps as f64 / 1e6;
     let (down, up) = (mbit(c.down_bps), mbit(c.up_bps));
@@ -127,7 +127,7 @@ fn owner(c: &Owner) -> String {
     format!("customer {}{name}: {down} Mbit/s down, {up} up; {}{off}\n", c.id, c.prefixes.join(" "))
 }
 
-/// What an answer with a report is.
+/// Answer with a report.
 #[derive(Deserialize)]
 struct Shown {
     #[serde(flatten)]
@@ -136,7 +136,7 @@ struct Shown {
     report: Option<GatewayReport>,
 }
 
-/// Asks; the answer, and as it came.
+/// Sends a request. Returns the answer, parsed and as received.
 fn ask<T: for<'a> Deserialize<'a>>(dev: Option<&str>, request: &str) -> Result<(T, String), Failure> {
     let text = field::ask(dev, request).map_err(Failure::Other)?;
     let answer = serde_json::from_str(&text)

@@ -1,4 +1,4 @@
-//! `weir down`: removes what Weir left on this host when it ended abnormally.
+//! `weir down`: removes the remains of an abnormal end from this host.
 
 use crate::command::error::Failure;
 use crate::experiment::config::addresses;
@@ -19,7 +19,7 @@ pub struct Args {
     dev: Option<String>,
 }
 
-/// Removes it and says what it was.
+/// Removes the remains and lists them.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let removed = field::down(args.dev.as_deref()).map_err(Failure::Other)?;
     let text = match removed.as_slice() {

@@ -4,29 +4,29 @@ use crate::experiment::config::Errors;
 use std::fmt;
 use std::process::ExitCode;
 
-/// Why a command did not succeed.
+/// Reason why a command did not succeed.
 #[derive(Debug)]
 pub enum Failure {
-    /// The run went well and this many expectations do not hold. Exit code 1.
+    /// The run succeeded, but this many expectations do not hold. Exit code 1.
     Expect(usize),
-    /// So many values of two results are further apart than they may be. Exit code 1.
+    /// This many values of two results differ more than allowed. Exit code 1.
     Parity(usize),
-    /// So many cases of the conformance suite fail. Exit code 1.
+    /// This many cases of the conformance suite fail. Exit code 1.
     Conformance(usize),
     /// A configuration file is wrong. Exit code 2, as for a wrong command line.
     Config(Errors),
-    /// Some other input is wrong: a file that cannot be read, flags that contradict. Exit code 2.
+    /// Other input is wrong: an unreadable file, or contradictory flags. Exit code 2.
     Input(String),
-    /// Everything else: no permission, no such interface, an I/O error. Exit code 3.
+    /// Any other failure: missing permission, no such interface, an I/O error. Exit code 3.
     Other(String),
-    /// A run in real time failed so, and the machine did not give it its time: it says nothing. Exit code 4.
+    /// Inconclusive: a run in real time failed, but the machine was overloaded during it. Exit code 4.
     Starved(Box<Failure>),
-    /// It was stopped by a signal. Exit code 130, as shells report SIGINT.
+    /// The command was stopped by a signal. Exit code 130, as shells report SIGINT.
     Interrupted,
 }
 
 impl Failure {
-    /// The exit code as a number.
+    /// Returns the exit code as a number.
     pub fn code(&self) -> u8 {
         match self {
             Failure::Expect(_) | Failure::Parity(_) | Failure::Conformance(_) => 1,

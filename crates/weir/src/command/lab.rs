@@ -22,7 +22,7 @@ Examples:
 
 No two runs of a lab are the same; --runs shows how much they vary.")]
 pub struct Args {
-    /// What `weir sim` takes too.
+    /// Arguments shared with `weir sim`.
     #[command(flatten)]
     pub common: Common,
     /// Name of the namespaces (`weir-ID-cl` and so on), for looking into a running lab
@@ -33,7 +33,7 @@ pub struct Args {
     pub runs: u32,
 }
 
-/// Runs the experiment, checks it, prints and writes its result.
+/// Runs the experiment and checks it, then prints and writes its result.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let source = super::source(&args.common.experiment)?;
     let experiment = experiment::parse(&source)?;
@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     present::verdict(&result)
 }
 
-/// One run, checked; what went wrong in it has been said.
+/// Makes one run, checks it, and reports its faults.
 fn once(plan: &Plan, options: &Options) -> Result<RunResult, String> {
     let outcome = lab::run(plan, options)?;
     for fault in &outcome.faults {
@@ -66,8 +66,8 @@ fn once(plan: &Plan, options: &Options) -> Result<RunResult, String> {
     Ok(result)
 }
 
-/// Runs the experiment again and again. What keeps the first run from being made would keep all; a later one is
-/// noted, and the others are made.
+/// Runs the experiment several times. A failure to make the first run would affect all, so it ends the
+/// command. A later failure is noted, and the remaining runs are made.
 fn several(args: &Args, plan: &Plan, options: &Options) -> Result<(), Failure> {
     let mut runs: Vec<RunResult> = Vec::new();
     for n in 1..=args.runs as usize {

@@ -1,4 +1,4 @@
-//! One module for each command: its arguments, and what it does.
+//! The commands, each in a module with its arguments and its action.
 
 #[cfg(feature = "linux")]
 pub mod bench;
@@ -55,7 +55,7 @@ pub fn write_json(to: &Path, value: &impl Serialize) -> Result<(), Failure> {
     written.map_err(|e| Failure::Other(format!("{}: {e}", to.display())))
 }
 
-/// Writes text to standard output. A reader that went away (`weir … | head`) is no failure.
+/// Writes text to standard output. A reader that has gone (`weir … | head`) is not a failure.
 pub fn print(text: &str) -> Result<(), Failure> {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Other(e.to_string())),
@@ -64,7 +64,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
 }
 
 #[cfg(feature = "linux")]
-/// A seed that nobody outside knows, for the flow table's hash.
+/// Returns a secret random seed for the flow table's hash.
 fn random_seed() -> Result<u64, String> {
     let mut bytes = [0; 8];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
@@ -73,13 +73,14 @@ fn random_seed() -> Result<u64, String> {
 }
 
 #[cfg(feature = "linux")]
-/// Log lines to standard error. From here on this process neither waits for standard error nor fails over it.
+/// Sends log lines to standard error. From then on this process neither waits for standard error nor fails
+/// because of it.
 fn log() -> Result<(), Failure> {
     use weir_io::log::Events;
     let log = weir_io::log::open().map_err(|e| Failure::Other(format!("the log cannot be opened: {e}")))?;
     let events =
         tracing_subscriber::fmt().with_writer(move || Events(log)).with_ansi(false).with_target(false);
-    // A second start in one process (tests) keeps the first.
+    // A second call in one process (tests) keeps the first log.
     let _ = events.log_internal_errors(false).try_init();
     std::panic::set_hook(Box::new(|panic| log.write(&format!("weir: {panic}"))));
     Ok(())

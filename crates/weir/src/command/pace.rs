@@ -1,4 +1,4 @@
-//! `weir pace`: paces what leaves by an interface of this host, without a file.
+//! `weir pace`: paces traffic that leaves by an interface of this host, without a file.
 
 use super::error::Failure;
 use crate::experiment::config::{addresses, gateway, Source};
@@ -21,7 +21,8 @@ pub struct Args {
     /// Interface that the traffic leaves by, of this host or of others behind it
     #[arg(value_name = "DEV", value_parser = addresses::interface)]
     dev: String,
-    /// Rate, e.g. 500Mbit, a share of the line, e.g. 50%, or window: that of TCP flows over their round-trip times
+    /// Rate, e.g. 500Mbit, a share of the line, e.g. 50%, or window: that of TCP flows over their round-trip
+    /// times
     #[arg(long, value_name = "RATE")]
     rate: String,
     /// What is paced: keys of a rule, KEY=VALUE,…; several times for several rules; default: everything
@@ -64,7 +65,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 impl Args {
-    /// The file that the options stand for.
+    /// Returns the file that the options stand for.
     fn file(&self) -> String {
         let text = |value: &str| toml::Value::from(value).to_string();
         let mut file = format!("[ports]\ndev = {}\n\n[gateway]\n", text(&self.dev));
@@ -82,7 +83,7 @@ impl Args {
         );
         let rule = |rule: &String| {
             let keys = rule.split(',').map(|key| match key.split_once('=') {
-                // A VLAN identifier is a number.
+                // A VLAN identifier is a number, unlike other values.
                 Some((name, value)) if value.parse::<u16>().is_ok() && !name.contains("port") => {
                     format!("{} = {value}", name.trim())
                 }

@@ -8,7 +8,7 @@ use crate::result::{Backend, RunResult, Runs, Status, RECEIVED};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-/// What every command takes that runs an experiment.
+/// Arguments of every command that runs an experiment.
 #[derive(clap::Args, Debug)]
 pub struct Common {
     /// The experiment
@@ -17,29 +17,29 @@ pub struct Common {
     /// Use this seed instead of the file's
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Where results go.
+    /// Destinations of results.
     #[command(flatten)]
     pub to: Presentation,
-    /// Write captures (pcap) into this directory: one for each host, one for each port of the gateway and, in virtual time,
-    /// one for each link; several runs go into 001, 002, …
+    /// Write captures (pcap) into this directory: one for each host, one for each port of the gateway and, in
+    /// virtual time, one for each link; several runs go into 001, 002, …
     #[arg(long, value_name = "DIR")]
     pub pcap: Option<PathBuf>,
 }
 
-/// Where results go.
+/// Destinations of results.
 #[derive(clap::Args, Debug)]
 pub struct Presentation {
     /// Write the result as JSON; `-` is standard output, and the table then goes to standard error
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write charts (SVG) and series (CSV) into this directory, which is created if needed; several runs go into 001,
-    /// 002, …, which index.csv lists
+    /// Write charts (SVG) and series (CSV) into this directory, which is created if needed; several runs go
+    /// into 001, 002, …, which index.csv lists
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
 
 impl Common {
-    /// What the experiment says in a world, with the seed that was asked for.
+    /// Returns the experiment's plan in a world, with the requested seed.
     pub fn plan(&self, experiment: Experiment, world: Backend) -> Result<Plan, Failure> {
         let mut plan = experiment.plan_for(world)?;
         if let Some(seed) = self.seed {
@@ -49,7 +49,7 @@ impl Common {
     }
 }
 
-/// Says what does not count of the lists that an experiment names.
+/// Reports the notes on the lists that an experiment names.
 pub fn say_notes(experiment: &Experiment) {
     let (most, notes) = (20, &experiment.notes);
     notes.iter().take(most).for_each(|note| crate::output::say(&format!("weir: {note}")));
@@ -58,12 +58,12 @@ pub fn say_notes(experiment: &Experiment) {
     }
 }
 
-/// The part of a directory that run `n` of several has, counted from 1.
+/// Returns the subdirectory of run `n` of several, counted from 1.
 pub fn part(directory: Option<&Path>, n: usize) -> Option<PathBuf> {
     directory.map(|d| d.join(format!("{n:03}")))
 }
 
-/// A result among several goes without received bytes: a file of many runs would consist of little else.
+/// Removes the received bytes from a result among several, because they would dominate a file of many runs.
 pub fn without_received(result: &mut RunResult) {
     result.series.retain(|_, s| !s.columns.contains_key(RECEIVED));
     result.baselines.values_mut().for_each(without_received);
@@ -82,8 +82,8 @@ impl Presentation {
         self.print(|terminal| table::render(result, plan, terminal))
     }
 
-    /// Presents several runs, of which `planned` were to be made; `names` are the keys that a sweep sets. The files
-    /// of each run have been written.
+    /// Presents several runs, of which `planned` were requested. `names` are the keys that a sweep sets. The
+    /// files of each run have been written before.
     pub fn runs(&self, runs: &Runs, names: &[String], planned: usize) -> Result<(), Failure> {
         if let Some(path) = &self.json {
             super::write_json(path, runs)?;
@@ -106,7 +106,8 @@ impl Presentation {
     }
 }
 
-/// Writes the result, its charts and its series into `directory`, which is made if needed; returns how many files.
+/// Writes the result, its charts and its series into `directory`, which is made if needed. Returns the number
+/// of files.
 pub fn write(directory: &Path, plan: &Plan, result: &RunResult) -> Result<usize, Failure> {
     let fault = |e: std::io::Error| Failure::Other(format!("{}: {e}", directory.display()));
     std::fs::create_dir_all(directory).map_err(fault)?;
@@ -115,7 +116,7 @@ pub fn write(directory: &Path, plan: &Plan, result: &RunResult) -> Result<usize,
     Ok(written.len() + 1)
 }
 
-/// How the command ends after one run.
+/// Returns the command's result after one run.
 pub fn verdict(result: &RunResult) -> Result<(), Failure> {
     match (result.status, failed(result)) {
         (Status::Ok, _) => Ok(()),
@@ -125,7 +126,7 @@ pub fn verdict(result: &RunResult) -> Result<(), Failure> {
     }
 }
 
-/// A failure of this run: its own, or the machine's.
+/// Returns the failure of this run, or [`Failure::Starved`] if the machine was overloaded.
 fn of(result: &RunResult, failure: Failure) -> Failure {
     match had_time(result) {
         true => failure,
@@ -137,7 +138,7 @@ fn had_time(result: &RunResult) -> bool {
     result.machine.is_none_or(|machine| machine.had_time())
 }
 
-/// How the command ends after several runs.
+/// Returns the command's result after several runs.
 pub fn verdict_of(runs: &[RunResult], planned: usize) -> Result<(), Failure> {
     if runs.len() < planned || runs.iter().any(|r| r.status == Status::Interrupted) {
         return Err(Failure::Interrupted);
@@ -154,7 +155,7 @@ pub fn verdict_of(runs: &[RunResult], planned: usize) -> Result<(), Failure> {
     }
 }
 
-/// Expectations that do not hold.
+/// Returns the number of expectations that do not hold.
 fn failed(result: &RunResult) -> usize {
     result.expects.iter().filter(|e| !e.ok).count()
 }
@@ -188,7 +189,7 @@ mod tests {
             (failing(0.0, 50.0), 4),
             (RunResult { expects: vec![], ..failing(0.0, 3.0) }, 3),
             (RunResult { expects: vec![], ..failing(67.0, 3.0) }, 4),
-            // What holds although the machine had no time holds.
+            // Expectations that hold on an overloaded machine still hold.
             (RunResult { status: Status::Ok, ..failing(67.0, 300.0) }, 0),
             (RunResult { machine: None, ..failing(0.0, 0.0) }, 1),
         ] {

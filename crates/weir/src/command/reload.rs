@@ -23,7 +23,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Has it read, and says what changed.
+/// Requests a reload and reports the changes.
 pub fn run(args: &Args) -> Result<(), Failure> {
     ctl::change(args.dev.as_deref(), "reload", args.json)
 }

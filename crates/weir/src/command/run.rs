@@ -24,7 +24,7 @@ pub struct Args {
     json: Option<PathBuf>,
 }
 
-/// Where a gateway's configuration comes from: a file, or flags for the short form.
+/// Source of a gateway's configuration: a file, or flags for the short form.
 #[derive(clap::Args, Debug)]
 pub struct Origin {
     /// The configuration: [ports] and [gateway]

@@ -9,7 +9,7 @@ use crate::field::shell::{self, Shell};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 
-/// Arguments of `weir shell`. Options describe a path that is the same both ways.
+/// Arguments of `weir shell`. The options describe a path that is equal in both directions.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -22,7 +22,7 @@ The program runs in a network of its own. Its address is 10.77.0.1, and the far 
 the far end is this host. For any other user it is an empty network in which only --server runs: neither this host nor \
 the Internet can be reached. Inside, the user is called root, which gives no rights outside.")]
 pub struct Args {
-    /// Each direction.
+    /// Options of each direction.
     #[command(flatten)]
     pub link: LinkOptions,
     /// Round-trip time, half of it in each direction
@@ -42,7 +42,7 @@ pub struct Args {
 impl Args {
     fn load(&self) -> Result<Shell, Vec<Fault>> {
         let path = wan::path_of_options(&self.link.and_rtt(self.rtt.as_ref()))?;
-        // Of a file for `weir wan`, only the path and the seed are used.
+        // Only path and seed of a `weir wan` file are used.
         let attach = Attach::Pair { lan: "weir0".into(), wan: "weir1".into() };
         let wan = WanFile { attach, driving: Driving::default(), seed: self.seed.unwrap_or(1), path };
         let mut program = self.program.clone();
@@ -53,7 +53,7 @@ impl Args {
     }
 }
 
-/// Runs the program, and ends as it does: with its exit code, or 128 and the number of the signal that ended it.
+/// Runs the program and ends with its exit code, or with 128 plus the number of the signal that ended it.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let shell = args.load().map_err(|faults| {
         Failure::Input(faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n"))

@@ -1,11 +1,12 @@
-//! A gateway that is described on the command line, without a file.
+//! A gateway described on the command line, without a file.
 
 use crate::command::error::Failure;
 use crate::experiment::config::gateway::{self, GatewayFile};
 use crate::experiment::config::{addresses, policy, units};
 use weir_core::rate::Rate;
 
-/// A gateway without a file: every flow of a direction at a rate of its own, or a thin uplink with an ACK filter.
+/// A gateway without a file: every flow of a direction at a rate of its own, or a thin uplink with an ACK
+/// filter.
 #[derive(clap::Args, Debug)]
 pub struct Short {
     /// Interface towards the WAN, instead of a file
@@ -17,7 +18,8 @@ pub struct Short {
     /// Rate of each flow whose data comes in by the interface (downloads)
     #[arg(long, value_name = "RATE", value_parser = policy::flow_rate, requires = "dev")]
     in_flow_rate: Option<Rate>,
-    /// Rate of a thin uplink: all that leaves by the interface waits in front of it, each flow in turn, and ACKs are filtered there
+    /// Rate of a thin uplink: all that leaves by the interface waits in front of it, each flow in turn, and
+    /// ACKs are filtered there
     #[arg(long, value_name = "RATE", value_parser = units::rate, requires_all = ["dev", "ack_filter"], conflicts_with_all = ["out_flow_rate", "in_flow_rate"])]
     uplink: Option<Rate>,
     /// How ACKs are filtered in front of the uplink
@@ -26,7 +28,7 @@ pub struct Short {
 }
 
 impl Short {
-    /// The configuration that it stands for.
+    /// Returns the configuration that the options stand for.
     pub fn load(&self) -> Result<GatewayFile, Failure> {
         let Some(dev) = &self.dev else {
             let text = "nothing to run: give a file, or an interface and a rate, for example \

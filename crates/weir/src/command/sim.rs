@@ -25,7 +25,7 @@ Examples:
 A run gives the same result bit for bit on any machine, except for `wall_s`, the time that the run took. The runs of a \
 [sweep] and of several seeds use all processors; their results are in the order of the file.")]
 pub struct Args {
-    /// What `weir lab` takes too.
+    /// Arguments shared with `weir lab`.
     #[command(flatten)]
     pub common: Common,
     /// Run with N consecutive seeds, and print means with 95 % confidence intervals
@@ -36,7 +36,7 @@ pub struct Args {
     pub jobs: Option<u32>,
 }
 
-/// Runs the experiment, checks it, prints and writes its results.
+/// Runs the experiment and checks it, then prints and writes its results.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let source = super::source(&args.common.experiment)?;
     let jobs = jobs(args, &source)?;
@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Runs an experiment of this program's own, without its checks.
+/// Runs one of this program's own experiments, without its checks.
 pub(super) fn simulate(text: &str) -> Result<RunResult, String> {
     let source = Source::new("experiment", text);
     let plan = experiment::parse(&source).and_then(|e| e.plan_for(Backend::Sim));
@@ -55,7 +55,7 @@ pub(super) fn simulate(text: &str) -> Result<RunResult, String> {
     sim::run(&plan.map_err(|e| e.to_string())?, &Options { pcap: None, progress: None, stop: &stop })
 }
 
-/// The runs that the file and the arguments ask for.
+/// Returns the runs that the file and the arguments request.
 fn jobs(args: &Args, source: &Source) -> Result<Vec<Job>, Failure> {
     let mut jobs = Vec::new();
     let runs = experiment::runs(source)?;
@@ -67,7 +67,7 @@ fn jobs(args: &Args, source: &Source) -> Result<Vec<Job>, Failure> {
     Ok(sweep::seeded(jobs, args.seeds))
 }
 
-/// Set by SIGINT, SIGTERM and, where there is one, SIGHUP.
+/// Returns a flag that is set by SIGINT, SIGTERM and, where it exists, SIGHUP.
 fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let stop = Arc::new(AtomicBool::new(false));
@@ -117,7 +117,7 @@ fn several(args: &Args, jobs: &[Job], stop: &AtomicBool) -> Result<(), Failure> 
     present::verdict_of(&runs.runs, jobs.len())
 }
 
-/// Checks a run among several and writes its files; what is kept of it goes without received bytes.
+/// Checks a run among several and writes its files. The returned result has no received bytes.
 fn finish(job: &Job, mut result: RunResult, out: Option<&Path>) -> Result<RunResult, String> {
     expect::conclude(&job.plan, &mut result);
     result.settings = job.settings();

@@ -2,7 +2,7 @@
 
 use crate::execute::traffic;
 
-/// Plays the specification on standard input and writes the report to standard output.
+/// Runs the specification from standard input and writes the report to standard output.
 pub fn run() -> Result<(), String> {
     let input = std::io::BufReader::new(std::io::stdin());
     traffic::serve(input, &mut std::io::stdout().lock())

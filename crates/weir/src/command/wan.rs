@@ -11,8 +11,8 @@ use crate::output::Target;
 use clap::{ArgGroup, ArgMatches, Command};
 use std::path::PathBuf;
 
-/// Arguments of `weir wan`. Options describe a path that is the same both ways; a file can tell the two
-/// directions apart.
+/// Arguments of `weir wan`. The options describe a path that is equal in both directions; a file can
+/// distinguish the two.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -36,7 +36,7 @@ pub struct Args {
     /// Interface towards the WAN, for an emulator between two interfaces
     #[arg(long, value_name = "INTERFACE", requires = "lan", conflicts_with = "dev", value_parser = addresses::interface)]
     pub wan: Option<String>,
-    /// Each direction.
+    /// Options of each direction.
     #[command(flatten)]
     pub link: LinkOptions,
     /// Round-trip time, half of it in each direction
@@ -50,14 +50,14 @@ pub struct Args {
     pub json: Option<PathBuf>,
 }
 
-/// The keys of a link as options, with their values as they are written; each direction is alike.
+/// Keys of a link as options, with their values as written, for both directions.
 #[derive(Clone, Debug, Default)]
 pub struct LinkOptions(Vec<(&'static str, String)>);
 
 impl LinkOptions {
     const GROUP: &'static str = "link";
 
-    /// These and the round-trip time.
+    /// Returns these options and the round-trip time.
     pub(super) fn and_rtt(&self, rtt: Option<&String>) -> Vec<(&'static str, String)> {
         let rtt = rtt.map(|rtt| ("rtt", rtt.clone()));
         rtt.into_iter().chain(self.0.iter().cloned()).collect()
@@ -88,7 +88,7 @@ impl clap::FromArgMatches for LinkOptions {
 }
 
 impl Args {
-    /// The emulator that the file or the options describe.
+    /// Returns the emulator that the file or the options describe.
     pub fn load(&self) -> Result<WanFile, Failure> {
         match &self.config {
             Some(file) => Ok(wan::parse(&super::source(file)?)?),

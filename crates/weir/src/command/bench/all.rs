@@ -1,4 +1,4 @@
-//! Throughput when every frame that leaves by the box's interface goes through user space and back, compared with the plain
+//! Throughput when every frame that leaves by the box's interface passes user space, compared with the plain
 //! box, and the throughput of the other direction meanwhile.
 
 use super::figures::{verdict, Spread};
@@ -9,9 +9,9 @@ use serde::Serialize;
 use weir_core::gateway::Direction;
 
 const SECONDS: u64 = 3;
-/// Flows of each case.
+/// Numbers of flows.
 const CASES: [u32; 3] = [1, 4, 8];
-/// What must hold, against the plain box.
+/// Required ratios to the plain box, for the direction through user space and for the other one.
 const TAKEN: f64 = 0.5;
 const OTHER: f64 = 0.95;
 

@@ -1,4 +1,4 @@
-//! Paced chirping in this host's kernel: how exact its gaps are, and what it costs beside the kernel's CUBIC.
+//! Paced chirping in this host's kernel: the error of its gaps, and its cost beside the kernel's CUBIC.
 
 use super::figures::{verdict, Spread};
 use super::{measure, options, plan, write, Common};
@@ -14,24 +14,25 @@ use weir_core::rate::Rate;
 use weir_core::time::Duration;
 use weir_io::bpf::chirp;
 
-/// Of the path on which gaps are measured: a packet of 1514 bytes takes 121 us, so that is what gaps come to.
+/// Rate of the path on which gaps are measured. A packet of 1514 bytes takes 121 us there, so gaps converge
+/// to that.
 const RATE: Rate = Rate::mbit(100);
 const FLOWS: u32 = 20;
 const BYTES: u64 = 1_000_000;
 const RTT_MS: u64 = 20;
 const SECONDS: u64 = 6;
-/// How far from what was asked for the median may be, in microseconds.
+/// Bound on the median error of gaps, in microseconds.
 const BOUND_US: i32 = 15;
-/// Connections and bytes of each, of a turn in which processor time is measured.
+/// Number of connections, and bytes of each, in a turn that measures processor time.
 const TRANSFERS: u32 = 200;
 const TRANSFER: usize = 4_000_000;
-/// Bytes that a segment of theirs carries: Ethernet's, beside the option for timestamps, which TCP_MAXSEG counts.
+/// Payload of a segment on Ethernet, without the timestamps option, which TCP_MAXSEG includes.
 const MSS: u32 = 1448;
 const TIMESTAMPS: u32 = 12;
 
 #[derive(Debug, Serialize)]
 struct Figures {
-    /// By how much gaps were longer than asked for.
+    /// Excess of gaps over the requested ones.
     late_p10_us: Spread,
     late_p50_us: Spread,
     late_p90_us: Spread,
@@ -41,7 +42,7 @@ struct Figures {
     asked_p99_us: Spread,
     sent_p50_us: Spread,
     sent_p99_us: Spread,
-    /// Processor time of both ends for a segment of 1448 bytes over the loopback, and for an ACK that comes back.
+    /// Processor time of both ends for a segment of 1448 bytes over the loopback, and for a returning ACK.
     cubic_ns: Spread,
     chirp_ns: Spread,
     ratio: Spread,
@@ -126,12 +127,12 @@ fn counts() -> Result<chirp::Gaps, String> {
     chirp::gaps().map_err(|e| e.to_string())
 }
 
-/// What was counted in between.
+/// Returns the counts between two readings.
 fn since(after: &[(i32, u64)], before: &[(i32, u64)]) -> Vec<(i32, u64)> {
     after.iter().zip(before).map(|(a, b)| (a.0, a.1 - b.1)).collect()
 }
 
-/// The nearest rank: the smallest value that so many percent do not exceed.
+/// Returns the nearest rank: the smallest value that at least this percentage does not exceed.
 fn quantile(counts: &[(i32, u64)], percent: u64) -> i32 {
     let all: u64 = counts.iter().map(|(_, n)| n).sum();
     let rank = (all * percent).div_ceil(100).max(1);
@@ -143,7 +144,7 @@ fn quantile(counts: &[(i32, u64)], percent: u64) -> i32 {
     reached.map_or(0, |(value, _)| *value)
 }
 
-/// Flows one after another, each long enough for its start.
+/// Returns a plan of consecutive flows, each long enough for its start phase.
 fn gap_plan(seconds: u64) -> Plan {
     let delay = Duration::from_millis(RTT_MS / 2);
     let wan_out = link::Config { rate: Some(RATE), delay, ..link::Config::BARE };
@@ -157,11 +158,11 @@ fn gap_plan(seconds: u64) -> Plan {
     plan
 }
 
-/// Processor time of this process's threads at both ends of connections over the loopback, nanoseconds.
+/// Processor time of this process's threads, for both ends of connections over the loopback, in nanoseconds.
 struct Cost {
-    /// For [`MSS`] bytes that were sent.
+    /// Time for [`MSS`] bytes sent.
     segment_ns: f64,
-    /// For an ACK that was received.
+    /// Time for an ACK received.
     ack_ns: f64,
 }
 
@@ -176,7 +177,7 @@ fn cost(cc: &str) -> Result<Cost, String> {
     Ok(Cost { segment_ns: spent / segments, ack_ns: spent / acks.max(1) as f64 })
 }
 
-/// A connection; segments that came back.
+/// Runs a connection and returns the number of segments that came back.
 fn transfer(cc: &str) -> std::io::Result<u32> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
@@ -202,7 +203,7 @@ fn transfer(cc: &str) -> std::io::Result<u32> {
     Ok(tcp_info(sender.as_fd())?.segs_in)
 }
 
-/// Processor time of this process so far, in user and kernel mode.
+/// Returns the processor time of this process so far, in user and kernel mode.
 fn cpu_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

@@ -1,5 +1,6 @@
-//! A list of customers, each with a rate for all its downloads together: thousands of them in the simulator, and as many as two
-//! processors carry in the lab. It measures whether each customer has its rate, and the processor time and memory that this takes.
+//! A list of customers, each with a rate for the sum of its downloads: thousands in the simulator, and as
+//! many as two processors carry in the lab. Measures whether each customer has its rate, and the processor
+//! time and memory that it costs.
 
 use super::figures::{verdict, Spread};
 use super::sim::{processor_time, resident};
@@ -17,30 +18,31 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use weir_io::sys::ticks::Ticks;
 
-/// What every customer's rate may be off by, in percent.
+/// Bound on the error of every customer's rate, in percent.
 const PERCENT: f64 = 1.0;
-/// Every flow has begun by then, in seconds.
+/// Time by which every flow has begun, in seconds.
 const BEGUN: u32 = 2;
-/// The gateway's room for flows, where there are fewer.
+/// Minimum room for flows in the gateway.
 const MAX_FLOWS: u32 = 65_536;
 
-/// What is asked of a world.
+/// Settings of one world.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     world: Backend,
     customers: u32,
     flows: u32,
-    /// Of each customer, in kbit/s.
+    /// Rate of each customer, in kbit/s.
     rate_kbit: u32,
-    /// How long the run is, and from when on rates are measured, in seconds.
+    /// Duration of the run, and start of the measured time, in seconds.
     seconds: u64,
     from: u64,
-    /// The round-trip time of the path.
+    /// Round-trip time of the path.
     rtt: &'static str,
 }
 
-/// 10 Gbit/s in virtual time, 0.5 Gbit/s in real time. A segment of 1,448 bytes is 0.1 % of what a customer has in the measured time.
-/// In the lab the first seconds do not count: thousands of flows begin in two of them.
+/// 10 Gbit/s in virtual time, and 0.5 Gbit/s in real time. A segment of 1,448 bytes is 0.1 % of a customer's
+/// bytes in the measured time. In the lab thousands of flows begin in two seconds, so the first seconds are
+/// not measured.
 const CASES: [Case; 2] = [
     Case {
         world: Backend::Sim,
@@ -62,7 +64,7 @@ const CASES: [Case; 2] = [
     },
 ];
 
-/// What `weir bench customers` takes.
+/// Arguments of `weir bench customers`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -91,33 +93,33 @@ pub struct Args {
     json: Option<PathBuf>,
 }
 
-/// What a run found.
+/// Results of a run.
 #[derive(Clone, Debug, Serialize)]
 struct Figure {
     world: Backend,
     customers: u32,
     flows: u32,
     rate_bps: u64,
-    /// How far customers are off their rate, in percent.
+    /// Errors of the customers' rates, in percent.
     error_percent: Spread,
-    /// The one that is off most, and by how much.
+    /// Customer with the largest error, and this error.
     worst: String,
     worst_percent: f64,
-    /// Those within [`PERCENT`].
+    /// Number of customers within [`PERCENT`].
     within: u32,
-    /// What all of them received in the measured time, in bits per second.
+    /// Goodput of all customers in the measured time, in bits per second.
     goodput_bps: f64,
-    /// From the beginning of the run to its end by the clock, set-up, tear-down and report included.
+    /// Real time from the beginning of the run to its end, including set-up, tear-down and report.
     wall_s: f64,
-    /// Processor time: of the simulator, or of the gateway's engines together.
+    /// Processor time of the simulator, or the sum over the gateway's engines.
     cpu_s: f64,
-    /// Of each engine, where there are several.
+    /// Processor time of each engine, if there are several.
     engines_cpu_s: Vec<f64>,
-    /// Of the whole machine in the lab.
+    /// Processor time of the whole machine in the lab.
     machine_cpu_s: Option<f64>,
-    /// The most memory of the simulator, or that of the gateway's engine.
+    /// Peak memory of the simulator, or memory of the gateway's engine.
     memory_bytes: u64,
-    /// What went wrong with flows.
+    /// Number of faulty flows.
     faults: usize,
 }
 
@@ -140,7 +142,7 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     crate::command::write_json(path, &figures).map_err(|e| e.to_string())
 }
 
-/// The case with what the arguments say.
+/// Returns the case with the arguments applied.
 fn asked(case: &Case, args: &Args) -> Case {
     let seconds = args.seconds.unwrap_or(case.seconds);
     Case {
@@ -226,7 +228,7 @@ fn in_the_lab(plan: &Plan, engines: Option<u32>) -> Result<lab::Outcome, String>
     Ok(outcome)
 }
 
-/// How far each customer is off its rate.
+/// Computes the errors of the customers' rates.
 fn judged(case: &Case, plan: &Plan, result: &RunResult) -> Result<Figure, String> {
     if result.status == Status::Interrupted {
         return Err("interrupted".into());
@@ -256,7 +258,7 @@ fn judged(case: &Case, plan: &Plan, result: &RunResult) -> Result<Figure, String
     })
 }
 
-/// The experiment, with its list of customers in a directory.
+/// Returns the experiment and writes its list of customers to a directory.
 fn plan(case: &Case, directory: &Path) -> Result<Plan, String> {
     let file = directory.join("customers.csv");
     std::fs::write(&file, list(case)).map_err(|e| format!("{}: {e}", file.display()))?;
@@ -268,10 +270,10 @@ fn plan(case: &Case, directory: &Path) -> Result<Plan, String> {
 fn list(case: &Case) -> String {
     let mut text = String::from("id,prefixes,down,up\n");
     for n in 0..case.customers {
-        // As hosts have them: from 10.1.0.1 on.
+        // Hosts have addresses from 10.1.0.1 on.
         let address = std::net::Ipv4Addr::from_bits(0x0a01_0001 + n);
         let rate = case.rate_kbit;
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "c{n},{address},{rate}kbit,{rate}kbit");
     }
     text
@@ -302,7 +304,7 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let plan = plan(&case, directory.path()).unwrap();
             let gateway = plan.gateway.as_ref().unwrap();
-            // Each customer's class of what comes in, and of what leaves.
+            // Each customer has a class for incoming and one for outgoing data.
             assert_eq!((gateway.classes.len(), plan.hosts[0].count), (600, 300));
             let classifier = plan.classifier();
             let ends = crate::execute::hosts::Ends::of(&plan);

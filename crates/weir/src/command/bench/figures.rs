@@ -1,23 +1,23 @@
-//! Figures of several turns.
+//! Statistics of several turns.
 
 use crate::result::{sample, GatewayResult};
 use serde::Serialize;
 
-/// The middle of several values, and how far apart they are.
+/// Median and range of several values.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Spread {
-    /// The middle one; the mean of two.
+    /// Median; the mean of the two middle values if their number is even.
     pub median: f64,
-    /// The smallest.
+    /// Minimum.
     pub min: f64,
-    /// The largest.
+    /// Maximum.
     pub max: f64,
-    /// All, in the order of the turns.
+    /// All values in the order of the turns.
     pub values: Vec<f64>,
 }
 
 impl Spread {
-    /// Of `values`.
+    /// Computes the statistics of `values`.
     pub fn of(values: Vec<f64>) -> Spread {
         let mut sorted = values.clone();
         sorted.sort_by(f64::total_cmp);
@@ -26,14 +26,14 @@ impl Spread {
         Spread { median: or_none(sample::median(&sorted)), min: or_none(min), max: or_none(max), values }
     }
 
-    /// Quotients, turn by turn.
+    /// Computes the statistics of the ratios, turn by turn.
     pub fn ratio(of: &[f64], to: &[f64]) -> Spread {
         Spread::of(of.iter().zip(to).map(|(a, b)| a / b).collect())
     }
 }
 
 impl std::fmt::Display for Spread {
-    /// `0.95 (0.90 to 1.02)`, with the precision asked for.
+    /// Formats as `0.95 (0.90 to 1.02)`, with the requested precision.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let p = f.precision().unwrap_or(2);
         let text = format!("{:.p$} ({:.p$} to {:.p$})", self.median, self.min, self.max);
@@ -41,13 +41,13 @@ impl std::fmt::Display for Spread {
     }
 }
 
-/// Frames that a gateway dropped, or that did not reach its engine for want of room.
+/// Returns the number of frames that a gateway dropped, or that its engine had no room to receive.
 pub(super) fn lost_frames(gateway: &GatewayResult) -> u64 {
     let steering = gateway.steering.unwrap_or_default();
     gateway.frames.dropped.values().sum::<u64>() + steering.ring_full + steering.failed
 }
 
-/// Whether a bound is kept, in a table.
+/// Returns the table's word for a bound that is kept or broken.
 pub(super) fn verdict(holds: bool) -> &'static str {
     match holds {
         true => "holds",

@@ -1,4 +1,5 @@
-//! Throughput of shaped flows against the plain box, and of a direction that is not configured beside one that is.
+//! Throughput of shaped flows against the plain box, and of an unconfigured direction beside a configured
+//! one.
 
 mod queues;
 
@@ -14,11 +15,11 @@ use weir_core::rate::Rate;
 
 const SECONDS: u64 = 2;
 const FLOWS: u32 = 4;
-/// Above what one flow can get: ACKs are controlled and the machine is the limit.
+/// Flow rate that no flow reaches, so that ACKs are controlled but the machine is the limit.
 const FLOW_RATE: Rate = Rate::mbit(20_000);
-/// Likewise, of all flows of a direction together.
+/// Class rate that the flows of a direction never reach together.
 const CLASS_RATE: Rate = Rate::mbit(80_000);
-/// What must hold: shaped flows, and those of a direction that is not configured, against the plain box.
+/// Required ratios to the plain box, for shaped flows and for those of an unconfigured direction.
 const SHAPED: f64 = 0.9;
 const OTHER: f64 = 0.95;
 
@@ -43,7 +44,7 @@ fn kind(name: &str) -> Result<BoxKind, String> {
     found.ok_or_else(|| "the boxes are bridge, router and nat".to_string())
 }
 
-/// Which way flows send.
+/// Direction in which flows send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Traffic {
@@ -69,7 +70,7 @@ impl Traffic {
     }
 }
 
-/// One row: a box and its traffic.
+/// Row of the table: a box and its traffic.
 #[derive(Debug, Serialize)]
 struct Cell {
     #[serde(rename = "box")]
@@ -77,11 +78,11 @@ struct Cell {
     traffic: Traffic,
     plain_bps: Vec<f64>,
     shaped_bps: Vec<f64>,
-    /// With only the other direction configured; none for both.
+    /// Throughput with only the other direction configured; empty for traffic in both directions.
     other_bps: Vec<f64>,
     shaped: Spread,
     other: Spread,
-    /// What shaping cost, all turns together.
+    /// Cost of shaping over all turns.
     cost: Cost,
 }
 
@@ -92,7 +93,7 @@ struct Cost {
     acks_made: u64,
     acks_out: u64,
     cpu_s: f64,
-    /// The engine's share of a processor, on average.
+    /// Average share of a processor that the engine used.
     share: f64,
     seconds: f64,
 }
@@ -153,7 +154,7 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     write(&args.common, &cells)
 }
 
-/// What is measured in a turn.
+/// Configuration that a turn measures.
 #[derive(Clone, Copy, PartialEq)]
 enum Case {
     Plain,
@@ -162,7 +163,8 @@ enum Case {
 }
 
 impl Case {
-    /// Those of this traffic, another one first in each turn: what the machine does in the course of a turn counts for all alike.
+    /// Returns the cases of this traffic, with a different one first in each turn. Changes of the machine
+    /// during a turn thus affect all cases equally.
     fn of(traffic: Traffic, turn: u32) -> Vec<Case> {
         let mut cases = vec![Case::Plain, Case::Shaped];
         if traffic != Traffic::Both {
@@ -206,7 +208,7 @@ fn cell(args: &Args, seconds: u64, kind: BoxKind, traffic: Traffic) -> Result<Ce
     })
 }
 
-/// A gateway that controls the flows of these directions, if any.
+/// Returns a gateway that controls the flows of these directions, if any.
 fn gateway(class: bool, out: bool, inward: bool) -> Option<Config> {
     let rate = |shaped: bool| shaped.then_some(if class { CLASS_RATE } else { FLOW_RATE });
     let mut gateway = rate(out).or(rate(inward)).map(|_| one_rate(rate(out), rate(inward)))?;

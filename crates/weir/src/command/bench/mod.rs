@@ -1,5 +1,5 @@
-//! `weir bench`: the figures of the README, measured in the lab and in the simulator. Machines are noisy and slow
-//! down when they are hot, so the cases of a comparison take turns.
+//! `weir bench`: the figures of the README, measured in the lab and in the simulator. Machines are noisy and
+//! slow down when hot, so the cases of a comparison take turns.
 
 mod all;
 mod chirp;
@@ -30,7 +30,7 @@ use weir_core::gateway::Direction;
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
-/// What to measure.
+/// Benchmark to run.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Bench {
     /// Throughput through a bridge, a router and a masquerading router, with Weir and without
@@ -45,7 +45,8 @@ pub enum Bench {
     TwoWay(Common),
     /// How exact high rates are, without an emulator
     Rates(Common),
-    /// How long frames and TCP stand still when the engine is killed or hangs, and how exact the rate is afterwards
+    /// How long frames and TCP stand still when the engine is killed or hangs, and how exact the rate is
+    /// afterwards
     Outage(Common),
     /// What a reload costs under load
     Reload(Common),
@@ -59,13 +60,14 @@ pub enum Bench {
     Sim(sim::Args),
     /// How exactly the WAN emulator delays packets, spinning and sleeping
     Wan(wan::Args),
-    /// Tables 1 and 2 of PostACK as measured: buffer, goodput under loss, fairness, senders; time for a packet, memory of a flow
+    /// Tables 1 and 2 of PostACK as measured: buffer, goodput under loss, fairness, senders; time for a
+    /// packet, memory of a flow
     Postack(postack::Args),
     /// Pacing: a hundred thousand classes on one line in virtual time, and deadlines beside the kernel's TBF
     Pace(pace::Args),
 }
 
-/// What every benchmark takes.
+/// Arguments of every benchmark.
 #[derive(Clone, Debug, Args)]
 pub struct Common {
     /// Write the figures as JSON to this file; `-` is standard output
@@ -79,7 +81,7 @@ pub struct Common {
     pub seconds: Option<u64>,
 }
 
-/// Measures and prints.
+/// Runs the benchmark and prints its results.
 pub fn run(bench: &Bench) -> Result<(), String> {
     match bench {
         Bench::Inline(args) => inline::run(args),
@@ -100,32 +102,32 @@ pub fn run(bench: &Bench) -> Result<(), String> {
     }
 }
 
-/// Writes what was measured where it was asked for.
+/// Writes the figures to the requested file.
 fn write(common: &Common, figures: &impl Serialize) -> Result<(), String> {
     let Some(path) = &common.json else { return Ok(()) };
     super::write_json(path, figures).map_err(|e| e.to_string())
 }
 
-/// A plan of `flows` uploads over `path`.
+/// Returns a plan of `flows` uploads over `path`.
 fn plan(name: &str, path: Path, seconds: u64, flows: u32) -> Plan {
     let bin = Duration::from_millis(1);
     let groups = vec![group("flow", Direction::Out, flows, 5001)];
     Plan { bin, path, groups, ..Plan::new(name, Duration::from_secs(seconds)) }
 }
 
-/// `flows` flows to one port.
+/// Returns a group of `flows` flows to one port.
 fn group(id: &str, direction: Direction, flows: u32, port: u16) -> FlowGroup {
     let mut group = FlowGroup { count: flows, direction, ports: Ports::Shared(port), ..FlowGroup::new(id) };
     group.tcp.cc = Some("cubic".into());
     group
 }
 
-/// Puts every flow of a direction that has a rate under the ACK shaper, with its defaults.
+/// Applies the ACK shaper with its defaults to all flows of the directions with a rate.
 fn shape(plan: &mut Plan, out: Option<Rate>, inward: Option<Rate>) {
     plan.gateway = out.or(inward).map(|_| gateway::one_rate(out, inward));
 }
 
-/// Runs a plan to its end: what SIGINT ended early is no figure, and the benchmark ends with it.
+/// Runs a plan to its end. Fails if SIGINT ended the run early, which ends the benchmark.
 fn whole(plan: &Plan, options: &Options) -> Result<Outcome, String> {
     let outcome = lab::run(plan, options)?;
     match outcome.result.status {
@@ -134,7 +136,7 @@ fn whole(plan: &Plan, options: &Options) -> Result<Outcome, String> {
     }
 }
 
-/// Likewise; flows that went wrong are an error.
+/// Runs a plan to its end. Fails also if flows failed.
 fn measure(plan: &Plan, options: &Options) -> Result<Outcome, String> {
     let outcome = whole(plan, options)?;
     match outcome.faults.first() {
@@ -143,18 +145,18 @@ fn measure(plan: &Plan, options: &Options) -> Result<Outcome, String> {
     }
 }
 
-/// A lab without a progress bar that SIGINT ends.
+/// Returns options of a lab without a progress bar; SIGINT ends it.
 fn options() -> Result<Options, String> {
     let mut options = Options::with_signals().map_err(|e| format!("signals: {e}"))?;
     options.progress = false;
     Ok(options)
 }
 
-/// Goodput of the flows of a direction, all together.
+/// Returns the total goodput of a direction's flows.
 fn goodput(outcome: &Outcome, plan: &Plan, direction: Direction) -> f64 {
     let flows = plan.flows().zip(&outcome.result.flows);
     flows.filter(|(p, _)| p.direction() == direction).map(|(_, f)| f.goodput_bps).sum()
 }
 
-/// Boxes that stand between two networks.
+/// Boxes between two networks.
 const BOXES: [BoxKind; 3] = [BoxKind::Bridge, BoxKind::Router, BoxKind::Nat];

@@ -1,6 +1,7 @@
-//! What an engine's death costs: the longest time without an ACK frame at the sender's host, the longest gap in
-//! delivery at the receiving application, and the error of the rate in each second afterwards. Beside them is what the machine
-//! itself took: the longest time that the watching thread, which looks every millisecond, did not get to run.
+//! The cost of an engine's death: the longest time without an ACK frame at the sender's host, the longest gap
+//! in delivery at the receiving application, and the error of the rate in each second afterwards. For
+//! comparison, it reports the longest time for which the machine did not run the watching thread, which polls
+//! every millisecond.
 
 use super::figures::verdict;
 use super::processes;
@@ -24,14 +25,14 @@ use weir_core::wire::{self, Flags};
 const SECONDS: u64 = 10;
 const FLOWS: u32 = 4;
 const FLOW_RATE: Rate = Rate::mbit(10);
-/// From the first ACK until the blow: slow start is over by then.
+/// Time from the first ACK to the blow. Slow start is over by then.
 const UNTIL_BLOW: Duration = Duration::from_secs(4);
-/// Gaps that end earlier are not counted.
+/// Time before which gaps do not count.
 const GAPS_FROM: Duration = Duration::from_millis(3_500);
-/// From the blow on: the next engine is there by then, and from then on every second is looked at.
+/// Time from the blow until the next engine runs. Every second after it is checked.
 const UNTIL_BACK: Duration = Duration::from_millis(1_100);
 const SECOND_NS: u64 = 1_000_000_000;
-/// What must hold: milliseconds without a frame and without delivery, and percent of the rate.
+/// Bounds: milliseconds without a frame and without delivery, and percent of the rate.
 const FRAMES_MS: f64 = 60.0;
 const DELIVERY_MS: f64 = 200.0;
 const RATE_PERCENT: f64 = 2.0;
@@ -42,12 +43,12 @@ struct Figure {
     rtt_ms: u64,
     frame_gap_ms: f64,
     delivery_gap_ms: f64,
-    /// The longest time between two looks of the watcher, after the blow.
+    /// Longest time between two polls of the watcher after the blow.
     machine_ms: f64,
     lost_connections: usize,
     rtos: u64,
-    /// Of all flows and all seconds from one second after the restart on, the error of the rate that is furthest
-    /// from 0, in percent.
+    /// Error of the rate furthest from 0, in percent, over all flows and all seconds from one second after
+    /// the restart on.
     deviation_percent: f64,
 }
 
@@ -147,8 +148,8 @@ fn measure(what: &'static str, signal: Signal, rtt_ms: u64) -> Result<Figure, St
     })
 }
 
-/// The error of the rate that is furthest from 0, of all flows and all whole seconds after the engine is back, in
-/// percent.
+/// Returns the error of the rate furthest from 0, in percent, over all flows and all whole seconds after the
+/// engine is back.
 fn deviation(outcome: &Outcome, struck: Time) -> f64 {
     let from = (struck + UNTIL_BACK).since(outcome.epoch).as_nanos();
     let starts: Vec<u64> =
@@ -159,19 +160,19 @@ fn deviation(outcome: &Outcome, struck: Time) -> f64 {
     errors.max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or(-100.0)
 }
 
-/// Watches the ACKs that reach the senders' host, strikes the engine, and goes on watching.
+/// Watcher of the ACKs that reach the senders' host. It strikes the engine and continues to watch.
 struct Blow {
     done: Arc<AtomicBool>,
     thread: JoinHandle<Result<Struck, String>>,
 }
 
-/// What the watcher saw.
+/// Observations of the watcher.
 #[derive(Clone, Copy)]
 struct Struck {
     at: Time,
-    /// The longest time without an ACK from then on.
+    /// Longest time without an ACK after the blow.
     gap: Duration,
-    /// The longest time between two looks from then on.
+    /// Longest time between two polls after the blow.
     still: Duration,
 }
 
@@ -231,7 +232,8 @@ fn wait_for<T>(done: &AtomicBool, mut f: impl FnMut() -> Option<T>) -> Option<T>
     None
 }
 
-/// A socket that sees every frame that comes in on the senders' host. This thread stays in there.
+/// Opens a socket that captures every frame arriving at the senders' host. The calling thread stays in that
+/// namespace.
 fn capture(id: &str) -> std::io::Result<Socket> {
     let namespace = File::open(format!("/run/netns/weir-{id}-cl"))?;
     rustix::thread::move_into_link_name_space(

@@ -1,5 +1,5 @@
-//! Pacing: the error of rates and the bursts of many classes on one line in virtual time, and in the lab what a receiver sees of packets that
-//! are not paced, and that both back ends and the kernel's TBF pace.
+//! Pacing: errors of rates and bursts of many classes on one line in virtual time. In the lab, the arrivals
+//! at a receiver of unpaced packets, and of packets paced by both back ends and by the kernel's TBF.
 
 use super::figures::Spread;
 use super::{measure, options, plan, write, Common};
@@ -21,11 +21,11 @@ const RATES: [Rate; 4] = [Rate::mbit(1), Rate::mbit(10), Rate::mbit(50), Rate::m
 /// UDP payload of a packet of 1500 bytes.
 const PAYLOAD: u16 = 1472;
 const PACKET: u64 = 1500;
-/// Packets that the host sends at once.
+/// Packets that the host sends back to back.
 const BURST: u32 = 10;
-/// The line that holes are filled on. On a virtual interface each filler costs as much as a packet.
+/// Rate of the line whose holes are filled. On a virtual interface each filler costs as much as a packet.
 const LINE: Rate = Rate::mbit(200);
-/// TBF counts the Ethernet header.
+/// Bytes of a packet with the Ethernet header, which TBF counts.
 const FRAME: u64 = 1514;
 
 /// Arguments of `weir bench pace`.
@@ -52,7 +52,7 @@ struct Row {
     gap_p99_us: Spread,
     gap_error_p50_us: Spread,
     gap_error_p99_us: Spread,
-    /// How far off the rate is, as a fraction.
+    /// Error of the rate as a fraction.
     off_target: Spread,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     write(&args.common, &Figures { many, in_lab })
 }
 
-/// What paces in the lab.
+/// Pacing mechanism in the lab.
 #[derive(Clone, Copy)]
 enum By {
     Nothing,
@@ -139,7 +139,7 @@ fn once(seconds: u64, rate: Rate, by: By, turns: &mut Turns) -> Result<(), Strin
     let mut plan = plan("pace", Path::default(), seconds, 1);
     plan.groups.clear();
     let per_second = |parts: u64| (parts * 1_000_000_000 / gap.as_nanos() / 2) as u32;
-    // What is paced comes half as fast again as it may leave: the queue is never empty.
+    // Paced packets arrive at 1.5 times the paced rate, so the queue is never empty.
     let (on_box, gateway, pps) = match by {
         By::Nothing => (OnBox::Gateway, None, per_second(2)),
         By::Weir(backend) => (OnBox::Gateway, Some(paced(rate, backend)), per_second(3)),
@@ -165,7 +165,7 @@ fn once(seconds: u64, rate: Rate, by: By, turns: &mut Turns) -> Result<(), Strin
     Ok(())
 }
 
-/// All that goes out at this rate.
+/// Returns a gateway that paces all outgoing traffic at this rate.
 fn paced(rate: Rate, backend: Backend) -> Config {
     let pace = Class { target: Target::Rate(rate), counts: Counts::Ip, backend };
     let queue = queue::Config { limit: QueueLimit::Packets(200), kind: Kind::Fifo };

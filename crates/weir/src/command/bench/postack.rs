@@ -1,5 +1,5 @@
-//! Tables 1 and 2 of PostACK (Wei et al., TCP rate shaping over edge gateways), as measured: what each scheme needs and gives in the
-//! simulator, and what a packet and a flow cost.
+//! Tables 1 and 2 of PostACK (Wei et al., TCP rate shaping over edge gateways) as measurements: the
+//! requirements and the performance of each scheme in the simulator, and the cost of a packet and of a flow.
 
 use super::{write, Common};
 use crate::command::sim::simulate;
@@ -13,17 +13,17 @@ use weir_core::rate::Rate;
 use weir_core::rig::busy::{self, Busy};
 use weir_core::steer::Slot;
 
-/// Bytes of TCP and IPv4 headers, and of the Ethernet header that queues count too.
+/// Bytes of TCP and IPv4 headers, and of the Ethernet header, which queues count too.
 const HEADERS: u64 = 40;
 const ETHERNET: u64 = 14;
-/// What a flow takes in the table of per-flow queues ([`weir_core::queue::pfq::Params::flows`]).
+/// Bytes of a flow in the table of per-flow queues ([`weir_core::queue::pfq::Params::flows`]).
 const PFQ_FLOW: usize = 68;
-/// Flows that a packet's cost is measured with, and packets.
+/// Numbers of flows with which a packet's cost is measured, and number of packets.
 const FLOWS: [u32; 3] = [1_000, 10_000, 100_000];
 const PACKETS: u64 = 2_000_000;
-/// Of figures 9 and 11, as payload.
+/// Payload rate of figures 9 and 11.
 const ONE: u64 = 800_000;
-/// Recoveries and time-outs of the senders of figure 11.
+/// Recoveries and minimum time-outs of the senders of figure 11.
 const SENDERS: [(&str, &str); 4] = [("reno", "1s"), ("newreno", "1s"), ("sack", "200ms"), ("rack", "200ms")];
 
 /// Arguments of `weir bench postack`.
@@ -34,30 +34,31 @@ pub struct Args {
     /// Only table 1, which is of the simulator and the same on any machine
     #[arg(long)]
     table1: bool,
-    /// Measure what a packet costs with so many flows, instead of 1000, 10000 and 100000; a million take 10 GB
+    /// Measure what a packet costs with so many flows, instead of 1000, 10000 and 100000; a million take 10
+    /// GB
     #[arg(long, value_name = "N", conflicts_with = "table1", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     flows: Vec<u32>,
 }
 
-/// A row of both tables.
+/// Row of both tables.
 #[derive(Debug, Serialize)]
 struct Row {
     scheme: &'static str,
-    /// The most that waits, of data and ACKs, of 25 windows of 32 KB and of four of 2 MB.
+    /// Most data and ACKs that wait, for 25 windows of 32 KB and for four of 2 MB.
     buffer_bytes: [u64; 2],
     /// Share of the rate with 1 % of random loss.
     lossy: f64,
-    /// Jain's index of flows of 10, 50 and 150 ms: of ten seconds, and of the worst second.
+    /// Jain's index of flows of 10, 50 and 150 ms: over ten seconds, and of the worst second.
     jain: [f64; 2],
-    /// Share of the rate that the worst of several senders has, when every 100th packet is lost.
+    /// Share of the rate of the worst of several senders, with every 100th packet lost.
     worst_sender: f64,
-    /// Nanoseconds for a packet of data and its ACK, by the number of flows.
+    /// Nanoseconds for a data packet and its ACK, by the number of flows.
     packet_ns: Vec<f64>,
-    /// What a flow takes beside what waits of it.
+    /// Bytes of a flow, without its waiting packets.
     flow_bytes: usize,
 }
 
-/// A scheme: a preset, or queues for each flow alone.
+/// A preset, or per-flow queues alone.
 #[derive(Clone, Copy)]
 struct Scheme(Option<&'static ClassPreset>);
 
@@ -78,7 +79,7 @@ impl Scheme {
         self.0.map(|preset| (preset.policy)(rate))
     }
 
-    /// A class in which flows have so many bits per second of payload together, in segments of this size.
+    /// Returns a class that gives its flows this total payload rate, in segments of this size.
     fn class(self, payload_bps: u64, mss: u64) -> String {
         let queued = self.leaf() != Leaf::None;
         let rate = payload_bps * (mss + HEADERS + if queued { ETHERNET } else { 0 }) / mss;
@@ -122,7 +123,7 @@ fn table1(scheme: Scheme) -> Result<Row, String> {
     })
 }
 
-/// What 25 flows of figure 8 have waiting, or others.
+/// Returns the bytes that wait for the 25 flows of figure 8, or for other flows.
 fn buffer(scheme: Scheme, flows: u32, window: &str, seconds: u64) -> Result<u64, String> {
     let class = scheme.class(4_000_000, 1460);
     let run = simulate(&format!(
@@ -133,7 +134,7 @@ fn buffer(scheme: Scheme, flows: u32, window: &str, seconds: u64) -> Result<u64,
     Ok(class.buffer_peak_bytes.max(class.ack_queue_peak_bytes))
 }
 
-/// Figure 9: one flow with 1 % of random loss.
+/// Returns figure 9: one flow with 1 % of random loss.
 fn lossy(scheme: Scheme, seed: u64) -> Result<f64, String> {
     let class = scheme.class(ONE, 1250);
     let run = simulate(&format!(
@@ -144,7 +145,7 @@ fn lossy(scheme: Scheme, seed: u64) -> Result<f64, String> {
     Ok(first(&run)?.goodput_bps / ONE as f64)
 }
 
-/// Figure 11: one flow of this sender, every 100th of whose packets is lost.
+/// Returns figure 11: one flow of this sender, with every 100th packet lost.
 fn sender_share(scheme: Scheme, (recovery, min_rto): &(&str, &str)) -> Result<f64, String> {
     let class = scheme.class(ONE, 1460);
     let run = simulate(&format!(
@@ -159,7 +160,7 @@ fn first(run: &RunResult) -> Result<&FlowResult, String> {
     run.flows.first().ok_or_else(|| "no flow".to_string())
 }
 
-/// Figure 10: flows of 10, 50 and 150 ms share 200 kB/s. The first two seconds do not count.
+/// Returns figure 10: flows of 10, 50 and 150 ms share 200 kB/s. The first two seconds do not count.
 fn fairness(scheme: Scheme) -> Result<[f64; 2], String> {
     let class = scheme.class(1_600_000, 1460);
     let host = |name: &str, delay: &str| {
@@ -180,7 +181,7 @@ fn fairness(scheme: Scheme) -> Result<[f64; 2], String> {
     Ok([jain(&sums), (0..count).map(of_second).fold(1.0, f64::min)])
 }
 
-/// Jain's index: 1 of equal shares, one in so many if one has all.
+/// Returns Jain's index: 1 for equal shares, 1/n if one of n has everything.
 fn jain(shares: &[f64]) -> f64 {
     let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
     sum * sum / (shares.len() as f64 * squares).max(f64::MIN_POSITIVE)
@@ -211,7 +212,7 @@ fn print_table1(rows: &[Row]) {
     println!("{}", named(rows, &heads, cells));
 }
 
-/// In turns, since machines are noisy: the median of so many counts.
+/// Measures packets in turns, because machines are noisy. The result is the median of `runs`.
 fn measure_packets(rows: &mut [Row], runs: u32, flows: &[u32]) {
     for &flows in flows {
         let mut turns = vec![Vec::new(); rows.len()];
@@ -244,7 +245,7 @@ fn print_table2(rows: &[Row], flows: &[u32]) {
     println!("{}", named(rows, &heads, cells));
 }
 
-/// A table whose rows are named by their schemes.
+/// Returns a table whose rows are named by their schemes.
 fn named(rows: &[Row], heads: &[(&str, &'static str)], cells: impl Fn(&Row) -> Vec<String>) -> String {
     let lines = table::numbers(heads, rows.iter().map(cells).collect());
     let heads = lines.lines().count() - rows.len();
@@ -262,7 +263,7 @@ mod tests {
         assert!((jain(&[3.0, 0.0, 0.0]) - 1.0 / 3.0).abs() < 1e-12);
     }
 
-    /// 1250 of 1304 bytes in a queue, and of 1290 without (the rates of figure 9).
+    /// Verifies rates of figure 9: 1250 of 1304 bytes in a queue are payload, and of 1290 without a queue.
     #[test]
     fn classes_have_their_payload() {
         let tcr = Scheme(CLASS_PRESETS.iter().find(|p| p.name == "tcr"));

@@ -1,6 +1,6 @@
 //! The processes of a lab that runs beside a benchmark.
 
-/// The gateway of a lab of this process whose file's path has `id` in it: its number, and its file.
+/// Returns process number and file of this process's gateway whose file's path contains `id`.
 pub(super) fn gateway(id: &str) -> Option<(u32, String)> {
     children(std::process::id()).into_iter().find_map(|pid| {
         let arguments = arguments(pid);
@@ -9,7 +9,7 @@ pub(super) fn gateway(id: &str) -> Option<(u32, String)> {
     })
 }
 
-/// The engine of that gateway: its child.
+/// Returns the engine of that gateway, its child process.
 pub(super) fn engine(id: &str) -> Option<u32> {
     gateway(id).and_then(|(pid, _)| children(pid).first().copied())
 }
@@ -19,7 +19,7 @@ fn arguments(pid: u32) -> Vec<String> {
     line.split(|&b| b == 0).map(|a| String::from_utf8_lossy(a).into_owned()).collect()
 }
 
-/// The child processes of `parent`.
+/// Returns the child processes of `parent`.
 pub(super) fn children(parent: u32) -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return vec![] };
     let pids = entries.flatten().filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());

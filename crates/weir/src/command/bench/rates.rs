@@ -1,4 +1,4 @@
-//! The error of high rates, without an emulator and only as far as two processors can carry them.
+//! Errors of high rates, without an emulator and only as far as two processors can carry them.
 
 use super::figures::{verdict, Spread};
 use super::{goodput, measure, options, plan, shape, write, Common};
@@ -9,11 +9,11 @@ use weir_core::gateway::Direction;
 use weir_core::rate::Rate;
 
 const SECONDS: u64 = 6;
-/// Where averages begin.
+/// Start of the averages.
 const FROM_S: f64 = 1.0;
 const FLOW_RATE: Rate = Rate::mbit(500);
 const CASES: [u32; 2] = [4, 16];
-/// How far from its rate a flow may be on average, in percent.
+/// Bound on the error of a flow's average rate, in percent.
 const BOUND: f64 = 1.0;
 
 #[derive(Debug, Serialize)]
@@ -89,7 +89,7 @@ fn once(seconds: u64, flows: u32, rate: Option<Rate>) -> Result<(Outcome, f64), 
     Ok((outcome, bps))
 }
 
-/// How far each flow's average is from its rate, in percent, from [`FROM_S`] on.
+/// Returns the error of each flow's average rate in percent, from [`FROM_S`] on.
 fn errors(outcome: &Outcome) -> Vec<f64> {
     let of = |f: &crate::result::FlowResult| {
         let whole = f.intervals.iter().filter(|i| i.t_s >= FROM_S);

@@ -1,5 +1,5 @@
-//! The cost of reloads under load: flows get another rate with each reload, and customers or classes come and go beside
-//! them.
+//! The cost of reloads under load. Each reload changes the flows' rates, and adds and removes customers or
+//! classes.
 
 use super::figures::{lost_frames, verdict, Spread};
 use super::processes;
@@ -20,25 +20,25 @@ use weir_core::time::{Duration, Time};
 
 const RELOADS: u32 = 100;
 const FLOWS: u32 = 16;
-/// What each flow is set to, in turns, where ACKs are controlled.
+/// Rates of each flow, in turns, if ACKs are controlled.
 const FLOW_RATES: [Rate; 2] = [Rate::mbit(4), Rate::mbit(6)];
-/// What all flows together are set to, in turns, where they wait in the queue of a class.
+/// Rates of all flows together, in turns, if they wait in the queue of a class.
 const CLASS_RATES: [Rate; 2] = [Rate::mbit(64), Rate::mbit(96)];
-/// Of a full frame on Ethernet, in bytes, and of its payload.
+/// Bytes of a full frame on Ethernet, and of its payload.
 const FULL_FRAME: u64 = 1514;
 const PAYLOAD: u64 = 1448;
-/// Windows for which the queue has room.
+/// Receive window that the queue has room for.
 const WINDOW_BYTES: u64 = 64 << 10;
 const BETWEEN: Duration = Duration::from_millis(400);
-/// Slow start is over by then.
+/// Time until the first reload. Slow start is over by then.
 const FROM: Duration = Duration::from_secs(3);
 const AFTER: Duration = Duration::from_secs(1);
-/// On target: the bytes of a window are within this of what they are set to.
+/// Window, and the allowed error of its bytes for flows on target.
 const WINDOW: Duration = Duration::from_millis(100);
 const OFF_PERCENT: f64 = 10.0;
 const STEP: Duration = Duration::from_millis(10);
 
-/// What holds the flows at their rates.
+/// Mechanism that limits the flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Held {
@@ -58,7 +58,7 @@ impl Held {
         }
     }
 
-    /// What the file says, in turns.
+    /// Returns the rates that the file has in turns.
     const fn rates(self) -> [Rate; 2] {
         match self {
             Held::Acks => FLOW_RATES,
@@ -66,7 +66,7 @@ impl Held {
         }
     }
 
-    /// Payload in bits a second of all flows together, where the file says this rate.
+    /// Returns the payload of all flows in bits a second, if the file has this rate.
     fn payload(self, rate: Rate) -> u64 {
         match self {
             Held::Acks => rate.bps() * u64::from(FLOWS),
@@ -97,7 +97,8 @@ impl Held {
         }
     }
 
-    /// The file of reload `number`, and that of its customers: others come and go.
+    /// Returns the file of reload `number` and the file of its customers, with different customers than
+    /// before.
     fn files(self, text: &str, number: u32) -> (String, Option<String>) {
         let rates = self.rates();
         let text = text.replace(&rates[0].to_string(), &rates[number as usize % 2].to_string());
@@ -124,34 +125,34 @@ impl Held {
     }
 }
 
-/// What a run showed.
+/// Results of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure {
-    /// What held the flows.
+    /// Mechanism that limited the flows.
     pub held: Held,
-    /// Reloads.
+    /// Number of reloads.
     pub reloads: usize,
-    /// How long each took, from the command to its end, in milliseconds.
+    /// Durations of the reloads from the command to its end, in milliseconds: median, minimum and maximum.
     pub reload_ms: (f64, f64, f64),
-    /// Frames that were dropped, or did not reach the engine for want of room.
+    /// Number of frames that were dropped, or that the engine had no room to receive.
     pub lost_frames: u64,
-    /// Segments that passed because the engine was away.
+    /// Number of segments that bypassed shaping because the engine was stalled.
     pub passed_stale: u64,
-    /// Connections that failed.
+    /// Number of failed connections.
     pub lost_connections: usize,
-    /// Segments sent again, and time-outs.
+    /// Number of retransmitted segments.
     pub retransmits: u64,
-    /// Retransmission time-outs.
+    /// Number of retransmission time-outs.
     pub rtos: u64,
-    /// The longest time in which every window of 100 ms was more than 10 % away from what the flows were set to together,
-    /// in milliseconds.
+    /// Longest time in which every window of 100 ms was more than 10 % away from the flows' total rate, in
+    /// milliseconds.
     pub off_target_ms: u64,
     /// Error of the rate over the whole time of the reloads, in percent.
     pub error_percent: f64,
 }
 
 impl Figure {
-    /// Was nothing lost?
+    /// Returns whether no frame and no connection was lost.
     pub fn is_whole(&self) -> bool {
         self.lost_frames == 0 && self.lost_connections == 0
     }
@@ -200,7 +201,7 @@ pub(super) fn run(common: &Common) -> Result<(), String> {
     write(common, &figures)
 }
 
-/// Runs flows in a lab that has a name, and reloads its gateway.
+/// Runs flows in a lab with a known name, and reloads its gateway.
 pub fn measure(options: &Options, held: Held, reloads: u32) -> Result<Figure, String> {
     let between = Duration::from_nanos(BETWEEN.as_nanos() * u64::from(reloads));
     let length = FROM + between + AFTER;
@@ -214,7 +215,7 @@ pub fn measure(options: &Options, held: Held, reloads: u32) -> Result<Figure, St
     Ok(figure(&outcome, held, &changes))
 }
 
-/// A reload: from when on flows have which payload in bits a second together, and how long it took.
+/// A reload: the time from which the flows have this total payload rate in bits a second, and its duration.
 struct Change {
     at: Time,
     bps: u64,
@@ -242,7 +243,7 @@ fn figure(outcome: &Outcome, held: Held, changes: &[Change]) -> Figure {
     }
 }
 
-/// The longest time off target, and the error over all.
+/// Returns the longest time off target in milliseconds, and the total error in percent.
 fn target(outcome: &Outcome, changes: &[Change]) -> (u64, f64) {
     let since = |at: Time| at.since(outcome.epoch).as_nanos();
     let (Some(first), Some(last)) = (changes.first(), changes.last()) else { return (0, 0.0) };
@@ -269,7 +270,7 @@ fn target(outcome: &Outcome, changes: &[Change]) -> (u64, f64) {
     (longest * step / 1_000_000, error(from, until))
 }
 
-/// Reloads the gateway of a lab while that runs.
+/// Thread that reloads the gateway of a running lab.
 struct Reloader {
     done: Arc<AtomicBool>,
     thread: JoinHandle<Result<Vec<Change>, String>>,

@@ -1,4 +1,5 @@
-//! Throughput of classes with queues compared with the kernel's own HTB with the same classes: whole giant segments, the same number of flows, rate by rate.
+//! Throughput of classes with queues compared with the kernel's HTB with the same classes: whole giant
+//! segments, the same number of flows, rate by rate.
 
 use super::figures::{verdict, Spread};
 use super::{goodput, group, measure, options, plan, write, Common};
@@ -12,13 +13,13 @@ use weir_core::rate::Rate;
 use weir_io::sys::ticks::Ticks;
 
 const SECONDS: u64 = 3;
-/// Flows of each case.
+/// Numbers of flows.
 const FLOWS: [u32; 2] = [1, 8];
-/// Rates of the link, the last of which no machine reaches.
+/// Rates of the link. No machine reaches the last one.
 const RATES: [(u64, &str); 3] = [(1_000, "1 Gb/s"), (5_000, "5 Gb/s"), (100_000, "unlimited")];
-/// What must hold up to 5 Gb/s, against HTB.
+/// Required ratio to HTB up to 5 Gb/s.
 const SHARE: f64 = 1.0;
-/// Of a ratio of two runs on a noisy machine, what is no difference.
+/// Insignificant difference of a ratio of two runs on a noisy machine.
 const NOISE: f64 = 0.01;
 /// Servers' ports of the two classes.
 const PORTS: [u16; 2] = [5001, 5002];
@@ -30,10 +31,10 @@ struct Row {
     htb_bps: Vec<f64>,
     weir_bps: Vec<f64>,
     ratio: Spread,
-    /// Processor seconds of the whole machine for each second at a Gb/s.
+    /// Processor seconds of the whole machine per second and Gb/s.
     htb_cpu: Spread,
     weir_cpu: Spread,
-    /// Of the engine alone.
+    /// Processor seconds of the engine alone.
     engine_cpu: Spread,
 }
 
@@ -92,7 +93,7 @@ fn row(common: &Common, seconds: u64, rate: Rate, flows: u32) -> Result<Row, Str
     })
 }
 
-/// What a turn found: throughput, and processor seconds per second at a Gb/s.
+/// Results of a turn: throughput, and processor seconds per second and Gb/s.
 struct Turn {
     bps: f64,
     machine: f64,
@@ -118,7 +119,7 @@ fn once(seconds: u64, rate: Rate, flows: u32, on_box: OnBox) -> Result<Turn, Str
     Ok(Turn { bps, machine: used / gigabits, engine: engine / gigabits })
 }
 
-/// A link of this rate, and two classes of half of it each that may borrow the other half.
+/// Returns a link of this rate with two classes of half of it each, which may borrow the other half.
 fn classes(rate: Rate) -> Config {
     let class = |name: &str, share, port: Option<u16>| ClassConfig {
         name: name.to_string(),
@@ -128,7 +129,7 @@ fn classes(rate: Rate) -> Config {
         nested: None,
         ack: None,
     };
-    // 10 ms of the link, as far as a pool of giant segments has room.
+    // The limit is 10 ms of the link, as far as a pool of giant segments has room.
     let limit = QueueLimit::Bytes((rate.bps() / 800).clamp(256 << 10, 8 << 20));
     let half = Rate::from_bps(rate.bps() / 2);
     let leaf =

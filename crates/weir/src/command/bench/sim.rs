@@ -1,5 +1,6 @@
-//! Speed and memory of the simulator: packets of the usual dumbbell per second of processor time, and what idle flows
-//! and hosts take. Each case is measured in a process of its own, so that memory is its own.
+//! Speed and memory of the simulator: packets of the usual dumbbell per second of processor time, and the
+//! memory of idle flows and hosts. Each case runs in a process of its own, so that its memory can be
+//! measured.
 
 use super::figures::Spread;
 use super::{write, Common};
@@ -15,21 +16,21 @@ use weir_core::time::{Duration, Time};
 use weir_sim::host::{Host, HostConfig, WIRE};
 use weir_sim::world::World;
 
-/// Flows of the cases.
+/// Numbers of flows.
 const FLOWS: [u32; 4] = [1, 10, 100, 1000];
 const RATE: Rate = Rate::mbit(1000);
 const RTT: Duration = Duration::from_millis(20);
 const SECONDS: u64 = 10;
-/// Flows that have nothing to send, and how long they are given to connect.
+/// Number of flows without data to send, and the time in which they connect.
 const IDLE_FLOWS: u32 = 10_000;
 const IDLE: Duration = Duration::from_secs(2);
-/// Hosts of the case that has no flows.
+/// Number of hosts in the case without flows.
 const HOSTS: u32 = 2_000;
-/// What a case is called that is no number of flows.
+/// Names of the cases that are not a number of flows.
 const IDLE_CASE: &str = "idle";
 const HOSTS_CASE: &str = "hosts";
 
-/// What `weir bench sim` takes.
+/// Arguments of `weir bench sim`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -39,19 +40,19 @@ pub struct Args {
     case: Option<String>,
 }
 
-/// One measurement.
+/// Results of one measurement.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Case {
     flows: u32,
-    /// Packets that crossed the bottleneck: data one way, ACKs the other.
+    /// Number of packets that crossed the bottleneck: data one way, ACKs the other.
     packets: u64,
-    /// Nodes served and frames handed to nodes.
+    /// Number of nodes served and frames handed to nodes.
     steps: u64,
-    /// Processor time.
+    /// Processor time in seconds.
     cpu_s: f64,
-    /// Bits of payload received per second of virtual time.
+    /// Payload bits received per second of virtual time.
     goodput_bps: f64,
-    /// The most memory that the process had, and what of it is the world's.
+    /// Peak memory of the process, and the world's part of it.
     peak_bytes: u64,
     world_bytes: u64,
 }
@@ -69,7 +70,7 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
         return measure_here(case);
     }
     let mut figures = Figures { dumbbell: vec![Vec::new(); FLOWS.len()], ..Figures::default() };
-    // In turns: machines are noisy, and slow down when they are hot.
+    // Cases take turns, because machines are noisy and slow down when hot.
     for _ in 0..args.common.runs {
         for (cases, flows) in figures.dumbbell.iter_mut().zip(FLOWS) {
             cases.push(in_a_process_of_its_own(&flows.to_string())?);
@@ -109,7 +110,7 @@ fn print(figures: &Figures, runs: u32) {
     );
 }
 
-/// Measures a case and prints it for the process that asked.
+/// Measures a case and prints it for the parent process.
 fn measure_here(case: &str) -> Result<(), String> {
     let json = match case {
         HOSTS_CASE => serde_json::to_string(&memory_of_hosts()?),
@@ -134,7 +135,7 @@ fn in_a_process_of_its_own<T: DeserializeOwned>(case: &str) -> Result<T, String>
     serde_json::from_slice(&out.stdout).map_err(|e| e.to_string())
 }
 
-/// The memory in bytes of hosts on which nothing happens, each with a link to it and one from it.
+/// Returns the memory in bytes of idle hosts, each with a link in either direction.
 fn memory_of_hosts() -> Result<u64, String> {
     let before = resident("VmRSS:")?;
     let mut world = World::new();
@@ -186,7 +187,7 @@ fn dumbbell(flows: u32) -> Plan {
     Plan { path, groups: vec![group], ..Plan::new("dumbbell", Duration::from_secs(SECONDS)) }
 }
 
-/// Flows whose applications write one segment, and have nothing more for longer than it lasts.
+/// Returns a plan of flows that write one segment and then nothing until the end.
 fn idle() -> Plan {
     let mut plan = dumbbell(IDLE_FLOWS);
     plan.duration = IDLE;
@@ -194,7 +195,7 @@ fn idle() -> Plan {
     plan
 }
 
-/// Packets that the bottleneck carried, both ways.
+/// Returns the number of packets that the bottleneck carried in both directions.
 fn crossed(topology: &mut Topology) -> u64 {
     let wan = |name: &str| name.starts_with("wan.");
     let links: Vec<_> = topology.links.iter().filter(|l| wan(&l.name)).collect();
@@ -210,13 +211,13 @@ fn crossed(topology: &mut Topology) -> u64 {
     packets
 }
 
-/// Processor time of this thread, in seconds.
+/// Returns the processor time of this thread in seconds.
 pub(super) fn processor_time() -> f64 {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     t.tv_sec as f64 + t.tv_nsec as f64 / 1e9
 }
 
-/// A line of `/proc/self/status` that is in kB, in bytes.
+/// Returns a line of `/proc/self/status` given in kB, in bytes.
 pub(super) fn resident(line: &str) -> Result<u64, String> {
     let status =
         std::fs::read_to_string("/proc/self/status").map_err(|e| format!("/proc/self/status: {e}"))?;

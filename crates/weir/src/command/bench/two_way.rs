@@ -1,4 +1,5 @@
-//! Data both ways in one connection at several settings, and requests and responses at rates that do not bind, compared with the plain box.
+//! Data in both directions of one connection at several settings, and requests and responses at rates that do
+//! not bind, compared with the plain box.
 
 use super::figures::{verdict, Spread};
 use super::{group, measure, options, plan, shape, write, Common};
@@ -11,20 +12,20 @@ use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
 const SECONDS: u64 = 8;
-/// How long before the end of the run connections are closed.
+/// Time before the end of the run at which connections are closed, in milliseconds.
 const END_MS: u64 = 700;
-/// Where averages begin.
+/// Start of the averages in nanoseconds.
 const FROM_NS: u64 = 2_000_000_000;
 const FLOWS: u32 = 4;
 const OUT: Rate = Rate::mbit(20);
 const IN: Rate = Rate::mbit(50);
-/// How far from its setting a direction may be, in percent.
+/// Bound on the error of a direction's rate, in percent.
 const BOUND: f64 = 1.0;
-/// Of requests and responses: above what one connection can get.
+/// Rate for requests and responses, which no connection reaches.
 const UNBOUND: Rate = Rate::mbit(20_000);
 const REQUEST: u64 = 200;
 const RESPONSES: [u64; 2] = [1_000, 60_000];
-/// Counters of both hosts that shaping must not raise: what they stand for would be its fault.
+/// Counters of both hosts that must not increase by shaping, because it would be the cause.
 const COUNTERS: [&str; 5] =
     ["TcpExtPAWSEstab", "TcpExtPAWSOldAck", "TcpOutRsts", "TcpExtTCPTimeouts", "TcpExtTCPAbortOnData"];
 
@@ -34,17 +35,17 @@ struct Figures {
     requests: Vec<Requests>,
 }
 
-/// Bulk both ways at settings.
+/// Results of bulk data in both directions.
 #[derive(Debug, Serialize)]
 struct Bulk {
     rtt_ms: u64,
-    /// Errors of the directions that are furthest from their setting, in percent.
+    /// Largest errors of each direction's rate, in percent.
     out_error: Spread,
     in_error: Spread,
     counters: Vec<(&'static str, u64)>,
 }
 
-/// Requests and responses.
+/// Results of requests and responses.
 #[derive(Debug, Serialize)]
 struct Requests {
     response_bytes: u64,
@@ -101,7 +102,7 @@ fn shown(counters: &[(&'static str, u64)]) -> String {
     parts.join(", ")
 }
 
-/// Sums over both hosts.
+/// Adds the counters of both hosts.
 fn count(total: &mut Vec<(&'static str, u64)>, nstat: &[Nstat; 2]) {
     if total.is_empty() {
         total.extend(COUNTERS.map(|name| (name, 0)));
@@ -129,13 +130,13 @@ fn bulk(common: &Common, seconds: u64, rtt_ms: u64) -> Result<Bulk, String> {
 
 fn conversation(path: Path, seconds: u64, kind: Kind) -> Plan {
     let mut plan = plan("two-way", path, seconds, FLOWS);
-    // It ends before the lab does, which would reset it.
+    // The flow ends before the lab does, which would reset it.
     let length = Length::Duration(Duration::from_millis(seconds * 1000 - END_MS));
     plan.groups = vec![FlowGroup { kind, length, ..group("both", Direction::Out, FLOWS, 5001) }];
     plan
 }
 
-/// How far the flow that is furthest from `rate` is from it at its receiver, in percent.
+/// Returns the error in percent of the flow furthest from `rate`, at its receiver.
 fn worst(flows: &[crate::execute::traffic::FlowReport], seconds: u64, rate: Rate) -> f64 {
     let end = seconds * 1_000_000_000 - END_MS * 1_000_000;
     let error = |r: &Received| {
@@ -176,7 +177,7 @@ fn requests(common: &Common, seconds: u64, response: u64) -> Result<Requests, St
     })
 }
 
-/// The mean of a quantile over the connections.
+/// Returns the mean of a quantile over the connections.
 fn latency(outcome: &Outcome, of: fn(&crate::result::Latency) -> u64) -> f64 {
     let seen: Vec<u64> =
         outcome.result.flows.iter().filter_map(|f| Some(of(&f.exchanges.as_ref()?.latency_us))).collect();

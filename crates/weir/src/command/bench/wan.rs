@@ -1,5 +1,5 @@
-//! The emulator's error: how much longer than configured a UDP packet takes, from its send stamp to the kernel's
-//! receive stamp, compared with the same path without an emulator.
+//! The emulator's error: the excess over the configured delay of a UDP packet, from its sending timestamp to
+//! the kernel's receive timestamp, compared with the same path without an emulator.
 
 use super::figures::{verdict, Spread};
 use super::{measure, options, plan, write, Common};
@@ -12,22 +12,22 @@ use weir_core::time::Duration;
 const SECONDS: u64 = 4;
 const DELAY: Duration = Duration::from_millis(10);
 const RATES: [u32; 5] = [2_000, 10_000, 100_000, 250_000, 500_000];
-/// Up to this rate it must hold what is asked for; above, it is only told.
+/// Rate up to which the bound is required; above it, the error is only reported.
 const MUST_HOLD: u32 = 100_000;
-/// What others have published of theirs, for comparison: packets a second and delay error.
+/// Published figures of other emulators, for comparison: packets a second and delay error.
 const PUBLISHED: &str = "\
 published of others, on their machines: mahimahi 100,000 to 130,000 packets a second with an error of 0.4 ms,
 rattan 40,000 to 70,000";
-/// How far the 99th percentile may be above the bare path's when the emulator spins, in microseconds.
+/// Bound on the excess of the 99th percentile over the bare path's when the emulator spins, in microseconds.
 const BOUND_US: f64 = 50.0;
 
-/// How the path between the source and the sink is emulated.
+/// Emulation of the path between source and sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Emulation {
     /// The bare path.
     Bare,
-    /// An emulator as `weir wan` is by default: it spins for as long as timers are late.
+    /// An emulator with the defaults of `weir wan`, which spins for as long as timers are late.
     Adaptive,
     /// An emulator that spins from one packet to the next.
     Spinning,
@@ -39,11 +39,11 @@ impl Emulation {
     const ALL: [Emulation; 4] =
         [Emulation::Bare, Emulation::Adaptive, Emulation::Spinning, Emulation::Sleeping];
 
-    /// How long the emulator spins, `None` for its default.
+    /// Returns how long the emulator spins, or `None` for its default.
     fn spin(self) -> Option<Duration> {
         match self {
             Emulation::Bare | Emulation::Adaptive => None,
-            // Longer than the time between two packets at any of the rates.
+            // This exceeds the time between two packets at any of the rates.
             Emulation::Spinning => Some(Duration::from_millis(1)),
             Emulation::Sleeping => Some(Duration::ZERO),
         }
@@ -104,7 +104,7 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     write(common, &rows)
 }
 
-/// The four take turns.
+/// Measures the four emulations in turns.
 fn rows_of(common: &Common, seconds: u64, pps: u32) -> Result<Vec<Row>, String> {
     let mut delays = Emulation::ALL.map(|_| Delays::default());
     for _ in 0..common.runs {
@@ -124,7 +124,7 @@ fn rows_of(common: &Common, seconds: u64, pps: u32) -> Result<Vec<Row>, String> 
     Ok(Emulation::ALL.into_iter().zip(delays).map(row).collect())
 }
 
-/// Of each turn, in microseconds, and packets of all.
+/// Delays of each turn in microseconds, and the number of all packets.
 #[derive(Default)]
 struct Delays {
     p50: Vec<f64>,

@@ -1,6 +1,7 @@
-//! The cases over two interfaces, against whatever sits between them.
+//! The cases over two interfaces, against any middlebox between them.
 //!
-//! All cases are under way at the same time, each with a connection of its own: its MAC addresses tell whose a frame is.
+//! All cases run at the same time, each with a connection of its own. MAC addresses identify the case of a
+//! frame.
 
 use std::io;
 use weir_conformance::{Crossed, Event, Script, Side, Traits};
@@ -11,26 +12,27 @@ use weir_io::port::{Packets, CHUNK};
 use weir_io::sys::packet::{Device, Sender};
 use weir_io::sys::{clock, link};
 
-/// What leaves later than this did not leave at once: no middlebox holds an ACK for less, and no busy machine takes longer.
+/// Delay above which a frame did not leave at once. Middleboxes that hold ACKs hold them longer, and busy
+/// machines take less.
 const AT_ONCE: Duration = Duration::from_millis(100);
-/// One case begins so long after the other, so that their bursts do not fall together.
+/// Interval between the starts of cases, so that their bursts do not coincide.
 const APART: Duration = Duration::from_millis(40);
-/// How long a middlebox has, behind the last frame, to pass on what it holds.
+/// Time after the last frame in which a middlebox may release held frames.
 const SETTLES: Duration = Duration::from_secs(3);
-/// What is sent later than this moves everything that follows.
+/// Lateness of a frame above which all later frames are moved.
 const LATE: Duration = Duration::from_millis(1);
-/// The longest sleep.
+/// Longest sleep.
 const NAP: Duration = Duration::from_micros(200);
 const CHUNKS: usize = 8192;
-/// Shorter frames are padded to this on their way.
+/// Length to which shorter frames are padded on their way.
 const SHORTEST: usize = 60;
-/// Bytes of a MAC address that all addresses of a connection have in common.
+/// Number of leading bytes of a MAC address that all addresses of a connection share.
 const OF_ALL: usize = 5;
 
-/// What may be expected of a middlebox that nobody knows.
+/// Expectations on an unknown middlebox.
 pub(super) const TRAITS: Traits = Traits { at_once: AT_ONCE, sizes: true, ..Traits::WIRE };
 
-/// An interface, and the end of the connections that is there.
+/// Interface, and the end of the connections at it.
 struct End {
     side: Side,
     sender: Sender,
@@ -52,7 +54,8 @@ impl End {
     }
 }
 
-/// Plays each of the scripts, of connections 0, 1, …, between the two interfaces, and returns what crossed of each.
+/// Runs each of the scripts, of connections 0, 1, …, between the two interfaces. Returns the frames that
+/// crossed in each.
 pub(super) fn play(lan: &str, wan: &str, scripts: &[Script]) -> Result<Vec<Vec<Crossed>>, String> {
     let mut ends = [End::open(lan, Side::Sender)?, End::open(wan, Side::Receiver)?];
     let mut frames = Frames::new(CHUNKS, CHUNK, 0);
@@ -82,9 +85,10 @@ pub(super) fn play(lan: &str, wan: &str, scripts: &[Script]) -> Result<Vec<Vec<C
     }
 }
 
-/// The time of the scripts. It stands still while this program is late, so that what a busy machine takes is no delay of the middlebox.
+/// Clock of the scripts. It stops while this program is late, so that delays of a busy machine are not
+/// attributed to the middlebox.
 struct Timeline {
-    /// From when on which moment was its zero.
+    /// Zero of the clock, from each of these moments on.
     zeros: Vec<(Time, Time)>,
 }
 
@@ -94,13 +98,13 @@ impl Timeline {
         Timeline { zeros: vec![(now, now)] }
     }
 
-    /// The time of the scripts at this moment.
+    /// Returns the scripts' time at this moment.
     fn at(&self, moment: Time) -> Time {
         let since = self.zeros.iter().rev().find(|(from, _)| *from <= moment);
         Time::ZERO + since.map_or(Duration::ZERO, |(_, zero)| moment.since(*zero))
     }
 
-    /// What is sent now was to be sent at this time.
+    /// Adjusts the clock for a frame that is sent now but was due at this time.
     fn waits_for(&mut self, at: Time) {
         let moment = clock::now();
         let late = self.at(moment).since(at);
@@ -111,7 +115,7 @@ impl Timeline {
     }
 }
 
-/// Everything that is sent, in order of time.
+/// Returns all events to send, in order of time.
 fn agenda(scripts: &[Script]) -> Vec<(Time, &Event)> {
     let mut all = Vec::new();
     for (script, n) in scripts.iter().zip(0..) {
@@ -122,7 +126,7 @@ fn agenda(scripts: &[Script]) -> Vec<(Time, &Event)> {
     all
 }
 
-/// Sends a frame. False: there is no room for it now.
+/// Sends a frame. Returns false if there is no room for it now.
 fn send(end: &mut End, bytes: &[u8]) -> Result<bool, String> {
     match end.sender.send(&[bytes]) {
         Ok(sent) => Ok(sent == 1),
@@ -132,7 +136,7 @@ fn send(end: &mut End, bytes: &[u8]) -> Result<bool, String> {
     }
 }
 
-/// Takes what has come to an end.
+/// Takes the frames that have arrived at an end.
 fn listen(
     end: &mut End,
     frames: &mut Frames,
@@ -153,13 +157,13 @@ fn listen(
     Ok(())
 }
 
-/// Is it a frame of the script's connection?
+/// Returns whether it is a frame of the script's connection.
 fn is_of(bytes: &[u8], script: &Script) -> bool {
     let prefix = &script.ends.macs().0[..OF_ALL];
     [0, 6].iter().any(|&at| bytes.get(at..at + OF_ALL) == Some(prefix))
 }
 
-/// A frame that a device has padded, as it was sent.
+/// Returns a frame without the padding that a device has added.
 fn without_padding(mut bytes: Vec<u8>, to: Side, script: &Script) -> Vec<u8> {
     let is_it = |e: &&Event| {
         let sent = &e.frame.head;

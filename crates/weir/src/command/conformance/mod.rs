@@ -1,4 +1,4 @@
-//! `weir conformance`: what a middlebox may do to TCP, case by case.
+//! `weir conformance`: rules of TCP that a middlebox must keep, case by case.
 
 #[cfg(feature = "linux")]
 mod between;
@@ -52,7 +52,7 @@ fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(CASES.iter().map(|case| case.name))
 }
 
-/// What the suite found, as it is written by `--json`.
+/// Results of the suite, as `--json` writes them.
 #[derive(Serialize)]
 struct Report {
     schema: u32,
@@ -62,7 +62,7 @@ struct Report {
     failed: usize,
 }
 
-/// A case, and by subject why it fails.
+/// A case, with the reasons of its failures by subject.
 #[derive(Serialize)]
 struct Row {
     name: &'static str,
@@ -88,7 +88,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     report.present(args.json.as_deref())
 }
 
-/// Puts what sits between two interfaces through those of the cases that a wire can carry.
+/// Tests the middlebox between two interfaces with those cases that a wire can carry.
 #[cfg(feature = "linux")]
 fn over_interfaces(lan: &str, wan: &str, cases: &[&Case]) -> Result<Report, Failure> {
     let (cases, left_out): (Vec<&Case>, Vec<&Case>) = cases.iter().partition(|case| case.on_the_wire);
@@ -120,7 +120,7 @@ fn list(cases: &[&Case]) -> String {
 }
 
 impl Report {
-    /// The verdicts on all subjects, case by case.
+    /// Returns the verdicts on all subjects, case by case.
     fn new(
         subjects: Vec<String>,
         cases: &[&Case],
@@ -138,7 +138,7 @@ impl Report {
         Report { schema: crate::result::SCHEMA, subjects, cases, passed, failed }
     }
 
-    /// Writes or prints it, and says how the command ends.
+    /// Writes or prints the report, and returns the command's result.
     fn present(&self, json: Option<&std::path::Path>) -> Result<(), Failure> {
         if let Some(to) = json {
             super::write_json(to, self)?;

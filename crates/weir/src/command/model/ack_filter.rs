@@ -1,15 +1,18 @@
-//! `weir model ack-filter`: slow start behind a slow reverse channel, by §2.2 and §2.3 of "On ACK Filtering on a Slow Reverse Channel" (Barakat and
-//! Altman, 2000).
+//! `weir model ack-filter`: slow start behind a slow reverse channel, by §2.2 and §2.3 of "On ACK Filtering
+//! on a Slow Reverse Channel" (Barakat and Altman, 2000).
 //!
-//! Windows and ACKs are counted in round trips of the constant time T. The reverse channel carries μ_r ACKs per second; a receiver
-//! acknowledges every d-th packet.
+//! Windows and ACKs are counted in round trips of the constant time T. The reverse channel carries μ_r ACKs
+//! per second. A receiver acknowledges every d-th packet.
 //!
 //! - Before ACKs are filtered the window grows to `W(n) = α^n`, with `α = 1 + 1/d`.
-//! - The channel is used in full once `μ_r T` ACKs come in a burst, for which `δ_o = μ_r T / (d + 1)` of them have to wait (equation 1).
-//! - If only δ < δ_o may wait, filtering begins at `n_0`, where `α^n_0 = δ d (d + 1)`. From there on the channel carries δ ACKs more in each
-//!   round trip, `N(n) = δ (d + 1 + n - n_0)`, and the window grows by as many.
+//! - The channel is fully used once a burst has `μ_r T` ACKs, of which `δ_o = μ_r T / (d + 1)` must wait
+//!   (equation 1).
+//! - If at most δ < δ_o may wait, filtering begins at `n_0`, where `α^n_0 = δ d (d + 1)`. From then on the
+//!   channel carries δ more ACKs in each round trip, `N(n) = δ (d + 1 + n - n_0)`, and the window grows by
+//!   the same number.
 //!
-//! With any δ the window grows by μ_r packets per second in the end: what is left out is that it waits in a queue of δ ACKs.
+//! With any δ the window finally grows by μ_r packets per second. The formulas leave out the delay in a queue
+//! of δ ACKs.
 
 use crate::command::error::Failure;
 use crate::experiment::config::diag::Fault;
@@ -66,22 +69,23 @@ struct Path {
 }
 
 impl Path {
-    /// δ_o (equation 1).
+    /// Returns δ_o (equation 1).
     fn optimum(self) -> f64 {
         self.pipe / (self.d + 1.0)
     }
 
-    /// α.
+    /// Returns α.
     fn growth(self) -> f64 {
         1.0 + 1.0 / self.d
     }
 
-    /// The round trip in which filtering begins if δ ACKs may wait, or else the channel is used in full: n_0.
+    /// Returns n_0, the round trip in which filtering begins if δ ACKs may wait, or in which the channel is
+    /// fully used without filtering.
     fn filtered_from(self, threshold: f64) -> f64 {
         (threshold.min(self.optimum()) * self.d * (self.d + 1.0)).ln() / self.growth().ln()
     }
 
-    /// The round trip from which on the channel is used in full: N(n) = μ_r T.
+    /// Returns the round trip from which the channel is fully used: N(n) = μ_r T.
     fn full_from(self, threshold: f64) -> f64 {
         let from = self.filtered_from(threshold);
         if threshold >= self.optimum() {
@@ -91,7 +95,7 @@ impl Path {
         }
     }
 
-    /// ACKs that leave the channel in round trip n.
+    /// Returns the ACKs that leave the channel in round trip n.
     fn acks(self, n: f64, threshold: f64) -> f64 {
         let from = self.filtered_from(threshold);
         let before = self.growth().powf(n) / self.d;
@@ -99,7 +103,7 @@ impl Path {
         (if n <= from { before } else { filtered }).min(self.pipe)
     }
 
-    /// The window at the beginning of round trip n, in packets.
+    /// Returns the window at the beginning of round trip n, in packets.
     fn window(self, n: f64, threshold: f64) -> f64 {
         let (from, full, d) = (self.filtered_from(threshold), self.full_from(threshold), self.d);
         if n > full {
@@ -113,32 +117,32 @@ impl Path {
     }
 }
 
-/// What `--json` writes.
+/// Output of `--json`.
 #[derive(Serialize)]
 struct Report {
     schema: u32,
-    /// μ_r.
+    /// ACKs that the channel carries per second, μ_r.
     acks_per_s: f64,
-    /// μ_r T: the safe upper choice of the threshold (§3).
+    /// ACKs that the channel carries in a round trip, μ_r T: the safe upper choice of the threshold (§3).
     pipe_acks: f64,
-    /// δ_o.
+    /// Optimal threshold, δ_o.
     optimum_acks: f64,
     curves: Vec<Curve>,
 }
 
-/// Of one threshold.
+/// Curve of one threshold.
 #[derive(Serialize)]
 struct Curve {
     threshold: u32,
-    /// n_0, and from when on the channel is used in full; in round trips.
+    /// Round trip n_0, and the one from which the channel is fully used.
     filtered_from: f64,
     full_from: f64,
-    /// By round trip, from 0 on.
+    /// Values by round trip, from 0 on.
     window_packets: Vec<f64>,
     acks: Vec<f64>,
 }
 
-/// Computes and prints.
+/// Computes and prints the curves.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let report = report(args)?;
     if let Some(to) = &args.json {
@@ -216,21 +220,21 @@ fn text(report: &Report, rtt: Duration) -> String {
 mod tests {
     use super::*;
 
-    /// §2.4: 312.5 ACKs a second, 200 ms, every packet acknowledged.
+    /// Path of §2.4: 312.5 ACKs a second, 200 ms, every packet acknowledged.
     const PAPER: Path = Path { pipe: 62.5, d: 1.0 };
 
     #[test]
     fn the_paper_s_scenario() {
         assert_eq!(PAPER.optimum(), 31.25);
         assert_eq!(PAPER.growth(), 2.0);
-        // δ d (d + 1) = 2: the first round trip; then one ACK more in each.
+        // δ d (d + 1) = 2 is the first round trip. Each later one has one ACK more.
         assert_eq!(PAPER.filtered_from(1.0), 1.0);
         assert_eq!([1.0, 2.0, 3.0].map(|n| PAPER.acks(n, 1.0)), [2.0, 3.0, 4.0]);
         assert_eq!([1.0, 2.0, 3.0, 4.0].map(|n| PAPER.window(n, 1.0)), [2.0, 4.0, 7.0, 11.0]);
         assert_eq!(PAPER.full_from(1.0), 1.0 + 62.5 - 2.0);
     }
 
-    /// W(n + 1) = W(n) + N(n) wherever ACKs are filtered (§2.3).
+    /// Verifies W(n + 1) = W(n) + N(n) wherever ACKs are filtered (§2.3).
     #[test]
     fn the_window_grows_by_the_acks_of_a_round_trip() {
         for (pipe, d, delta) in [(62.5, 1.0, 3.0), (62.5, 2.0, 5.0), (400.0, 2.0, 7.0)] {

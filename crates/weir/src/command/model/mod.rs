@@ -1,4 +1,4 @@
-//! `weir model`: what theory says, beside what the simulator does.
+//! `weir model`: predictions of theory, beside the simulator.
 
 mod ack_filter;
 mod tss;
@@ -11,11 +11,12 @@ use clap::Subcommand;
 pub enum Model {
     /// Slow start behind a slow reverse channel, by how many ACKs may wait there
     AckFilter(ack_filter::Args),
-    /// Throughput of a flow behind per-flow queueing, PostACK or TCP rate control when every so many packets one is lost
+    /// Throughput of a flow behind per-flow queueing, PostACK or TCP rate control when every so many packets
+    /// one is lost
     Tss(tss::Args),
 }
 
-/// Computes and prints.
+/// Computes and prints the model.
 pub fn run(model: &Model) -> Result<(), Failure> {
     match model {
         Model::AckFilter(args) => ack_filter::run(args),

@@ -9,17 +9,17 @@ use weir_core::class::Spec;
 use weir_core::gateway::{ClassConfig, Config, Direction};
 use weir_core::queue::{self, pfq, Kind, QueueLimit};
 
-/// Packets that may wait.
+/// Packets that a queue holds.
 const QUEUE: u32 = 1_000;
 
-/// A box.
+/// Row of the table: a box.
 #[derive(Debug, Serialize)]
 struct Cell {
     #[serde(rename = "box")]
     kind: &'static str,
     pfq_bps: Vec<f64>,
     postack_bps: Vec<f64>,
-    /// PostACK against queues alone, turn by turn.
+    /// Ratio of PostACK to queues alone, turn by turn.
     ratio: Spread,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn run(args: &Args, seconds: u64) -> Result<(), String> {
     for kind in BOXES.into_iter().filter(|k| args.only.is_none_or(|only| only == *k)) {
         let [mut pfq_bps, mut postack_bps] = [vec![], vec![]];
         for turn in 0..args.common.runs {
-            // Another one first in each turn.
+            // A different case is first in each turn.
             for postack in [turn % 2 == 0, turn % 2 != 0] {
                 let (bps, _) = once(seconds, kind, Traffic::Uploads, Some(gateway(postack)))?;
                 if postack { &mut postack_bps } else { &mut pfq_bps }.push(bps);
@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args, seconds: u64) -> Result<(), String> {
     write(&args.common, &cells)
 }
 
-/// Uploads through queues for each flow, whose ACKs PostACK controls or nobody.
+/// Returns a gateway with a queue for each upload, whose ACKs PostACK controls if `postack`.
 fn gateway(postack: bool) -> Config {
     let queue = queue::Config { limit: QueueLimit::Packets(QUEUE), kind: Kind::Pfq(pfq::Params::default()) };
     let policy = AckControl::postack_pfq(CLASS_RATE);

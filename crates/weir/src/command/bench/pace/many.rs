@@ -1,4 +1,5 @@
-//! A hundred to a hundred thousand classes of different rates on one line, in virtual time: how exact their rates are, and their bursts.
+//! Five to a hundred thousand classes of different rates on one line, in virtual time: the errors of their
+//! rates, and their bursts.
 
 use serde::Serialize;
 use weir_core::frame::{Charge, Frames, Waiting};
@@ -8,16 +9,16 @@ use weir_core::queue::{self, Kind, QueueLimit};
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
 
-/// Classes, and the rate of the line in Gb/s.
+/// Numbers of classes, with the rate of the line in Gb/s.
 const CASES: [(u64, u64); 5] = [(5, 1), (100, 1), (10_000, 10), (100_000, 10), (100_000, 100)];
 const FULL: Charge = Charge { packets: 1, bytes: 1514 };
 const OVERHEAD: u16 = 14;
-/// Packets of the average class that are measured.
+/// Number of measured packets of the average class.
 const PACKETS: u64 = 100;
-/// Parts of a hundred of the line that the classes have together.
+/// Total rate of the classes in percent of the line.
 const LOAD: u64 = 95;
 
-/// What was found of a number of classes.
+/// Results for a number of classes.
 #[derive(Debug, Serialize)]
 pub struct Many {
     classes: u64,
@@ -25,14 +26,15 @@ pub struct Many {
     lowest_bps: u64,
     highest_bps: u64,
     packets: u64,
-    /// The largest error of a class's rate over the whole time, as a fraction.
+    /// Largest error of a class's rate over the whole time, as a fraction.
     error_max: f64,
-    /// The largest difference between what a class sent and what its rate says, in packets.
+    /// Largest difference between the packets that a class sent and those that its rate allows.
     packets_off_max: f64,
-    /// The smallest token bucket, in packets, that all of a class fits through: of the worst class, and on average.
+    /// Smallest token bucket, in packets, that a class's traffic conforms to: of the worst class, and on
+    /// average.
     burst_max: f64,
     burst_mean: f64,
-    /// Most packets of a class with nothing between them.
+    /// Most consecutive packets of a class without a gap.
     together_max: u64,
 }
 
@@ -64,7 +66,7 @@ pub fn table() -> Vec<Many> {
     CASES.into_iter().map(row).collect()
 }
 
-/// The rates of `n` classes: parts of 1 to 100, in an order that mixes them.
+/// Returns the rates of `n` classes: shares of 1 to 100, in a mixed order.
 fn rates(n: u64, line: Rate) -> Vec<Rate> {
     let part = |i: u64| 1 + (i * 7919) % 100;
     let all: u64 = (0..n).map(part).sum();
@@ -88,7 +90,7 @@ fn many(classes: u64, line: Rate) -> Many {
         now: Time::ZERO,
     };
     run.start(&rates);
-    // Nothing that began at once is measured.
+    // The burst of simultaneous starts is not measured.
     run.from = run.now + Duration::from_millis(100);
     let average = line.bps() / 100 * LOAD / classes;
     let lasts = Rate::from_bps(average).unwrap_or(line).time_for(PACKETS * 1538);
@@ -100,7 +102,7 @@ struct Run {
     pacer: Pacer,
     frames: Frames,
     probes: Vec<Probe>,
-    /// Packets that begin earlier are not measured.
+    /// Start of the measured time; earlier packets are ignored.
     from: Time,
     now: Time,
 }
@@ -112,7 +114,7 @@ impl Run {
         self.pacer.push(&mut Cx { now: self.now, frames: &mut self.frames }, Some(class), waiting);
     }
 
-    /// Classes begin one after the other, each at some time within its first interval.
+    /// Starts the classes one after the other, each at some time within its first interval.
     fn start(&mut self, rates: &[Rate]) {
         let phase = |(i, rate): (usize, &Rate)| {
             let interval = rate.time_for(1538).as_nanos();
@@ -128,7 +130,7 @@ impl Run {
         }
     }
 
-    /// All that is put on the line up to this time; what is sent comes again.
+    /// Sends all packets due up to this time, and enqueues a new packet for each one sent.
     fn until(&mut self, end: Time) {
         while let Some(due) = self.pacer.due().filter(|&due| due <= end) {
             self.now = self.now.max(due);

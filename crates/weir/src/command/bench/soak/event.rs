@@ -1,38 +1,38 @@
-//! Events of the soak, and what the gateway did in each.
+//! Events of the soak test, and the gateway's records of them.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 use weir_core::rate::Rate;
 use weir_core::time::Time;
 
-/// What happens.
+/// Event of the soak test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// The gateway begins.
+    /// The gateway starts.
     Start,
     /// The engine is killed.
     KillEngine,
-    /// Flows get another rate.
+    /// A reload changes the flows' rate.
     Reload,
     /// The engine hangs.
     StopEngine,
     /// The hosts of the LAN become a customer, with one rate for all their flows.
     AddCustomer,
-    /// The link towards the WAN goes down, and up again.
+    /// The link towards the WAN goes down and up again.
     LinkDown,
-    /// And are none any more.
+    /// The customer is removed.
     RemoveCustomer,
-    /// SIGHUP to the supervisor: it reads the same file again.
+    /// The supervisor gets SIGHUP and reads the same file again.
     Hangup,
-    /// The supervisor is killed; another gateway is started.
+    /// The supervisor is killed, and another gateway is started.
     KillSupervisor,
-    /// Supervisor and engine are killed; another gateway is started.
+    /// Supervisor and engine are killed, and another gateway is started.
     KillBoth,
 }
 
 impl Event {
-    /// Those that make a round, in their order.
+    /// Events of a round, in order.
     pub const ALL: [Event; 9] = [
         Event::KillEngine,
         Event::Reload,
@@ -45,7 +45,7 @@ impl Event {
         Event::KillBoth,
     ];
 
-    /// In words.
+    /// Returns the event in words.
     pub const fn name(self) -> &'static str {
         match self {
             Event::Start => "start",
@@ -61,35 +61,35 @@ impl Event {
         }
     }
 
-    /// Does another gateway have to be started afterwards?
+    /// Returns whether another gateway must be started afterwards.
     pub const fn ends_the_gateway(self) -> bool {
         matches!(self, Event::KillSupervisor | Event::KillBoth)
     }
 }
 
-/// Something that happened.
+/// An event that took place.
 #[derive(Clone, Copy, Debug)]
 pub struct Happened {
-    /// What.
+    /// The event.
     pub event: Event,
-    /// When it began.
+    /// Time at which it began.
     pub from: Time,
-    /// When it was over.
+    /// Time at which it was over.
     pub until: Time,
-    /// What the uploads are set to together from then on.
+    /// Total rate of the uploads from then on.
     pub rate: Rate,
 }
 
-/// What supervisor and engine use together.
+/// Resources of supervisor and engine together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Use {
-    /// Resident memory of their own, in kB: the pool, which both see, counts once it is touched.
+    /// Private resident memory in kB. The shared pool counts once it is touched.
     pub memory_kb: u64,
-    /// Open descriptors.
+    /// Number of open descriptors.
     pub descriptors: u64,
 }
 
-/// The most of the quarter with this number, from 0.
+/// Returns the maximum of the quarter with this number, from 0.
 pub fn most(uses: &[Use], quarter: usize) -> Use {
     let part = &uses[uses.len() * quarter / 4..uses.len() * (quarter + 1) / 4];
     let memory_kb = part.iter().map(|u| u.memory_kb).max().unwrap_or(0);
@@ -97,21 +97,21 @@ pub fn most(uses: &[Use], quarter: usize) -> Use {
     Use { memory_kb, descriptors }
 }
 
-/// What a gateway went through.
+/// Records of a gateway's run.
 #[derive(Debug, Default)]
 pub struct Endured {
-    /// In the order of time.
+    /// Events in the order of time.
     pub happened: Vec<Happened>,
-    /// Before each event.
+    /// Resources before each event.
     pub uses: Vec<Use>,
-    /// Frames that engines dropped or could not take.
+    /// Number of frames that engines dropped or could not take.
     pub lost_frames: u64,
-    /// What was left of it on the host.
+    /// Remains of the gateway on the host.
     pub left: Vec<String>,
 }
 
 impl Endured {
-    /// How often what happened.
+    /// Returns how often each event took place.
     pub fn events(&self) -> BTreeMap<Event, u32> {
         let mut events = BTreeMap::new();
         self.happened.iter().for_each(|h| *events.entry(h.event).or_default() += 1);

@@ -1,4 +1,5 @@
-//! The gateway of the soak, which runs in a lab but is not started by the lab, and the trouble that it is put through.
+//! The gateway of the soak test, which runs in a lab but is started here, and the events that it goes
+//! through.
 
 use super::super::figures::lost_frames;
 use super::super::processes;
@@ -17,31 +18,31 @@ use std::thread::JoinHandle;
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
 
-/// It is waited for so long.
+/// Longest wait for the gateway.
 const PATIENCE: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_millis(5);
-/// How long a link is down.
+/// Time for which a link is down.
 const DOWN: Duration = Duration::from_millis(300);
-/// How long there is no gateway at all.
+/// Time without any gateway.
 const AWAY: Duration = Duration::from_millis(500);
-/// The gateway ends this long before the traffic does.
+/// Time between the gateway's end and the end of the traffic.
 const BEFORE_END: Duration = Duration::from_secs(1);
 const DEV: &str = "wan";
-/// What an upload is set to in turns, in Mbit/s, and a download.
+/// Rates of an upload in turns, in Mbit/s, and of a download.
 const UPLOAD: [u64; 2] = [3, 4];
 const DOWNLOAD: Rate = Rate::mbit(6);
-/// What the customer has for all its flows, of each direction.
+/// Rate of the customer in each direction, for all its flows.
 const CUSTOMER: Rate = Rate::mbit(20);
 
-/// A thread that runs a gateway in a lab of this process, and does to it what happens.
+/// Thread that runs a gateway in a lab of this process and causes the events.
 pub struct Ordeal {
     done: Arc<AtomicBool>,
     thread: JoinHandle<Result<Endured, String>>,
 }
 
 impl Ordeal {
-    /// For a lab with this `id`, which stands soon and has traffic `length` long; something happens every `between`. If the gateway
-    /// does not do what it should, `stop` is set: the lab ends.
+    /// Starts the thread for a lab with this `id`, which will run soon with traffic of this `length`. An
+    /// event happens every `between`. If the gateway fails, `stop` is set, which ends the lab.
     pub fn start(
         id: String,
         program: PathBuf,
@@ -57,7 +58,7 @@ impl Ordeal {
         Ordeal { done, thread: std::thread::spawn(run) }
     }
 
-    /// The lab is gone.
+    /// Ends the thread after the lab has ended.
     pub fn finish(self) -> Result<Endured, String> {
         self.done.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| "the thread that runs the gateway panicked".to_string())?
@@ -92,7 +93,7 @@ fn endure(
         if at + between > end {
             break;
         }
-        // A gateway that is killed starts with fresh memory: growth is looked for where it lives on.
+        // A gateway that is killed starts with fresh memory, so growth can be seen only in one that survives.
         let event = match event.ends_the_gateway() && number > Event::ALL.len() as u64 {
             true => Event::KillEngine,
             false => event,
@@ -109,15 +110,15 @@ fn endure(
     Ok(endured)
 }
 
-/// A gateway on the bridge of a lab.
+/// Gateway on the bridge of a lab.
 struct Gateway<'a> {
     namespace: Namespace,
     program: &'a Path,
     directory: &'a Path,
     child: Option<Child>,
-    /// Which of the rates is in force.
+    /// Index of the active rate.
     rate: usize,
-    /// Are the hosts of the LAN a customer?
+    /// True if the hosts of the LAN are a customer.
     customer: bool,
 }
 
@@ -130,7 +131,7 @@ impl Gateway<'_> {
         self.directory.join("report.json")
     }
 
-    /// Writes the files that it is told.
+    /// Writes the gateway's files.
     fn write(&self) -> Result<(), String> {
         let text = short(DEV, Some(Rate::mbit(UPLOAD[self.rate])), Some(DOWNLOAD)).to_toml();
         let rows = match self.customer {
@@ -147,7 +148,7 @@ impl Gateway<'_> {
         write(self.file(), format!("{text}\n[gateway.customers]\nfile = \"customers.csv\"\n"))
     }
 
-    /// Starts it and waits until its engine runs.
+    /// Starts the gateway and waits until its engine runs.
     fn start(&mut self) -> Result<(), String> {
         let mut command = self.inside()?;
         command.arg("run").arg(self.file()).arg("--json").arg(self.report());
@@ -160,7 +161,7 @@ impl Gateway<'_> {
         }
     }
 
-    /// The program in the lab's namespace. It dies with this thread.
+    /// Returns a command of the program in the lab's namespace. The process dies with this thread.
     fn inside(&self) -> Result<Command, String> {
         let mut command = Command::new(self.program);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -180,7 +181,7 @@ impl Gateway<'_> {
         serde_json::from_slice(&std::fs::read(self.report()).ok()?).ok()
     }
 
-    /// What the uploads are set to together.
+    /// Returns the total rate of the uploads.
     fn uploads(&self) -> Rate {
         let flows: u32 = UPLOADS.iter().map(|(_, count)| count).sum();
         match self.customer {
@@ -193,7 +194,7 @@ impl Gateway<'_> {
         Happened { event, from, until: monotonic(), rate: self.uploads() }
     }
 
-    /// What it uses now.
+    /// Returns the resources that the gateway uses now.
     fn uses(&self) -> Use {
         let all = self.supervisor().into_iter().chain(self.engine());
         let each = all.map(|pid| {
@@ -209,7 +210,7 @@ impl Gateway<'_> {
         })
     }
 
-    /// Lets `event` happen and waits until it is over. The frames that a gateway lost that ended.
+    /// Causes `event` and waits until it is over. Returns the frames that an ended gateway lost.
     fn suffer(&mut self, event: Event) -> Result<u64, String> {
         let mut lost = 0;
         match event {
@@ -235,7 +236,7 @@ impl Gateway<'_> {
                 let engine = self.engine();
                 send(self.supervisor()?, Signal::KILL)?;
                 if let (Event::KillBoth, Some(engine)) = (event, engine) {
-                    // It may have heard of it already.
+                    // The engine may have noticed already.
                     let _ = send(engine, Signal::KILL);
                 }
                 pause(AWAY);
@@ -277,7 +278,7 @@ impl Gateway<'_> {
         }
     }
 
-    /// Ends it as an operator would. The frames that it lost.
+    /// Ends the gateway as an operator would. Returns the frames that it lost.
     fn end(&mut self) -> Result<u64, String> {
         send(self.supervisor()?, Signal::TERM)?;
         let mut child = self.child.take().ok_or("there is no gateway")?;
@@ -298,7 +299,7 @@ impl Gateway<'_> {
         }
     }
 
-    /// What `weir down` still finds of it.
+    /// Returns the remains that `weir down` still finds.
     fn left(&self) -> Vec<String> {
         let output = self.inside().map(|mut command| command.arg("down").stdout(Stdio::piped()).output());
         let Ok(Ok(output)) = output else { return vec!["weir down cannot run".into()] };
@@ -322,7 +323,7 @@ fn pause(time: Duration) {
     std::thread::sleep(std::time::Duration::from_nanos(time.as_nanos()));
 }
 
-/// Waits for it; false if it does not come.
+/// Waits until `what` is true. Returns false after [`PATIENCE`].
 fn eventually(mut what: impl FnMut() -> bool) -> bool {
     let until = monotonic() + PATIENCE;
     while monotonic() < until {

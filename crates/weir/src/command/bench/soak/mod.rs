@@ -1,6 +1,6 @@
-//! Mixed traffic through a gateway under all kinds of trouble: its engine is killed and hangs, its supervisor is killed and
-//! started again, its link goes down, it reloads, customers come and go. No connection may be lost or stand
-//! still because of it, and neither memory nor descriptors may grow.
+//! Mixed traffic through a gateway under all kinds of trouble. Its engine is killed and hangs, its supervisor
+//! is killed and restarted, its link goes down, it reloads, and customers come and go. No connection may be
+//! lost or stall because of it, and neither memory nor descriptors may grow.
 
 mod event;
 mod gateway;
@@ -21,71 +21,72 @@ use weir_core::time::Duration;
 pub use event::Event;
 
 const SECONDS: u64 = 3600;
-/// From one event to the next: time enough for a few calm seconds.
+/// Time between two events, long enough for a few calm seconds.
 const BETWEEN: Duration = Duration::from_secs(6);
-/// What both links take, one way.
+/// One-way delay of each link.
 const DELAY: Duration = Duration::from_millis(5);
-/// The gateway runs by then.
+/// Time by which the gateway runs.
 const START: Duration = Duration::from_secs(1);
-/// Transfers of finite length begin this far apart, and have this many bytes.
+/// Interval between transfers of finite length, and their bytes.
 const TRANSFERS: Duration = Duration::from_millis(500);
 const TRANSFER_BYTES: u64 = 100_000;
-/// None begins so late that it may not end.
+/// Time before the end in which no transfer begins, so that each can finish.
 const LAST_TRANSFER: Duration = Duration::from_secs(10);
-/// Of the uploads that never end: congestion control and how many.
+/// Congestion controls of the endless uploads, with their numbers.
 const UPLOADS: [(&str, u32); 3] = [("cubic", 4), ("reno", 2), ("bbr", 2)];
 const DOWNLOADS: u32 = 4;
 const CONVERSATIONS: u32 = 4;
-/// Each second that nothing happened in, and that begins this long after what happened last, has its bytes within
-/// [`RATE_PERCENT`] of what the uploads are set to together.
+/// Time after an event from which seconds are calm. In each calm second without an event, the bytes are
+/// within [`RATE_PERCENT`] of the uploads' total rate.
 const CALM: Duration = Duration::from_millis(2_500);
 const SECOND: Duration = Duration::from_secs(1);
 const RATE_PERCENT: f64 = 3.0;
-/// A connection that delivers nothing for so long stands still for ever.
+/// Time without delivery at the end after which a connection counts as stalled.
 const LAST_SECONDS: Duration = Duration::from_secs(3);
-/// Growth from the second quarter of the run to the last that is none.
+/// Insignificant growth of memory, from the second quarter of the run to the last.
 const SAME_KB: u64 = 1024;
 
-/// What a run showed.
+/// Results of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure {
-    /// How often what happened.
+    /// Number of each event.
     pub events: BTreeMap<Event, u32>,
-    /// Connections that failed, of those there were.
+    /// Number of failed connections.
     pub lost_connections: usize,
-    /// All connections.
+    /// Number of all connections.
     pub connections: usize,
-    /// Finite transfers that are not whole.
+    /// Number of incomplete finite transfers.
     pub broken_transfers: usize,
-    /// Connections without an end that delivered nothing in their last seconds. A byte that is acknowledged and that no
-    /// receiver had is never sent again: whatever follows it waits for it.
+    /// Number of endless connections that delivered nothing in their last seconds. A byte that is
+    /// acknowledged but was never received is not sent again, and everything after it waits for it.
     pub stalled: usize,
-    /// Frames that an engine dropped, or that did not reach it for want of room.
+    /// Number of frames that an engine dropped, or had no room to receive.
     pub lost_frames: u64,
-    /// Calm seconds, and those whose bytes are not what the uploads are set to.
+    /// Number of calm seconds.
     pub calm_seconds: usize,
-    /// See there.
+    /// Number of calm seconds in which the bytes differ from the uploads' total rate.
     pub off_target: usize,
     /// Error of the uploads over all calm seconds, in percent.
     pub error_percent: f64,
-    /// The most memory and descriptors of supervisor and engine in the second and in the last quarter of the run.
+    /// Maximum of memory and descriptors of supervisor and engine, in the second and in the last quarter of
+    /// the run.
     pub uses: [Use; 2],
-    /// What was left behind.
+    /// Remains on the host.
     pub left: Vec<String>,
 }
 
 impl Figure {
-    /// Nothing was lost, nothing grew, nothing is left.
+    /// Returns whether nothing was lost, nothing grew, and nothing remains.
     pub fn holds(&self) -> bool {
         self.is_conserved() && self.is_flat() && self.left.is_empty()
     }
 
-    /// No connection was lost or stands still, and transfers are whole.
+    /// Returns whether no connection was lost or is stalled, and all transfers are complete.
     pub fn is_conserved(&self) -> bool {
         self.lost_connections == 0 && self.broken_transfers == 0 && self.stalled == 0 && self.lost_frames == 0
     }
 
-    /// Neither memory nor descriptors grew.
+    /// Returns whether neither memory nor descriptors grew.
     pub fn is_flat(&self) -> bool {
         let [early, late] = self.uses;
         late.memory_kb <= early.memory_kb + SAME_KB && late.descriptors <= early.descriptors
@@ -104,7 +105,8 @@ pub(super) fn run(common: &Common) -> Result<(), String> {
     for _ in 0..common.runs {
         let mut options = options()?;
         options.id = Some(format!("soak-{}", std::process::id()));
-        // What is shown does not depend on when exactly a packet leaves; an hour of spinning takes a processor from everything else.
+        // The results do not depend on the exact time of packets, and an hour of spinning would take a
+        // processor from everything else.
         options.spin = Some(Duration::ZERO);
         let figure = measure(&options, seconds, BETWEEN)?;
         print(&figure);
@@ -137,7 +139,8 @@ fn print(f: &Figure) {
     println!("{}", verdict(f.holds()));
 }
 
-/// Runs mixed traffic for `seconds` in a lab that has a name, through a gateway to which something happens every `between`.
+/// Runs mixed traffic for `seconds` in a lab with a known name, through a gateway with an event every
+/// `between`.
 pub fn measure(options: &Options, seconds: u64, between: Duration) -> Result<Figure, String> {
     let plan = mixed(seconds);
     let id = options.id.clone().ok_or("a lab without a name")?;
@@ -148,7 +151,7 @@ pub fn measure(options: &Options, seconds: u64, between: Duration) -> Result<Fig
     Ok(figure(&plan, &outcome?, ordeal))
 }
 
-/// Uploads and downloads that never end, transfers that do, and conversations.
+/// Returns a plan of endless uploads and downloads, finite transfers, and conversations.
 fn mixed(seconds: u64) -> Plan {
     let mut path = Path::default();
     (path.wan_out.delay, path.wan_back.delay) = (DELAY, DELAY);

@@ -5,19 +5,19 @@ use crate::execute::traffic::Bins;
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
 
-/// A time in which nothing happened.
+/// A time without events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Window {
-    /// Since the epoch, in nanoseconds.
+    /// Start since the epoch, in nanoseconds.
     pub from_ns: u64,
-    /// Likewise.
+    /// End since the epoch, in nanoseconds.
     pub to_ns: u64,
-    /// What all uploads together are set to.
+    /// Total rate of all uploads.
     pub rate: Rate,
 }
 
 impl Window {
-    /// How far `received` is from the rate, in percent.
+    /// Returns the difference of `received` from the rate, in percent.
     pub fn error_percent(&self, received: &[&Bins]) -> f64 {
         let bytes: u64 = received.iter().map(|bins| bins.between(self.from_ns, self.to_ns)).sum();
         let wanted = self.rate.bps() as f64 * (self.to_ns - self.from_ns) as f64 / 8e9;
@@ -25,7 +25,7 @@ impl Window {
     }
 }
 
-/// The windows of this `length` that lie between two things that happened, from `calm` after the first on.
+/// Returns the windows of this `length` between two events, from `calm` after the first on.
 pub(super) fn calm(happened: &[Happened], epoch: Time, calm: Duration, length: Duration) -> Vec<Window> {
     let pairs = happened.windows(2).flat_map(|pair| {
         let (from, to) = (pair[0].until + calm, pair[1].from);
@@ -56,7 +56,7 @@ mod tests {
         };
         let all = [happened(0, 100, 8), happened(5_000, 5_100, 16), happened(8_000, 8_000, 8)];
         let found = calm(&all, epoch, ms(2_500), ms(1_000));
-        // From 2.6 s to 5 s there are two whole seconds, from 7.6 s to 8 s there is none.
+        // There are two whole seconds from 2.6 s to 5 s, and none from 7.6 s to 8 s.
         let window = |from_ms: u64| Window {
             from_ns: from_ms * 1_000_000,
             to_ns: (from_ms + 1_000) * 1_000_000,

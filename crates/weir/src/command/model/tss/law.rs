@@ -1,58 +1,59 @@
-//! The time series of snapshots (appendices B and C of "PostACK"): how much of its rate a flow gets that loses one packet of
-//! every 1/p. `docs/tss-model.md` derives every formula.
+//! The time series of snapshots (appendices B and C of "PostACK"): the share of its rate that a flow gets
+//! when it loses one of every 1/p packets. `docs/tss-model.md` derives every formula.
 //!
-//! Windows and amounts are in packets, times in round trips of the WAN without queueing. `pipe` is how many packets the flow's rate
-//! carries in one round trip (the paper's `W_w`).
+//! Windows and amounts are in packets, times in round trips of the WAN without queueing. `pipe` is the number
+//! of packets that the flow's rate carries in one round trip (the paper's `W_w`).
 
-/// What the flow's ACKs and data go through.
+/// Mechanism that limits the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// A queue for the flow, which is long enough (`pfq`); with PostACK the queue's place is taken by held ACKs, and the flow does the same.
+    /// A queue for the flow that is long enough (`pfq`). With PostACK, held ACKs replace the queue, and the
+    /// flow behaves identically.
     Queue,
-    /// The window that the receiver advertises is sized to `pipe` (`tcr`).
+    /// A receive window that is sized to `pipe` (`tcr`).
     Sized,
 }
 
-/// In which part of the model's plane a flow is.
+/// Region of the model's plane that a flow is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Case {
-    /// The window never fills the pipe: the rate does not bind.
+    /// The window never fills the pipe, so the rate does not bind.
     Below,
-    /// It fills the pipe before the loss and not after it.
+    /// The window fills the pipe before the loss but not after it.
     Across,
-    /// Halved, it still fills the pipe.
+    /// The window fills the pipe even when halved.
     Above,
 }
 
 impl Case {
-    /// Its number in the paper's figure 15.
+    /// Returns the number in the paper's figure 15.
     pub fn number(self) -> u8 {
         self as u8 + 1
     }
 }
 
-/// Where a flow comes to rest.
+/// Steady state of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steady {
     pub case: Case,
-    /// The congestion window when a packet is lost, in packets.
+    /// Congestion window when a packet is lost, in packets.
     pub window: f64,
-    /// Packets that are sent in a round trip.
+    /// Packets sent per round trip.
     pub throughput: f64,
 }
 
-/// The loss rate below which the window fills the pipe (claim 1).
+/// Returns the loss rate below which the window fills the pipe (claim 1).
 pub fn fills(pipe: f64) -> f64 {
     8.0 / (3.0 * pipe * pipe)
 }
 
-/// The loss rate below which a queued flow's window fills the pipe even when it is halved (claims 2 and 3, with the packets that the
-/// buffer holds when the loss happens).
+/// Returns the loss rate below which a queued flow's window fills the pipe even when halved (claims 2 and 3,
+/// including the packets in the buffer at the loss).
 pub fn always_fills(pipe: f64) -> f64 {
     2.0 / (3.0 * pipe * pipe + pipe)
 }
 
-/// Where a flow comes to rest with a loss rate of `p`, which is above 0.
+/// Returns the steady state of a flow with a loss rate of `p`, which is above 0.
 pub fn steady(scheme: Scheme, pipe: f64, p: f64) -> Steady {
     if p >= fills(pipe) {
         return below(p);
@@ -64,13 +65,14 @@ pub fn steady(scheme: Scheme, pipe: f64, p: f64) -> Steady {
     }
 }
 
-/// Figure 15a: from half the window to all of it, a packet more in each round trip.
+/// Computes figure 15a: the window grows from half to full, by a packet in each round trip.
 fn below(p: f64) -> Steady {
     let window = (8.0 / (3.0 * p)).sqrt();
     Steady { case: Case::Below, window, throughput: 1.0 / ((2.0 * p / 3.0).sqrt() + p) }
 }
 
-/// Figure 15b: up to the pipe as before, then at the rate while the buffer fills, then at the rate while it drains.
+/// Computes figure 15b: growth up to the pipe, then sending at the rate while the buffer fills, and at the
+/// rate while it drains.
 fn across(pipe: f64, p: f64) -> Steady {
     let window = ((4.0 + 12.0 * pipe + 24.0 / p).sqrt() - 2.0) / 3.0;
     let filling = (window - pipe) * (window + pipe - 1.0) / 2.0;
@@ -79,13 +81,14 @@ fn across(pipe: f64, p: f64) -> Steady {
     Steady { case: Case::Across, window, throughput: 1.0 / p / time }
 }
 
-/// Figure 15c: always at the rate. Half the window drains from the buffer, all else that is sent raises the window again.
+/// Computes figure 15c: always at the rate. Half the window drains from the buffer, and all other packets
+/// raise the window again.
 fn above(pipe: f64, p: f64) -> Steady {
     let window = ((1.0 + 24.0 / p).sqrt() - 1.0) / 3.0;
     Steady { case: Case::Above, window, throughput: 1.0 / (1.0 / pipe + p) }
 }
 
-/// Figure 15d: what is in flight is never more than the pipe, so half of that is left when a packet is lost.
+/// Computes figure 15d: at most the pipe is in flight, so a loss leaves half of it.
 fn sized(pipe: f64, p: f64) -> Steady {
     Steady { case: Case::Across, window: pipe, throughput: 1.0 / (1.0 / pipe + p * (pipe / 8.0 + 1.0)) }
 }
@@ -94,15 +97,16 @@ fn sized(pipe: f64, p: f64) -> Steady {
 mod tests {
     use super::*;
 
-    /// The congestion window `round_trips` after it was `window`, no smaller than `pipe`: it grows by a packet for every window that
-    /// is acknowledged, and `pipe` packets are acknowledged in a round trip (appendix B, where a division by 2 is missing).
+    /// Returns the congestion window `round_trips` after it was `window`, no smaller than `pipe`. It grows by
+    /// a packet for every acknowledged window, and `pipe` packets are acknowledged in a round trip (appendix
+    /// B, where a division by 2 is missing).
     fn grown(window: f64, round_trips: f64, pipe: f64) -> f64 {
         let b = 2.0 * window - 1.0;
         window + (((b * b + 8.0 * round_trips * pipe).sqrt() - b) / 2.0).floor()
     }
 
-    /// The appendix's inequality by counting: windows of w, w + 1, … packets, as long as all of them are no more than what x round trips
-    /// carry.
+    /// Counts the appendix's inequality: windows of w, w + 1, … packets, as long as their sum is at most what
+    /// x round trips carry.
     fn counted(window: u32, round_trips: u32, pipe: u32) -> u32 {
         let (mut left, mut w) = (round_trips * pipe, window);
         while left >= w {
@@ -124,7 +128,8 @@ mod tests {
         }
     }
 
-    /// Packets of a loss cycle after another: how many leave in a round trip in the end, and the window at the loss.
+    /// Iterates loss cycles, packet by packet. Returns the final packets per round trip and the window at the
+    /// loss.
     fn iterated(scheme: Scheme, pipe: f64, p: f64) -> (f64, f64) {
         let (packets, mut window, mut last) = ((1.0 / p).round(), 1.0f64, (0.0, 0.0));
         for _ in 0..100 {
@@ -140,7 +145,7 @@ mod tests {
                     (acked, window) = (acked - window, window + 1.0);
                 }
             }
-            // The buffer drains; a round trip later the retransmission is acknowledged.
+            // The buffer drains. A round trip later the retransmission is acknowledged.
             time += buffered(window) / pipe + 1.0;
             last = (packets / time, window);
             let in_flight = if scheme == Scheme::Sized { window.min(pipe) } else { window };
@@ -149,7 +154,8 @@ mod tests {
         last
     }
 
-    /// The law adds up areas, the iteration whole packets and windows: they are a packet of a window apart.
+    /// Verifies the law against the iteration. The law adds up areas, the iteration whole packets and
+    /// windows, so they differ by a packet of a window.
     #[test]
     fn every_case_is_where_cycles_come_to_rest() {
         for pipe in [10.0, 25.0, 60.0, 150.0] {
@@ -170,7 +176,7 @@ mod tests {
         }
     }
 
-    /// Where one case ends the next begins, with the same window and the same throughput.
+    /// Verifies that adjoining cases agree in window and throughput where they meet.
     #[test]
     fn the_cases_meet() {
         for pipe in [4.0, 10.0, 100.0] {
@@ -186,7 +192,8 @@ mod tests {
         }
     }
 
-    /// The law of the square root (Mathis et al. 1997), sqrt(3/2p), less the round trip of the retransmission.
+    /// Verifies the square root law (Mathis et al. 1997), sqrt(3/2p), less the round trip of the
+    /// retransmission.
     #[test]
     fn below_the_pipe_it_is_the_law_of_the_square_root() {
         for p in [1e-4f64, 1e-3, 1e-2] {

@@ -15,10 +15,10 @@ use weir_core::link::TRILLION;
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
-/// Loss rates where none are given: 0.01 % to 30 %, in steps of about a third.
+/// Default loss rates: 0.01 % to 30 %, in steps of a factor of about two.
 const LOSSES: [f64; 15] =
     [0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.003, 0.005, 0.007, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3];
-/// Points of a curve.
+/// Number of points of a curve.
 const POINTS: u32 = 400;
 
 /// Arguments of `weir model tss`.
@@ -44,7 +44,8 @@ pub struct Args {
     /// Share of the packets that are lost, one of every so many; may be given several times
     #[arg(long = "loss", value_name = "LOSS", value_parser = loss)]
     losses: Vec<f64>,
-    /// Simulate each loss for so many seconds of virtual time, beside the model: every so many packets one is lost
+    /// Simulate each loss for so many seconds of virtual time, beside the model: every so many packets one is
+    /// lost
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(10..=100_000))]
     simulate: Option<u64>,
     /// Write the figures to this file as JSON; `-` is standard output, and the table is then left out
@@ -64,34 +65,34 @@ fn loss(text: &str) -> Result<f64, Fault> {
     }
 }
 
-/// What the model says, as it is written by `--json`.
+/// Results of the model, as `--json` writes them.
 #[derive(Serialize)]
 struct Report {
     schema: u32,
     /// Packets that the rate carries in a round trip.
     pipe_packets: f64,
-    /// Below this loss rate the window fills the pipe, and below the other even when it is halved.
+    /// Loss rates below which the window fills the pipe, and below which it does so even when halved.
     fills_below: f64,
     always_fills_below: f64,
     rows: Vec<Row>,
 }
 
-/// A loss rate.
+/// Results for a loss rate.
 #[derive(Serialize)]
 struct Row {
     loss: f64,
-    /// By the numbers of the paper's figure 15.
+    /// Case by the numbers of the paper's figure 15.
     case: u8,
     window_packets: f64,
-    /// Shares of the rate.
+    /// Shares of the rate, behind a queue and with a sized window.
     queue: f64,
     sized: f64,
-    /// The same two, simulated.
+    /// Simulated shares of the rate, behind a queue and with a sized window.
     #[serde(skip_serializing_if = "Option::is_none")]
     simulated: Option<[f64; 2]>,
 }
 
-/// Computes and prints.
+/// Computes and prints the model.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let pipe = pipe(args)?;
     let losses = if args.losses.is_empty() { &LOSSES[..] } else { &args.losses[..] };
@@ -124,7 +125,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Packets that the rate carries in a round trip. Below one there is nothing for a window to do.
+/// Returns the packets that the rate carries in a round trip. Fails below one, where no window is small
+/// enough.
 fn pipe(args: &Args) -> Result<f64, Failure> {
     let bytes = args.rate.bps() as f64 / 8.0 * args.rtt.as_secs_f64();
     let pipe = bytes / f64::from(args.segment);
@@ -186,7 +188,7 @@ fn text(report: &Report) -> String {
     )
 }
 
-/// Throughput by loss, as in the paper's figure 16.
+/// Returns the chart of throughput by loss, as in the paper's figure 16.
 fn drawn(args: &Args, pipe: f64, losses: &[f64], rows: &[Row]) -> Lines {
     let until = losses.iter().copied().fold(0.0, f64::max);
     let curve = |scheme| {

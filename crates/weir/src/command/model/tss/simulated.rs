@@ -1,28 +1,29 @@
-//! The model's flow in the simulator: the paper's figure 16.
+//! The model's flow in the simulator, as in the paper's figure 16.
 
 use crate::command::sim::simulate;
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
-/// Bytes of TCP and IPv4 headers, and of the Ethernet header that queues count too.
+/// Bytes of TCP and IPv4 headers, and of the Ethernet header, which queues count too.
 const HEADERS: u64 = 40;
 const ETHERNET: u64 = 14;
-/// Of the receiver: windows of so many round trips, or 64 KiB.
+/// Receive window in round trips, and its minimum in KiB.
 const ROUNDS: f64 = 8.0;
 const LEAST_KIB: u64 = 64;
 
 /// A flow at a rate of payload.
 pub struct Flow {
-    /// Of payload.
+    /// Rate of payload.
     pub rate: Rate,
-    /// Beyond the gateway.
+    /// Round-trip time beyond the gateway.
     pub rtt: Duration,
     /// Bytes of payload in a packet.
     pub segment: u32,
 }
 
 impl Flow {
-    /// What it has of its rate in so many seconds if of `every` packets one is lost: behind a queue of its own, and with its window sized.
+    /// Returns the flow's shares of its rate over `seconds` if one of `every` packets is lost: behind a queue
+    /// of its own, and with its window sized.
     pub fn shares(&self, every: u64, seconds: u64) -> Result<[f64; 2], String> {
         let pfq = ("discipline = \"pfq\"\nqueue = \"100000p\"", HEADERS + ETHERNET);
         let tcr = ("ack = { preset = \"tcr\" }", HEADERS);
@@ -50,7 +51,7 @@ impl Flow {
 mod tests {
     use super::*;
 
-    /// Of a thousand packets one takes little of the rate; of twenty, much.
+    /// Verifies that one loss in a thousand packets costs little of the rate, and one in twenty much.
     #[test]
     fn more_is_lost_with_more_losses() {
         let flow = Flow { rate: Rate::kbit(800), rtt: Duration::from_millis(50), segment: 1250 };
