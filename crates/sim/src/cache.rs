@@ -1,8 +1,8 @@
-//! Asking for memory before it is needed.
+//! Prefetching of memory.
 
 use prefetch_index::prefetch_index;
 
-/// Asks for the cache line in which `what` begins, and does not wait for it.
+/// Prefetches the cache line in which `what` begins, without waiting.
 #[inline(always)]
 pub(crate) fn prefetch<T>(what: &T) {
     prefetch_index(core::slice::from_ref(what), 0);
@@ -11,7 +11,7 @@ pub(crate) fn prefetch<T>(what: &T) {
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 
-/// Asks for so many cache lines from the one in which `first` begins, and does not wait for them.
+/// Prefetches `lines` cache lines from the one in which `first` begins, without waiting.
 #[inline(always)]
 pub(crate) fn prefetch_lines<T>(first: &T, lines: usize) {
     const { assert!(LINE % size_of::<T>() == 0) };

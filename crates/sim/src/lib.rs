@@ -1,6 +1,7 @@
-//! Weir in virtual time: an event core that drives nodes exactly, and hosts with a TCP of their own that
-//! emit real headers. Nothing here reads a clock or does I/O, and a run is the same bit for bit from its
-//! seed on any machine: integers only, no map is ever iterated, ties go by (time, sequence).
+//! Weir in virtual time: an event core that drives nodes exactly, and hosts with a TCP of their own that emit
+//! real headers. The crate reads no clock and does no I/O. A run is determined by its seed, and is identical
+//! bit for bit on any machine: all arithmetic is on integers, maps are never iterated, and ties are resolved
+//! by (time, sequence).
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

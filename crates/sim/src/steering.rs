@@ -1,16 +1,17 @@
-//! A gateway behind the hooks of `acks` steering: it sees what it sees inline, and nothing else.
+//! A gateway behind the hooks of `acks` steering. It sees exactly the frames that it sees inline.
 //!
-//! Inline, two programs on the interface towards the WAN see every segment, one those that come from the LAN, one
-//! those that come from the WAN. They take ACKs of controlled flows to the gateway, set the ACK field of
-//! segments with payload back, show it copies of headers, and bring the ACKs that it makes up to date where they leave.
-//! [`Steered`] does the same in the same order, with the same functions ([`weir_core::steer`]); what is not the gateway's
-//! leaves at once by the other port, in order with what the gateway sends.
+//! Inline, two programs on the interface towards the WAN see every segment: one those from the LAN, the other
+//! those from the WAN. They take ACKs of controlled flows to the gateway, set back the ACK field of segments
+//! with payload, show the gateway copies of headers, and update its ACKs as they leave. [`Steered`] does the
+//! same in the same order, with the same functions ([`weir_core::steer`]). Other frames leave at once by the
+//! other port, in order with the gateway's frames.
 //!
-//! With queues behind it ([`Combined`](weir_core::combined::Combined)) what leaves it waits in them, as what the hooks let pass does inline.
+//! With queues behind it ([`Combined`](weir_core::combined::Combined)), its output waits in them, like the
+//! packets that the hooks let pass inline.
 //!
-//! What bounds the hooks bounds it too ([`Bounds`]): budgets for what no slot is known of, and maps that forget. It differs
-//! in what hosts of the simulator do not bring about: the parser is the core's; the gateway hears of everything at once; and
-//! verdicts hold from the moment they are given.
+//! The bounds of the hooks apply here too ([`Bounds`]): budgets for traffic without a slot, and maps that
+//! forget. The differences do not matter with hosts of the simulator: the parser is the core's, the gateway
+//! is informed of everything at once, and verdicts apply immediately.
 
 mod bounds;
 mod flows;
@@ -31,63 +32,63 @@ use weir_core::steer::{self, Action, Fields, Kind, Load, Seen, Slot};
 use weir_core::time::Time;
 use weir_core::wire::{self, Flags, Packet, Tcp};
 
-/// Bytes of a header copy at most: what the programs in the kernel copy.
+/// Most bytes of a header copy, as the programs in the kernel copy.
 const OBSERVED_HEAD: usize = 192;
 
-/// What the hooks did with the frames that came in, counted as by the programs in the kernel.
+/// Counts of the hooks' actions on incoming frames, as in the programs in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SteerStats {
-    /// Frames that the gateway got.
+    /// Frames taken to the gateway.
     pub taken: u64,
-    /// Frames that passed as they came.
+    /// Frames that passed unchanged.
     pub passed: u64,
     /// Frames that passed with their acknowledgement set back.
     pub set_back: u64,
-    /// Frames that passed and whose headers the gateway got a copy of.
+    /// Frames that passed, with a copy of their headers for the gateway.
     pub copied: u64,
-    /// ACKs of the gateway that did not leave because something newer had.
+    /// ACKs of the gateway that were discarded because a newer one had left.
     pub discarded: u64,
-    /// Frames that the gateway was not shown for want of a budget.
+    /// Frames that were not shown to the gateway because their budget was spent.
     pub over_budget: u64,
 }
 
-/// Is the engine there?
+/// State of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Engine {
     Runs,
-    /// It has been killed, and what it holds is about to be sent.
+    /// The engine has been killed, and its held ACKs are about to be sent.
     Killed,
-    /// It hangs, or the next one is on its way.
+    /// The engine hangs, or the next one is not there yet.
     Away,
 }
 
-/// A gateway behind its steering. Ports are [`LAN`] and [`WAN`].
+/// Gateway behind its steering. Its ports are [`LAN`] and [`WAN`].
 pub struct Steered {
     gateway: Gateway,
-    /// By port: do ACKs of controlled flows come in there?
+    /// True for ports at which ACKs of controlled flows arrive.
     ack_ports: [bool; 2],
-    /// Frames on their way out, by port and time: what went past the gateway, and what it sent meanwhile.
+    /// Outgoing frames by port, in order of time: those that bypassed the gateway, and those that it sent.
     out: [VecDeque<(Time, Frame)>; 2],
-    /// By port: when what left last was due.
+    /// Due time of the last frame that left, for each port.
     last: [Time; 2],
     flows: Flows,
     budgets: Budgets,
     engine: Engine,
     stats: SteerStats,
-    /// Frames received that went past the gateway, those of them dropped, all frames sent, and those that were
-    /// discarded.
+    /// Account of received frames that bypassed the gateway, dropped ones among them, all sent frames, and
+    /// discarded ones.
     account: Ledger,
 }
 
 impl Steered {
-    /// The gateway of this configuration, behind the steering that follows from it.
+    /// Returns a gateway with this configuration, behind the steering that it requires.
     pub fn new(config: Config) -> Steered {
         let bounds = Bounds::default();
         let passing = bounds.passing.max(config.max_flows as usize);
         Steered::within(config, &Bounds { passing, ..bounds })
     }
 
-    /// The same behind hooks that are bounded so.
+    /// Returns such a gateway behind hooks with these bounds.
     pub fn within(config: Config, bounds: &Bounds) -> Steered {
         let (lan, wan) = config.ack_ports();
         Steered {
@@ -103,31 +104,31 @@ impl Steered {
         }
     }
 
-    /// The gateway.
+    /// Returns the gateway.
     pub fn gateway(&self) -> &Gateway {
         &self.gateway
     }
-    /// The engine hangs: the hooks let everything pass until it is [back](Steered::come_back).
+    /// Makes the engine hang. The hooks let everything pass until it is [back](Steered::come_back).
     pub fn hang(&mut self) {
         self.engine = Engine::Away;
     }
-    /// The engine is killed: what it holds is sent, and the hooks let everything pass until another one is
+    /// Kills the engine. Its held ACKs are sent, and the hooks let everything pass until another engine is
     /// [there](Steered::come_back).
     pub fn kill(&mut self) {
         self.engine = Engine::Killed;
     }
-    /// The engine, or another with its records, takes the flows up again.
+    /// Resumes the flows, with the same engine or another with its records.
     pub fn come_back(&mut self) {
         self.engine = Engine::Runs;
         self.gateway.resync();
     }
-    /// What the hooks did.
+    /// Returns the counts of the hooks.
     pub fn stats(&self) -> &SteerStats {
         &self.stats
     }
 
-    /// The conservation law's account, with the gateway's. Copies of headers are made here and absorbed by the
-    /// gateway.
+    /// Returns the account of all frames, including the gateway's. Copies of headers are made here and
+    /// absorbed by the gateway.
     pub fn ledger(&self) -> Ledger {
         let Ledger { mut received, mut made, mut absorbed, mut drops, .. } = self.gateway.stats().ledger;
         received = received - self.stats.copied + self.account.received;
@@ -139,7 +140,7 @@ impl Steered {
         Ledger { received, made, sent: self.account.sent, absorbed, drops }
     }
 
-    /// A frame came in on `port`.
+    /// Handles a frame that arrived on `port`.
     fn on_frame(&mut self, cx: &mut Cx<'_>, port: Port, mut frame: Frame) {
         let Some((packet, tcp)) = segment(cx, &frame) else {
             return self.on_other(cx, port, frame);
@@ -175,7 +176,7 @@ impl Steered {
         }
     }
 
-    /// Shows the gateway the SYN that a segment answers, if it was not shown when it came.
+    /// Shows the gateway the SYN that a segment answers, if it was not shown on arrival.
     fn recall_opening(&mut self, cx: &mut Cx<'_>, packet: &Packet, tcp: &Tcp) {
         let Some(opening) = self.flows.opening(&Key::of_data(packet, tcp), tcp.ack) else { return };
         let mut frame = cx.frames.make_head(opening.head(), opening.len, opening.at);
@@ -185,7 +186,7 @@ impl Steered {
         self.show(cx, if opening.port == LAN { LAN_TAP } else { WAN_TAP }, frame);
     }
 
-    /// A packet came in that is not TCP, or a fragment: it is counted for the class that it is charged to.
+    /// Handles a packet that is not TCP, or a fragment. It is counted for the class that it is charged to.
     fn on_other(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
         let direction = data_direction(port);
         if self.gateway.is_bounded(direction) && self.engine == Engine::Runs {
@@ -212,7 +213,7 @@ impl Steered {
         }
     }
 
-    /// Counts a packet. True if it exceeds its class's rate and is to be dropped.
+    /// Counts a packet. Returns true if it exceeds its class's rate and must be dropped.
     fn polices(&self, cx: &Cx<'_>, tally: Option<u32>, packet: &Packet) -> bool {
         let Some(tally) = tally.and_then(|n| self.gateway.tallies().get(n as usize)) else { return false };
         let bytes = u64::from(packet.end) - u64::from(packet.l3);
@@ -223,7 +224,7 @@ impl Steered {
         false
     }
 
-    /// May a packet pass that is no segment of TCP?
+    /// Returns whether a packet that is not a TCP segment may pass.
     fn admits_other(&self, cx: &Cx<'_>, direction: Direction, frame: &Frame) -> bool {
         let head = cx.frames.bytes(frame);
         let Ok(packet) = wire::any_packet(head, frame.len()) else { return true };
@@ -232,7 +233,8 @@ impl Steered {
         self.gateway.admits(direction, &Key::of_packet(head, &packet), &load, cx.now)
     }
 
-    /// May a segment with data pass? It is charged to its class, or counted if its flow passes untouched.
+    /// Returns whether a segment with data may pass. It is charged to its class, or counted if its flow
+    /// passes untouched.
     fn admits_segment(&self, cx: &Cx<'_>, port: Port, packet: &Packet, tcp: &Tcp) -> bool {
         let direction = data_direction(port);
         let key = Key::of_data(packet, tcp);
@@ -256,7 +258,7 @@ impl Steered {
         cx.drop(frame, DropReason::Policed);
     }
 
-    /// What becomes of a segment: the tests of the programs in the kernel, in their order.
+    /// Returns the action for a segment, by the tests of the programs in the kernel in their order.
     fn action(&mut self, cx: &Cx<'_>, port: Port, frame: &mut Frame, packet: &Packet, tcp: &Tcp) -> Action {
         let shaped = self.ack_ports[usize::from(port.0)];
         if tcp.flags.intersects(Flags::SYN | Flags::RST | Flags::FIN) && is_broken(cx, frame, packet) {
@@ -266,9 +268,9 @@ impl Steered {
             return self.bypass(cx, frame, packet, tcp);
         }
         if tcp.flags.contains(Flags::SYN) {
-            // A new connection may be one that does not pass.
+            // A new connection may have another verdict.
             self.flows.look_again(&Key::of_data(packet, tcp));
-            // The window of an answer may have to be sized before the sender sees it.
+            // The window of an answer may have to be sized before the sender receives it.
             let answers = tcp.flags.contains(Flags::ACK);
             let which = if answers { Unknown::Opens } else { Unknown::Syns };
             return match self.shows(cx, port, packet, which) {
@@ -316,7 +318,7 @@ impl Steered {
         self.copy_within(cx, port, packet, Unknown::Copies)
     }
 
-    /// Takes one of a budget, for the address on the LAN's side; false if there is none left.
+    /// Takes one segment from the budget of the address on the LAN's side. Returns false if none is left.
     fn shows(&mut self, cx: &Cx<'_>, port: Port, packet: &Packet, which: Unknown) -> bool {
         let address = if port == LAN { &packet.src } else { &packet.dst };
         let within = self.budgets.within(which, source(address), cx.now);
@@ -324,7 +326,7 @@ impl Steered {
         within
     }
 
-    /// A copy of the headers if a budget has one left.
+    /// Returns the action of copying the headers, if the budget allows it.
     fn copy_within(&mut self, cx: &Cx<'_>, port: Port, packet: &Packet, which: Unknown) -> Action {
         match self.shows(cx, port, packet, which) {
             true => Action::Copy,
@@ -332,7 +334,7 @@ impl Steered {
         }
     }
 
-    /// Does the gateway want the headers of the next segment of the flow's data, and is this one?
+    /// Returns whether the gateway wants the headers of the flow's next data segment, and this is one.
     fn is_asked_for(&self, port: Port, packet: &Packet, tcp: &Tcp) -> bool {
         let fields = self.gateway.counted_fields()[usize::from(port == WAN)];
         if tcp.payload_len == 0 || !fields.has(Fields::MEASURED) || self.engine != Engine::Runs {
@@ -344,7 +346,7 @@ impl Steered {
         }
     }
 
-    /// A segment passes because the engine is away.
+    /// Returns the action for a segment that passes because the engine is stalled.
     fn bypass(&self, cx: &Cx<'_>, frame: &Frame, packet: &Packet, tcp: &Tcp) -> Action {
         let known = self.flows.find(&Key::of_data(packet, tcp), self.gateway.slots());
         if let (Known::Shaped(slot), false) = (known, tcp.flags.intersects(Flags::SYN | Flags::RST)) {
@@ -358,7 +360,7 @@ impl Steered {
         Action::Pass
     }
 
-    /// Gives the gateway a copy of headers, if there is one.
+    /// Hands the gateway a copy of headers, if there is one.
     fn show(&mut self, cx: &mut Cx<'_>, port: Port, copy: Option<Frame>) {
         if let Some(copy) = copy {
             self.stats.copied += 1;
@@ -371,14 +373,14 @@ impl Steered {
         self.flows.learn(&mut self.gateway);
     }
 
-    /// Forwards a frame that came in on `port` past the gateway.
+    /// Forwards a frame that arrived on `port` past the gateway.
     fn pass(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
         self.stats.passed += 1;
         self.account.received += 1;
         self.out[usize::from(port == LAN)].push_back((cx.now, frame));
     }
 
-    /// Puts what the gateway has to send among what passes.
+    /// Merges the gateway's frames into the outgoing ones.
     fn merge(&mut self, cx: &mut Cx<'_>, writable: PortSet) {
         match self.engine {
             Engine::Runs => {}
@@ -396,7 +398,7 @@ impl Steered {
         }
     }
 
-    /// When the first frame on its way out by a port in `writable` was due, and that port.
+    /// Returns due time and port of the first outgoing frame, among the ports in `writable`.
     fn next_out(&self, writable: PortSet) -> Option<(Time, Port)> {
         let front = |port: Port| {
             let first = self.out[usize::from(port.0)].front().filter(|_| writable.contains(port))?;
@@ -405,7 +407,7 @@ impl Steered {
         [front(LAN), front(WAN)].into_iter().flatten().min()
     }
 
-    /// Brings an ACK of the gateway up to date as it leaves; false if something newer has left.
+    /// Updates an ACK of the gateway as it leaves. Returns false if a newer one has left.
     fn stamp(&self, cx: &mut Cx<'_>, frame: &Frame) -> bool {
         let Some((packet, tcp)) = segment(cx, frame).filter(|_| frame.restamp) else { return true };
         match self.flows.find(&Key::of_data(&packet, &tcp), self.gateway.slots()) {
@@ -418,7 +420,7 @@ impl Steered {
     }
 }
 
-/// What becomes of a segment of a controlled flow.
+/// Returns the action for a segment of a controlled flow.
 fn controlled(cx: &Cx<'_>, slot: &Slot, frame: &mut Frame, packet: &Packet, tcp: &Tcp) -> Action {
     let options = wire::tcp_options(cx.frames.bytes(frame), packet, tcp).unwrap_or_default();
     let seen = Seen::of(tcp, &options, cx.now);
@@ -433,7 +435,8 @@ fn controlled(cx: &Cx<'_>, slot: &Slot, frame: &mut Frame, packet: &Packet, tcp:
     action
 }
 
-/// Is the segment's checksum wrong? Nothing is learnt from it, and it passes as it came.
+/// Returns whether the segment's checksum is wrong. Such a segment passes unchanged, and nothing is learnt
+/// from it.
 fn is_broken(cx: &Cx<'_>, frame: &Frame, packet: &Packet) -> bool {
     match frame.checksum {
         Checksum::Unknown => wire::checksum::verify_frame(cx.frames, frame, packet) == Checksum::Invalid,
@@ -441,7 +444,7 @@ fn is_broken(cx: &Cx<'_>, frame: &Frame, packet: &Packet) -> bool {
     }
 }
 
-/// The direction of data that comes in on a port.
+/// Returns the direction of data that arrives on a port.
 fn data_direction(port: Port) -> Direction {
     if port == LAN {
         Direction::Out
@@ -450,7 +453,7 @@ fn data_direction(port: Port) -> Direction {
     }
 }
 
-/// The TCP segment that a frame is, if it is one.
+/// Returns the TCP segment in a frame, if there is one.
 fn segment(cx: &Cx<'_>, frame: &Frame) -> Option<(Packet, Tcp)> {
     let head = cx.frames.bytes(frame);
     let packet = wire::packet(head, frame.len()).ok()?;
@@ -483,7 +486,8 @@ impl Node for Steered {
             let (at, frame) = self.out[usize::from(port.0)].pop_front()?;
             if self.stamp(cx, &frame) {
                 self.account.sent += 1;
-                // What the gateway makes up for after its port was closed is older than what has passed.
+                // Releases that the gateway makes up for after its port was closed have older times than
+                // frames that have passed.
                 let last = &mut self.last[usize::from(port.0)];
                 let at = at.max(*last);
                 *last = at;
@@ -495,7 +499,7 @@ impl Node for Steered {
         }
     }
 
-    /// When the first frame was due, unless it waits for its port, or the gateway's next release.
+    /// Returns the due time of the first frame, unless it waits for its port, or the gateway's next release.
     fn next_deadline(&self, writable: PortSet) -> Option<Time> {
         let out = self.next_out(writable).map(|first| first.0);
         if self.engine != Engine::Runs {

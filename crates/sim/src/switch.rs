@@ -1,4 +1,5 @@
-//! The switch that a paced port is connected to: it discards what fills holes, and measures each paced class as a capture box on the wire would.
+//! The switch behind a paced port. It discards fillers, and measures each paced class as a capture box on the
+//! wire would.
 
 use std::collections::{HashMap, VecDeque};
 use weir_core::flow::Key;
@@ -10,14 +11,14 @@ use weir_core::pace::{Filler, Probe, Size};
 use weir_core::time::Time;
 use weir_core::wire;
 
-/// See the [module documentation](self). A frame that is not discarded leaves as it comes.
+/// See the [module documentation](self). Other frames leave at their arrival.
 #[derive(Debug)]
 pub struct Switch {
     config: Compiled,
     direction: Direction,
-    /// By class of the configuration, if it is paced and goes this way.
+    /// Probe of each class in the configuration, if it is paced in this direction.
     probes: Vec<Option<Probe>>,
-    /// The classes of flows that were seen.
+    /// Classes of the flows seen so far.
     known: HashMap<Key, Option<usize>>,
     passing: VecDeque<(Time, Frame)>,
     discarded: u64,
@@ -25,12 +26,13 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Where the paced port is connected.
+    /// Port that the paced port is connected to.
     pub const IN: Port = Port(0);
-    /// Where everything leaves that is no filler.
+    /// Port by which all frames except fillers leave.
     pub const OUT: Port = Port(1);
 
-    /// A switch behind the port at which classes of this configuration are paced that go in this direction. Their rates are known to be possible there.
+    /// Returns a switch behind the port that paces this configuration's classes in this direction. Their
+    /// rates are known to be possible there.
     pub fn new(config: Config, direction: Direction) -> Switch {
         let line = config.port.line;
         let probe = |class: &weir_core::gateway::ClassConfig| {
@@ -49,12 +51,13 @@ impl Switch {
         }
     }
 
-    /// What was seen of the class with this index in the configuration, if it is paced and goes this way.
+    /// Returns the measurements of the class with this index in the configuration, if it is paced in this
+    /// direction.
     pub fn probe(&self, class: usize) -> Option<&Probe> {
         self.probes.get(class)?.as_ref()
     }
 
-    /// Fillers that were discarded, and the bytes that they took on the wire.
+    /// Returns the number of discarded fillers, and the bytes that they took on the wire.
     pub fn discarded(&self) -> (u64, u64) {
         (self.discarded, self.discarded_bytes)
     }
@@ -74,7 +77,8 @@ impl Node for Switch {
     fn handle_frame(&mut self, cx: &mut Cx<'_>, _: Port, frame: Frame) {
         let head = cx.frames.bytes(&frame);
         if Filler::is_discarded(head) {
-            // A frame that is longer than any is a run of fillers, all of which but the last byte or so are as long as each other.
+            // A frame longer than any real one is a run of fillers of equal length, except for the last
+            // bytes.
             let bytes = Filler::on_wire(frame.len());
             self.discarded += bytes.div_ceil(self.config.port.longest);
             self.discarded_bytes += bytes;
@@ -109,7 +113,7 @@ mod tests {
     use weir_core::sharing::Sharing;
     use weir_core::wire::build::SegmentBuilder;
 
-    /// A class of all that goes out, at half of a line of 1 Gb/s.
+    /// Returns a class of all outgoing traffic, at half of a line of 1 Gb/s.
     fn config() -> Config {
         let pace =
             Class { target: Target::Rate(Rate::mbit(500)), counts: Counts::Frame, backend: Backend::Gap };
@@ -135,7 +139,7 @@ mod tests {
         }
         let sent = port.run_until(Time::from_secs(1));
         port.finish();
-        // Four packets and three holes, each a run of one filler, 1,498 bytes on the wire.
+        // There are four packets and three holes, each a run of one filler, 1,498 bytes on the wire.
         assert_eq!(sent.len(), 7);
         let mut switch = Rig::new(Switch::new(config(), Direction::Out));
         for frame in sent {
@@ -143,7 +147,7 @@ mod tests {
         }
         let passed: Vec<u64> =
             switch.run_until(Time::from_secs(2)).iter().map(|sent| sent.at.as_nanos()).collect();
-        // 1518 bytes at half the line: every 3036 byte times of 8 ns.
+        // 1518 bytes at half the line take 3036 byte times of 8 ns.
         assert_eq!(passed, [0, 24_288, 48_576, 72_864]);
         assert_eq!(switch.node().discarded(), (3, 3 * 1498));
         let probe = switch.node().probe(0).expect("a paced class");

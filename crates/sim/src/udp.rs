@@ -1,8 +1,9 @@
-//! Cross traffic: a source of UDP datagrams at a constant rate, on and off if told to, and the sink that counts them.
+//! Cross traffic: a source of UDP datagrams at a constant rate, optionally on and off, and the sink that
+//! counts them.
 //!
-//! Frames are Ethernet, IPv4 and UDP headers (RFC 768) with a valid checksum; the payload is a length only, of
-//! which the first eight bytes are there and number the datagrams. A shorter payload leaves the numbering to the IP
-//! identification.
+//! Frames have Ethernet, IPv4 and UDP headers (RFC 768) with a valid checksum. The payload is a length, of
+//! which only the first eight bytes are present and number the datagrams. With a shorter payload, the IP
+//! identification numbers them.
 
 mod sink;
 mod source;

@@ -5,13 +5,12 @@ use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 use weir_core::time::Time;
 
-/// A binary heap: a few events are next to each other in memory, and a push or pop takes log2(events) steps at
-/// most.
+/// Binary heap. A few events are adjacent in memory. A push or pop takes at most log2(events) steps.
 #[derive(Debug, Default)]
 pub struct Heap(BinaryHeap<Reverse<Entry>>);
 
 impl Heap {
-    /// No events.
+    /// Returns an agenda without events.
     pub fn new() -> Heap {
         Heap::default()
     }

@@ -1,12 +1,11 @@
 //! The agenda: events in the order of (time, sequence).
 //!
-//! Times are exact to the nanosecond; of events at the same time, the one with the lower sequence number
-//! comes first. An event is a number that means something to the caller only: a node, for the
-//! [world](crate::world).
+//! Times are exact to the nanosecond. Events at the same time are ordered by sequence number. An event is a
+//! number whose meaning is the caller's: for the [world](crate::world), a node.
 //!
-//! The world uses [`Wheel`], which measured as fast as a heap with eight events pending and about twice as fast with
-//! 10,000 (`cargo bench -p weir-sim --bench agenda`). [`Heap`] is there to be measured against, and as a second opinion
-//! on the order in tests.
+//! The world uses [`Wheel`]. It measured as fast as a heap with eight events pending, and about twice as fast
+//! with 10,000 (`cargo bench -p weir-sim --bench agenda`). [`Heap`] is there for comparison, and as a second
+//! opinion on the order in tests.
 
 mod heap;
 #[cfg(test)]
@@ -18,35 +17,35 @@ pub use wheel::Wheel;
 
 use weir_core::time::Time;
 
-/// Event numbers are below this.
+/// Upper limit of event numbers, exclusive.
 pub const EVENTS: u32 = 1 << EVENT_BITS;
-/// Sequence numbers are below this: at 20 million a second, 15 hours of work.
+/// Upper limit of sequence numbers, exclusive: 15 hours of work at 20 million a second.
 pub const SEQUENCES: u64 = 1 << (64 - EVENT_BITS);
 
 const EVENT_BITS: u32 = 24;
 
 /// Events by (time, sequence).
 pub trait Agenda {
-    /// `event`, below [`EVENTS`], comes at `at`, which is not before the event popped last. `seq`, below
-    /// [`SEQUENCES`], is another one with every push, and higher than that of any event popped at this time.
+    /// Adds `event`, below [`EVENTS`], at `at`, which is not before the event popped last. `seq`, below
+    /// [`SEQUENCES`], is unique, and higher than that of any event popped at this time.
     fn push(&mut self, at: Time, seq: u64, event: u32);
     /// Takes the first event.
     fn pop(&mut self) -> Option<(Time, u32)>;
-    /// When the first event comes.
+    /// Returns the time of the first event.
     fn peek(&self) -> Option<Time>;
-    /// Takes the first event if it comes at `at` or before.
+    /// Takes the first event if its time is `at` or earlier.
     fn pop_until(&mut self, at: Time) -> Option<(Time, u32)> {
         self.peek().filter(|&first| first <= at)?;
         self.pop()
     }
-    /// As [`Agenda::push`], and then [`Agenda::pop_until`] `until`.
+    /// Combines [`Agenda::push`] with [`Agenda::pop_until`] `until`.
     fn exchange(&mut self, at: Time, seq: u64, event: u32, until: Time) -> Option<(Time, u32)> {
         self.push(at, seq, event);
         self.pop_until(until)
     }
 }
 
-/// An event, ordered as it comes: time, sequence and event from the highest bit down.
+/// Event in its order: time, sequence and event number from the highest bit down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry(u128);
 

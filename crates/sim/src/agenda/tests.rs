@@ -6,7 +6,7 @@ fn ns(n: u64) -> Time {
     Time::from_nanos(n)
 }
 
-/// Both agendas and a sorted set of (time, sequence, event).
+/// Both agendas, and a sorted set of (time, sequence, event).
 #[derive(Default)]
 struct Model {
     heap: Heap,
@@ -84,7 +84,8 @@ fn a_crowd_of_one_time_stays_in_order() {
 }
 
 proptest! {
-    /// Bursts of events at distances of all magnitudes, more than are sorted at once, with pops in between.
+    /// Tests bursts of events at distances of all magnitudes, more than are sorted at once, with pops in
+    /// between.
     #[test]
     fn like_a_sorted_set(
         ops in prop::collection::vec((any::<bool>(), 1usize..300, 0u64..1 << 40, 0u32..41, 0u64..4), 1..40)
@@ -102,7 +103,7 @@ proptest! {
         while m.pop().is_some() {}
     }
 
-    /// The hold model: as many events pending all the time.
+    /// Tests the hold model: the number of pending events is constant.
     #[test]
     fn held_like_a_sorted_set(pending in 1u32..400, later in prop::collection::vec((0u64..1 << 34, 0u32..35), 1..50)) {
         let mut m = Model::default();
@@ -115,7 +116,7 @@ proptest! {
         while m.pop().is_some() {}
     }
 
-    /// Events that are pushed as others are popped.
+    /// Tests events that are pushed while others are popped.
     #[test]
     fn exchanged_like_a_sorted_set(
         pending in 0u32..200, later in prop::collection::vec((0u64..1 << 34, 0u32..35, 0u64..1 << 20), 1..50),
@@ -132,7 +133,7 @@ proptest! {
         while m.pop().is_some() {}
     }
 
-    /// Events that are pushed after later ones of the same time.
+    /// Tests events that are pushed after later ones of the same time.
     #[test]
     fn held_like_a_sorted_set_whatever_is_pushed_first(
         pending in 0u32..200, later in prop::collection::vec((0u64..1 << 34, 0u32..35, 0u32..6), 1..50),

@@ -6,37 +6,38 @@ use weir_core::time::Time;
 const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;
 const LEVELS: usize = 11;
-/// Slots with at most this many events are sorted, fuller ones are spread over the levels below.
+/// Most events of a slot that is sorted. Fuller slots are spread over the levels below.
 const SORTED: usize = 64;
-/// With more events than this that come next, all but the first go back into the slots.
+/// Most events in the sorted list. Above it, all but the first ones return to the slots.
 const CROWDED: usize = 2 * SORTED;
-/// So few events need no slots.
+/// Number of events below which no slots are needed.
 const FEW: usize = 16;
 
-/// A hierarchical timing wheel (Varghese, Lauck 1987) of eleven levels of 64 slots, one level per six bits of the
-/// time, in front of which the next few events are kept in order (the "bottom" of a ladder queue: Tang, Goh,
-/// Thng 2005). An event goes down a level only from slots with many events, so a push or pop takes constant time
-/// however many events there are, and few events are but a sorted list.
+/// Hierarchical timing wheel (Varghese, Lauck 1987) of eleven levels of 64 slots, one level per six bits of
+/// the time. In front of it, the next few events are kept in a sorted list (the "bottom" of a ladder queue:
+/// Tang, Goh, Thng 2005). An event moves down a level only from slots with many events. So a push or pop
+/// takes constant time for any number of events, and a few events are only a sorted list.
 #[derive(Debug)]
 pub struct Wheel {
-    /// The next events, the first of them at the end.
+    /// Next events, with the first one at the end.
     next: Vec<Entry>,
-    /// Events before this time are in `next`, and later ones in the slots; of those at this time the first ones.
+    /// Boundary time: earlier events are in `next`, later ones in the slots. Among events at this time, the
+    /// first ones are in `next`.
     last: Time,
-    /// Time of the wheel, not after the event popped last: an event is on the level of the highest digit in
-    /// which it differs from this. So everything on a lower level comes before anything on a higher one.
+    /// Time of the wheel, not after the event popped last. The level of an event is its highest digit that
+    /// differs from this time. So every event on a lower level precedes every event on a higher one.
     now: u64,
     slots: Box<[[Slot; SLOTS]; LEVELS]>,
-    /// By level, a bit for each slot that has events.
+    /// Bit mask of the slots with events, for each level.
     occupied: [u64; LEVELS],
-    /// A bit for each level that has.
+    /// Bit mask of the levels with events.
     levels: u32,
 }
 
 #[derive(Debug)]
 struct Slot {
     events: Vec<Entry>,
-    /// When the first of them comes.
+    /// Time of the first of them.
     first: Time,
 }
 
@@ -49,7 +50,7 @@ impl Default for Wheel {
 }
 
 impl Wheel {
-    /// No events.
+    /// Returns an agenda without events.
     pub fn new() -> Wheel {
         Wheel {
             next: Vec::new(),
@@ -74,7 +75,7 @@ impl Wheel {
         self.levels |= 1 << level;
     }
 
-    /// Puts an event where it belongs among the next.
+    /// Inserts an event into the sorted list.
     #[inline]
     fn insert(&mut self, entry: Entry) {
         self.next.push(entry);
@@ -84,14 +85,14 @@ impl Wheel {
         }
     }
 
-    /// Does an event come before one of the next?
+    /// Returns whether an event precedes the last one of the sorted list.
     #[inline]
     fn is_near(&self, entry: Entry) -> bool {
         entry.at() < self.last
             || entry.at() == self.last && self.next.first().is_some_and(|last| entry < *last)
     }
 
-    /// Puts an event behind the next ones.
+    /// Adds an event behind the sorted list.
     #[inline(never)]
     fn put_behind(&mut self, entry: Entry) {
         if self.levels == 0 && self.next.len() < FEW {
@@ -102,7 +103,8 @@ impl Wheel {
         }
     }
 
-    /// All but the first of the next events go into the slots, those of one time kept together.
+    /// Moves all but the first events of the sorted list into the slots. Events at the same time stay
+    /// together.
     #[cold]
     #[inline(never)]
     fn spill(&mut self) {
@@ -115,7 +117,7 @@ impl Wheel {
         }
     }
 
-    /// The first slot that has events.
+    /// Returns the first slot with events.
     fn first(&self) -> Option<(usize, usize)> {
         if self.levels == 0 {
             return None;
@@ -124,14 +126,14 @@ impl Wheel {
         Some((level, self.occupied[level].trailing_zeros() as usize))
     }
 
-    /// Takes the first of the next events.
+    /// Takes the first event of the sorted list.
     #[inline]
     fn take(&mut self) -> Option<(Time, u32)> {
         let first = self.next.pop()?;
         Some(self.come(first))
     }
 
-    /// The first event is taken.
+    /// Advances the wheel's time to the first event, and returns the event.
     #[inline]
     fn come(&mut self, first: Entry) -> (Time, u32) {
         if self.levels == 0 {
@@ -140,14 +142,14 @@ impl Wheel {
         (first.at(), first.event())
     }
 
-    /// Takes the first event if it comes at `at` or before, and is in the slots.
+    /// Takes the first event from the slots if its time is `at` or earlier.
     #[inline(never)]
     fn refill_until(&mut self, at: Time) -> Option<(Time, u32)> {
         self.peek().filter(|&first| first <= at)?;
         self.pop()
     }
 
-    /// Takes the next events, of which there are none, from the slots.
+    /// Refills the empty sorted list from the slots.
     fn refill(&mut self) {
         while let Some((level, slot)) = self.first() {
             self.occupied[level] &= !(1 << slot);
@@ -169,7 +171,7 @@ impl Wheel {
     }
 }
 
-/// Puts an entry where it belongs among sorted ones, of which the last, whatever it is, makes room.
+/// Inserts an entry into the sorted list, overwriting the list's last place.
 #[inline(always)]
 fn sort_in(next: &mut [Entry], entry: Entry) {
     let mut i = next.len() - 1;
@@ -191,7 +193,7 @@ impl Agenda for Wheel {
         }
     }
 
-    /// Of one that belongs among the next but is not the first, the place of the first is taken.
+    /// Replaces the first event of the sorted list if the new one belongs into the list behind it.
     #[inline]
     fn exchange(&mut self, at: Time, seq: u64, event: u32, until: Time) -> Option<(Time, u32)> {
         let entry = Entry::new(at, seq, event);

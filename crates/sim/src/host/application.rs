@@ -1,14 +1,14 @@
-//! Applications: what they write, and when.
+//! Applications: the amounts and times of their writes.
 
 use super::{Bursts, Source};
 use weir_core::rate::ByteClock;
 use weir_core::time::{Duration, Time};
 
-/// More than any run sends: the stream of an application without end.
+/// Length of an endless application's stream, more than any run sends.
 const ENDLESS: u64 = 1 << 62;
 
 impl Source {
-    /// What it writes at first, if it writes `chunk` bytes at a time where it has a rate.
+    /// Returns the bytes of the first write. An application with a rate writes `chunk` bytes at a time.
     pub(super) fn at_first(&self, chunk: u64) -> u64 {
         let all = self.bytes.unwrap_or(ENDLESS);
         let part = self.rate.map(|_| chunk).or(self.bursts.map(|bursts| bursts.size));
@@ -19,18 +19,18 @@ impl Source {
 /// An application that sends.
 #[derive(Clone, Debug)]
 pub(super) struct Application {
-    /// Bytes that it has to write in all, or [`ENDLESS`].
+    /// Total bytes to write, or [`ENDLESS`].
     most: u64,
-    /// When it stops writing.
+    /// Time at which the application stops writing.
     until: Time,
-    /// Of one that writes at a rate: its clock, when it writes next, and what it has written.
+    /// Clock of an application with a rate, and the time of its next write.
     pace: Option<(ByteClock, Time)>,
     burst: Option<Burst>,
     written: u64,
     chunk: u64,
 }
 
-/// Of an application that pauses: when it wrote what is not acknowledged yet, or writes next.
+/// State of an application that pauses. `at` is the time of the unacknowledged write, or of the next write.
 #[derive(Clone, Copy, Debug)]
 struct Burst {
     of: Bursts,
@@ -39,7 +39,7 @@ struct Burst {
 }
 
 impl Application {
-    /// Starts at `start`, and writes `chunk` bytes at a time if it has a rate.
+    /// Starts at `start`. An application with a rate writes `chunk` bytes at a time.
     pub(super) fn new(source: Source, start: Time, chunk: u32) -> Application {
         let pace = source.rate.map(|rate| (ByteClock::new(rate), start));
         let burst = source.bursts.map(|of| Burst { of, at: start, under_way: false });
@@ -49,8 +49,8 @@ impl Application {
         Application { most, until: source.until, pace, burst, written, chunk: u64::from(chunk) }
     }
 
-    /// The end of what is written by `now`, and whether that is all there will be. `sent` is how far the
-    /// connection has got: what an endless application has not handed over by its end is never sent.
+    /// Returns the end of the data written by `now`, and whether the stream ends there. `sent` is the
+    /// connection's progress. Data that an endless application has not handed over by its end is never sent.
     pub(super) fn written(&mut self, now: Time, sent: u64) -> (u64, bool) {
         let most = self.most;
         if now >= self.until {
@@ -74,7 +74,8 @@ impl Application {
         (self.written, !busy && most < ENDLESS && self.written >= most)
     }
 
-    /// How long the burst took that is over with `acked`; what is acknowledged goes before what is [written](Application::written).
+    /// Returns the duration of the burst that `acked` completes. Called before the next data is
+    /// [written](Application::written).
     pub(super) fn burst_over(&mut self, now: Time, acked: u64) -> Option<Duration> {
         let burst = self.burst.as_mut().filter(|burst| burst.under_way && acked >= self.written)?;
         let took = now.since(burst.at);
@@ -82,10 +83,10 @@ impl Application {
         Some(took)
     }
 
-    /// When [`Application::written`] changes by itself; [`Time::MAX`] for never.
+    /// Returns the time at which [`Application::written`] changes without an ACK; [`Time::MAX`] for never.
     pub(super) fn next_deadline(&self) -> Time {
         if let Some(burst) = self.burst {
-            // Any ACK may be the one that it waits for.
+            // Any ACK may complete the burst.
             return if burst.under_way { Time::ZERO } else { burst.at.min(self.until) };
         }
         let chunk = self.pace.as_ref().filter(|_| self.written < self.most).map_or(Time::MAX, |p| p.1);
@@ -102,12 +103,12 @@ mod tests {
 
     #[test]
     fn a_rate_is_kept_in_chunks() {
-        // 8 Mbit/s: 1000 bytes every millisecond, the first at the start.
+        // 8 Mbit/s are 1000 bytes every millisecond, the first at the start.
         let source = Source { bytes: Some(3500), until: Time::MAX, rate: Some(Rate::mbit(8)), bursts: None };
         let mut app = Application::new(source, MS(5), 1000);
         assert_eq!((app.written(MS(5), 0), app.next_deadline()), ((1000, false), MS(6)));
         assert_eq!(app.written(MS(7), 0), (3000, false));
-        // The rest is half a chunk.
+        // The remainder is half a chunk.
         assert_eq!((app.written(MS(8), 0), app.next_deadline()), ((3500, true), Time::MAX));
     }
 
@@ -120,7 +121,7 @@ mod tests {
         assert_eq!((app.burst_over(MS(6), 999), app.next_deadline()), (None, Time::ZERO));
         assert_eq!(app.burst_over(MS(7), 1000), Some(Duration::from_millis(2)));
         assert_eq!((app.written(MS(16), 1000), app.next_deadline()), ((1000, false), MS(17)));
-        // The rest; it closes when that is acknowledged.
+        // The remainder is written. The application closes when it is acknowledged.
         assert_eq!(app.written(MS(17), 1000), (1500, false));
         assert_eq!(app.burst_over(MS(20), 1500), Some(Duration::from_millis(3)));
         assert_eq!(app.written(MS(20), 1500), (1500, true));

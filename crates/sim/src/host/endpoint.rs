@@ -1,4 +1,4 @@
-//! Endpoints of a host: what they are told, and what became of them.
+//! Endpoints of a host: their settings, and their reports.
 
 use crate::tcp::{Failure, TcpConfig};
 use std::net::SocketAddrV4;
@@ -9,43 +9,43 @@ use weir_core::time::{Duration, Time};
 /// One end of a flow, and its application.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// Opens the connection at `start`; otherwise waits for the peer to.
+    /// True to open the connection at `start`; false to wait for the peer.
     pub opens: bool,
-    /// Own address.
+    /// Own address and port.
     pub local: SocketAddrV4,
-    /// The peer's.
+    /// Address and port of the peer.
     pub remote: SocketAddrV4,
-    /// When the flow starts; [`Time::MAX`] for one that [follows](super::Host::follow) another.
+    /// Start of the flow; [`Time::MAX`] for one that [follows](super::Host::follow) another.
     pub start: Time,
-    /// Its TCP, which endpoints share.
+    /// TCP settings, which endpoints share.
     pub tcp: Arc<TcpConfig>,
-    /// What its application sends; `None` only receives.
+    /// Data that the application sends; `None` for one that only receives.
     pub source: Option<Source>,
-    /// Received payload is recorded in bins of this length, from time 0 on.
+    /// Length of the bins in which received payload is recorded, from time 0 on.
     pub bin: Duration,
-    /// Keep every change of the congestion window in [`EndpointReport::trace`].
+    /// True to record every change of the congestion window in [`EndpointReport::trace`].
     pub trace: bool,
 }
 
-/// What an application sends.
+/// Data that an application sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// So many bytes of payload, then it closes; `None` is without end.
+    /// Payload bytes after which the application closes; `None` is endless.
     pub bytes: Option<u64>,
-    /// Stops writing at this time and closes.
+    /// Time at which the application stops writing and closes.
     pub until: Time,
-    /// Writes at this rate at most; `None` is as fast as the connection takes it.
+    /// Maximum rate of writing; `None` is as fast as the connection accepts.
     pub rate: Option<Rate>,
-    /// Pauses in between; not with a rate.
+    /// Pauses between writes; not combined with a rate.
     pub bursts: Option<Bursts>,
 }
 
-/// What an application that pauses sends.
+/// Bursts of an application that pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bursts {
-    /// Bytes that it writes together, never 0.
+    /// Bytes of each burst, never 0.
     pub size: u64,
-    /// How long it is silent from when they are acknowledged.
+    /// Silence after the burst is acknowledged.
     pub pause: Duration,
 }
 
@@ -53,20 +53,20 @@ pub struct Bursts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EndpointId(pub u32);
 
-/// What became of an endpoint so far.
+/// State and counters of an endpoint up to now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndpointReport {
-    /// When the connection was established.
+    /// Time at which the connection was established.
     pub established: Option<Time>,
-    /// When it was over: both sides closed, or it was reset or given up.
+    /// Time at which the connection ended: both sides closed, or it was reset or given up.
     pub closed: Option<Time>,
-    /// Why it failed, if it did.
+    /// Reason of the connection's failure, if it failed.
     pub failure: Option<Failure>,
     /// Payload bytes delivered to the application, in order.
     pub received: u64,
-    /// When the last of them was.
+    /// Time of the last delivery.
     pub last_received: Option<Time>,
-    /// When the peer's end of the stream was received, with all before it.
+    /// Time at which the end of the peer's stream had been received, with all data before it.
     pub received_all: Option<Time>,
     /// Number of the bin of the first byte.
     pub first_bin: usize,
@@ -74,24 +74,24 @@ pub struct EndpointReport {
     pub bins: Vec<u32>,
     /// Payload bytes acknowledged by the peer.
     pub acked: u64,
-    /// Segments sent, with payload or without, retransmissions included.
+    /// Segments sent, with or without payload, retransmissions included.
     pub segments: u64,
-    /// Segments sent again, SYNs among them.
+    /// Retransmitted segments, SYNs included.
     pub retransmits: u64,
-    /// Expirations of the retransmission timer, that of a SYN among them.
+    /// Expirations of the retransmission timer, those of a SYN included.
     pub rtos: u64,
     /// Median and 99th percentile of the sampled round-trip times.
     pub rtt: Option<(Duration, Duration)>,
-    /// Of an application that pauses: how long each burst took, from when it was written until all of it was acknowledged.
+    /// Durations of an application's bursts, from the write until all of it was acknowledged.
     pub bursts: Vec<Duration>,
-    /// Every change of the sender's windows, if asked for.
+    /// Every change of the sender's windows, if requested.
     pub trace: Vec<Change>,
 }
 
 /// The sender's state after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// When.
+    /// Time of the change.
     pub at: Time,
     /// Congestion window in bytes.
     pub cwnd: u64,

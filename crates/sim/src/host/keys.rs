@@ -1,4 +1,4 @@
-//! How a host finds the endpoint that a segment is for.
+//! Lookup of the endpoint that a segment is for.
 
 use super::Endpoint;
 use crate::tcp::segment::Pair;
@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::net::SocketAddrV4;
 
-/// Finds endpoints by the [keys](Pair::key) of the segments that they receive.
+/// Endpoints by the [keys](Pair::key) of the segments that they receive.
 pub(super) type ByKey = HashMap<u64, u32, BuildHasherDefault<Mix>>;
 
-/// A multiplicative hash; keys come from the experiment, not from an adversary.
+/// Multiplicative hash. The keys come from the experiment and not from an adversary.
 #[derive(Default)]
 pub(super) struct Mix(u64);
 
@@ -26,7 +26,7 @@ impl Hasher for Mix {
     }
 }
 
-/// The [key](Pair::key) of the segments that an endpoint receives.
+/// Returns the [key](Pair::key) of the segments that an endpoint receives.
 pub(super) fn key(e: &Endpoint) -> u64 {
     let end = |a: SocketAddrV4| (a.ip().to_bits(), a.port());
     Pair { from: end(e.remote), to: end(e.local) }.key()

@@ -1,11 +1,11 @@
 //! A host: any number of TCP endpoints behind one interface, and the applications that use them.
 //!
-//! A host is a [`Node`] with one port, [`WIRE`]. Its frames are Ethernet, IPv4 and
-//! TCP headers, [drafts](Frame::is_draft) of which are written when somebody reads them; the payload is only a length, and
-//! checksums are marked as valid ([`Checksum::Valid`]).
+//! A host is a [`Node`] with one port, [`WIRE`]. Its frames have Ethernet, IPv4 and TCP headers. They are
+//! [drafts](Frame::is_draft), whose headers are written only when a node reads them. The payload is only a
+//! length, and checksums are marked as valid ([`Checksum::Valid`]).
 //!
-//! Segments are handled one at a time, also those that arrive at the same nanosecond: what a segment makes its
-//! endpoint send is decided before the next one is looked at.
+//! Segments are handled one at a time, even if they arrive at the same nanosecond. The endpoint's response to
+//! a segment is decided before the next one is read.
 
 mod application;
 mod endpoint;
@@ -31,27 +31,27 @@ use weir_core::rng::Rng;
 use weir_core::stats::DropReason;
 use weir_core::time::{Duration, Time};
 
-/// More endpoints than this do not stay in the cache next to the processor.
+/// Number of endpoints above which a host does not stay in the processor's nearest cache.
 const CROWD: usize = 128;
-/// Frames that a host keeps room for.
+/// Most frames for which an empty buffer is kept.
 const BUFFER: usize = 1024;
 
 /// The only port of a host.
 pub const WIRE: Port = Port(0);
 
-/// What a host is.
+/// Settings of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostConfig {
-    /// Its interface's address.
+    /// Hardware address of the interface.
     pub mac: [u8; 6],
-    /// The next hop's.
+    /// Hardware address of the next hop.
     pub next_hop: [u8; 6],
     /// Seed of initial sequence numbers and timestamps.
     pub seed: u64,
 }
 
 impl HostConfig {
-    /// The Fast Open cookie that it gives a client: of its address and a secret (RFC 7413 §4.1.2).
+    /// Returns the Fast Open cookie for a client, made of its address and a secret (RFC 7413 §4.1.2).
     fn cookie_of(&self, client: Ipv4Addr) -> Cookie {
         Rng::new(self.seed ^ u64::from(client.to_bits()) << 16 ^ 7413).next_u64().to_be_bytes()
     }
@@ -60,23 +60,23 @@ impl HostConfig {
 /// See the [module documentation](self).
 pub struct Host {
     config: HostConfig,
-    /// In boxes: those that are added do not move the others.
+    /// Slots are boxed, so that adding one does not move the others.
     #[allow(clippy::vec_box)]
     slots: Vec<Box<Slot>>,
     by_key: ByKey,
     timers: Timers,
-    /// Endpoints that open when another one is over, by that one, and how long after it.
+    /// Endpoint that opens after each endpoint's end, with the delay.
     followers: HashMap<u32, (u32, Duration)>,
-    /// Frames that leave with the next poll, and since when.
+    /// Frames that leave with the next poll, with their times.
     leaving: Vec<(Time, Frame)>,
     rng: Rng,
-    /// Fast Open cookies, by the servers that gave them.
+    /// Fast Open cookies, by the server that issued them.
     cookies: BTreeMap<Ipv4Addr, Cookie>,
     now: Time,
 }
 
 impl Host {
-    /// A host without endpoints.
+    /// Returns a host without endpoints.
     pub fn new(config: HostConfig) -> Host {
         Host {
             config,
@@ -91,7 +91,8 @@ impl Host {
         }
     }
 
-    /// Adds an endpoint; one that opens does so at its start. Panics if there is one with the same addresses and ports.
+    /// Adds an endpoint. If it opens, it does so at its start. Panics if there is one with the same addresses
+    /// and ports.
     pub fn add(&mut self, endpoint: Endpoint) -> EndpointId {
         let i = self.slots.len() as u32;
         let earlier = self.by_key.insert(key(&endpoint), i);
@@ -103,8 +104,8 @@ impl Host {
         EndpointId(i)
     }
 
-    /// An endpoint whose start is [`Time::MAX`] opens so long after another one of this host is over. Of two that follow the same one,
-    /// the later call counts.
+    /// Makes an endpoint open `after` another one of this host has ended. The endpoint's start must be
+    /// [`Time::MAX`]. If two endpoints follow the same one, the later call counts.
     pub fn follow(&mut self, id: EndpointId, other: EndpointId, after: Duration) {
         if let Some(origin) = &mut self.slots[id.0 as usize].origin {
             origin.start = Time::ZERO;
@@ -112,7 +113,7 @@ impl Host {
         self.followers.insert(other.0, (id.0, after));
     }
 
-    /// What became of an endpoint so far.
+    /// Returns the report of an endpoint up to now.
     pub fn report(&self, id: EndpointId) -> EndpointReport {
         let slot = &self.slots[id.0 as usize];
         let last =
@@ -126,13 +127,13 @@ impl Host {
         }
     }
 
-    /// The state of an endpoint's sender; `None` before it starts and after it has ended.
+    /// Returns the state of an endpoint's sender; `None` before it starts and after it has ended.
     pub fn sample(&self, id: EndpointId) -> Option<Change> {
         let slot = &self.slots[id.0 as usize];
         slot.connection.as_deref().map(|c| change(c, self.now))
     }
 
-    /// Makes the connection of an endpoint.
+    /// Creates the connection of an endpoint.
     fn connect(&mut self, i: u32) {
         let macs = (self.config.mac, self.config.next_hop);
         let random = self.rng.next_u64();
@@ -150,7 +151,7 @@ impl Host {
         slot.connection = Some(Box::new(connection));
     }
 
-    /// A segment has come for an endpoint without a connection: one that waits for its peer gets one.
+    /// Creates the connection of an endpoint that waits for its peer, when the first segment arrives.
     #[cold]
     fn meet(&mut self, i: u32) {
         let slot = &self.slots[i as usize];
@@ -159,7 +160,7 @@ impl Host {
         }
     }
 
-    /// A timer of endpoint `i` has fired. What leaves waits for the next poll.
+    /// Handles the timer of endpoint `i`. Its segments wait for the next poll.
     #[inline(never)]
     fn on_timer(&mut self, i: u32, cx: &mut Cx<'_>) {
         if self.slots[i as usize].fresh() {
@@ -176,7 +177,7 @@ impl Host {
         }
     }
 
-    /// The endpoint that a segment is for: mostly the one whose number it says.
+    /// Returns the endpoint of a segment, in most cases the one whose number it carries.
     #[inline]
     fn find(&self, to: &Addressed) -> Option<u32> {
         match self.slots.get(to.number as usize) {
@@ -185,14 +186,15 @@ impl Host {
         }
     }
 
-    /// A frame comes in at `cx.now`. What it makes the host send leaves by `exit` before the next one may come in.
+    /// Handles a frame that arrives at `cx.now`. The host's response leaves by `exit` before the next frame
+    /// may arrive.
     #[inline(always)]
     pub(crate) fn take_in(&mut self, cx: &mut Cx<'_>, frame: Frame, exit: &mut impl Exit) {
         self.now = cx.now;
         if frame.checksum == Checksum::Invalid {
             return cx.drop(frame, DropReason::Corrupt);
         }
-        // Looked at where it is: a copy would wait for its parts to be written.
+        // The segment is read in place, because a copy would stall until its fields are written.
         let read = segment::read(cx.frames, &frame);
         let Some((to, s)) = &read else { return cx.drop(frame, DropReason::NotWired) };
         cx.frames.absorb(frame);
@@ -202,7 +204,7 @@ impl Host {
     #[inline(always)]
     fn on_segment(&mut self, to: Addressed, s: &Segment, cx: &mut Cx<'_>, exit: &mut impl Exit) {
         let Some(i) = self.find(&to) else {
-            return; // of a connection that nobody here has
+            return; // the host has no such connection
         };
         if self.slots[i as usize].connection.is_none() {
             self.meet(i);
@@ -210,7 +212,7 @@ impl Host {
         let Host { slots, timers, cookies, .. } = self;
         let slot = &mut *slots[i as usize];
         let Some(connection) = &mut slot.connection else {
-            return; // of a connection that nobody here has
+            return; // the endpoint has no connection
         };
         connection.set_peer(to.sender);
         if let (true, Some(FastOpen::Cookie(cookie))) = (slot.opens, s.syn.fast_open) {
@@ -224,15 +226,15 @@ impl Host {
         }
     }
 
-    /// Has it too many endpoints for what is kept of them to stay in the cache?
+    /// Returns whether the host has too many endpoints for their state to stay in the cache.
     #[inline]
     pub(crate) fn is_crowded(&self) -> bool {
         self.slots.len() > CROWD
     }
 
-    /// These frames come next: what is kept of their endpoints comes into the cache meanwhile. A line of memory says where the next
-    /// one is, so each frame that comes closer takes a step: its endpoint, the connection, the segments in flight. Where frames of one
-    /// endpoint follow each other, that is done for the first of them.
+    /// Prefetches the state of the endpoints of the next frames. Each cache line holds the address of the
+    /// next one, so a frame takes one step for each place that it advances: endpoint, connection, segments in
+    /// flight. For consecutive frames of one endpoint, only the first is prefetched.
     pub(crate) fn foresee(&self, frames: &Frames, coming: [Option<&Frame>; 4]) {
         let [first, second, third, fourth] =
             coming.map(|frame| frame.map_or(Frame::NO_HINT, |frame| frame.hint));
@@ -251,19 +253,19 @@ impl Host {
         }
     }
 
-    /// Has nothing left that still waits for a poll?
+    /// Returns whether no frame waits for a poll.
     #[inline]
     pub(crate) fn is_cleared(&self) -> bool {
         self.leaving.is_empty()
     }
 
-    /// Takes all frames that leave now. Call [`Host::run_timers`] before.
+    /// Takes all frames that leave now. Call [`Host::run_timers`] first.
     #[inline(always)]
     pub(crate) fn leaving(&mut self) -> impl Iterator<Item = (Time, Frame)> + '_ {
         self.leaving.drain(..)
     }
 
-    /// Gives the empty buffer of [`Host::leaving`] up if it is that of a crowd of flows that all started at once.
+    /// Frees the empty buffer of [`Host::leaving`] if it became large, as when many flows start at once.
     #[inline(always)]
     pub(crate) fn give_up_large_buffer(&mut self) {
         if self.leaving.capacity() > BUFFER {
@@ -271,12 +273,13 @@ impl Host {
         }
     }
 
-    /// As [`Host::leaving`]. The empty buffer is [given back](Host::give_back).
+    /// Takes all frames like [`Host::leaving`], with the buffer, which is [given back](Host::give_back)
+    /// empty.
     pub(crate) fn take_leaving(&mut self) -> Vec<(Time, Frame)> {
         core::mem::take(&mut self.leaving)
     }
 
-    /// Keeps the buffer of [`Host::take_leaving`], unless it has another by now.
+    /// Returns the buffer of [`Host::take_leaving`], unless a new one is in use.
     pub(crate) fn give_back(&mut self, buffer: Vec<(Time, Frame)>) {
         if self.leaving.is_empty() {
             self.leaving = buffer;
@@ -284,7 +287,7 @@ impl Host {
         }
     }
 
-    /// When it has something to do; [`Time::MAX`] for never.
+    /// Returns the time of the next action; [`Time::MAX`] for never.
     #[inline]
     pub(crate) fn due(&self) -> Time {
         match self.leaving.first() {
@@ -293,7 +296,7 @@ impl Host {
         }
     }
 
-    /// Runs what is due by `cx.now`.
+    /// Runs the timers that are due by `cx.now`.
     #[inline(always)]
     pub(crate) fn run_timers(&mut self, cx: &mut Cx<'_>) {
         self.now = self.now.max(cx.now);
@@ -334,7 +337,7 @@ impl Node for Host {
         if !writable.contains(WIRE) {
             return None;
         }
-        // The world takes them all at once; other drivers have few.
+        // The world takes all frames at once. Other drivers have few.
         let (at, frame) = (!self.leaving.is_empty()).then(|| self.leaving.remove(0))?;
         Some(Transmit { port: WIRE, at, frame })
     }
@@ -345,7 +348,8 @@ impl Node for Host {
     }
 }
 
-/// Lets the application of endpoint `i` act, and its connection send what it now may, which leaves by `exit`. Has the connection just ended?
+/// Runs the application of endpoint `i` and sends its connection's segments by `exit`. Returns whether the
+/// connection has just ended.
 #[inline(always)]
 fn act(slot: &mut Slot, i: u32, timers: &mut Timers, cx: &mut Cx<'_>, exit: &mut impl Exit) -> bool {
     slot.run_application(cx.now);
@@ -354,7 +358,7 @@ fn act(slot: &mut Slot, i: u32, timers: &mut Timers, cx: &mut Cx<'_>, exit: &mut
     let over = slot.end_if_over(cx.now);
     let due = slot.next_deadline();
     if slot.trace {
-        // A trace has what is in flight at these times too.
+        // A trace also samples the bytes in flight at these times.
         timers.set_or_earlier(i, due);
     } else {
         timers.set(i, due);

@@ -1,4 +1,4 @@
-//! Records of endpoints, for reports.
+//! Records of endpoints, for their reports.
 
 use super::{Change, EndpointReport};
 use crate::cache::prefetch;
@@ -6,18 +6,18 @@ use core::mem::offset_of;
 use weir_core::stats::{quantile, Histogram};
 use weir_core::time::{Duration, Time};
 
-/// Samples of the round-trip time that are kept as they are before a histogram (19 KB) is worth its memory, and then before they go
-/// there together.
+/// Number of round-trip samples that are stored individually before a histogram (19 KB) is used. Later
+/// samples are added to the histogram in batches of this size.
 const FEW: usize = 512;
 
-/// When something happened for the first time, if it has.
+/// Time of an event's first occurrence, if it has occurred.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct First(Time);
 
 impl First {
     const NEVER: First = First(Time::MAX);
 
-    /// It happens.
+    /// Notes an occurrence.
     pub(super) fn note(&mut self, now: Time) {
         self.0 = self.0.min(now);
     }
@@ -29,29 +29,29 @@ impl First {
     }
 }
 
-/// What few endpoints have.
+/// Data that few endpoints have.
 #[derive(Clone, Debug, Default)]
 struct More {
     /// Changes in the order of time.
     trace: Vec<Change>,
-    /// How long each burst took.
+    /// Durations of the bursts.
     bursts: Vec<Duration>,
-    /// Of round-trip times, where there are many.
+    /// Round-trip times, if there are many.
     rtt: Option<Histogram>,
 }
 
-/// See the [module documentation](self). What every segment touches comes first.
+/// See the [module documentation](self). The fields that every segment uses come first.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct Record {
     pub(super) segments: u64,
-    /// In nanoseconds: all samples, or those that are not in the histogram yet.
+    /// Round-trip samples in nanoseconds: all of them, or those that are not yet in the histogram.
     rtt: Vec<u32>,
     received: u64,
-    /// Of what was received.
+    /// Time of the last delivery.
     last: Time,
     bins: Vec<u32>,
-    /// Number of the first of `bins`, and their length.
+    /// Number of the first bin, and length of a bin.
     first_bin: usize,
     bin: Duration,
     received_all: First,
@@ -61,7 +61,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// In bins of this length.
+    /// Returns an empty record with bins of this length.
     pub(super) fn new(bin: Duration) -> Record {
         Record {
             bin,
@@ -78,17 +78,17 @@ impl Record {
         }
     }
 
-    /// Where in it what any segment touches ends.
+    /// Offset of the end of the fields that every segment uses.
     pub(super) const FIRST: usize = offset_of!(Record, received_all);
 
-    /// Brings into the cache where the next values go.
+    /// Prefetches the places of the next values.
     #[inline]
     pub(super) fn prefetch(&self) {
         self.bins.last().into_iter().for_each(prefetch);
         self.rtt.last().into_iter().for_each(prefetch);
     }
 
-    /// The application got `bytes`.
+    /// Records a delivery of `bytes` to the application.
     pub(super) fn received(&mut self, bytes: u64, now: Time) {
         self.received += bytes;
         self.last = now;
@@ -100,7 +100,7 @@ impl Record {
         }
     }
 
-    /// The last bin is the one of this time.
+    /// Adds bins up to the one of this time.
     fn begin_bin(&mut self, now: Time) {
         let k = (now.as_nanos() / self.bin.as_nanos().max(1)) as usize;
         if self.bins.is_empty() {
@@ -110,22 +110,22 @@ impl Record {
         self.bins.resize(k + 1, 0);
     }
 
-    /// Where the last bin ends, if there is one.
+    /// Returns the end of the last bin, if there is one.
     fn bins_end(&self) -> Time {
         Time::ZERO + self.bin.saturating_mul((self.first_bin + self.bins.len()) as u64)
     }
 
-    /// The peer's stream has ended.
+    /// Records the end of the peer's stream.
     pub(super) fn finished(&mut self, now: Time) {
         self.received_all.note(now);
     }
 
-    /// Has it?
+    /// Returns whether the peer's stream has ended.
     pub(super) fn has_finished(&self) -> bool {
         self.received_all.has_been()
     }
 
-    /// Keeps a change that is none of time alone.
+    /// Records a change, unless only its time differs from the last one.
     pub(super) fn change(&mut self, change: Change) {
         let trace = &mut self.more.get_or_insert_default().trace;
         if !trace.last().is_some_and(|last| Change { at: change.at, ..*last } == change) {
@@ -133,12 +133,12 @@ impl Record {
         }
     }
 
-    /// A burst took so long.
+    /// Records the duration of a burst.
     pub(super) fn burst(&mut self, took: Duration) {
         self.more.get_or_insert_default().bursts.push(took);
     }
 
-    /// A sample of the round-trip time.
+    /// Records a sample of the round-trip time.
     #[inline]
     pub(super) fn round_trip(&mut self, rtt: Duration) {
         match u32::try_from(rtt.as_nanos()) {
@@ -147,7 +147,7 @@ impl Record {
         }
     }
 
-    /// The samples go to the histogram, and this one with them.
+    /// Adds the stored samples and this one to the histogram.
     #[cold]
     fn sum_up(&mut self, rtt: Duration) {
         let all = self.more.get_or_insert_default().rtt.get_or_insert_with(Histogram::new);
@@ -155,7 +155,7 @@ impl Record {
         all.record(rtt.as_nanos());
     }
 
-    /// Median and 99th percentile, by nearest rank.
+    /// Returns the median and the 99th percentile, by nearest rank.
     fn quantiles(&self) -> Option<(Duration, Duration)> {
         let ns = Duration::from_nanos;
         if let Some(many) = self.more.as_ref().and_then(|more| more.rtt.as_ref()) {
@@ -169,7 +169,7 @@ impl Record {
         Some((of(500_000)?, of(990_000)?))
     }
 
-    /// The report, as far as it is kept here.
+    /// Returns the fields of the report that are recorded here.
     pub(super) fn report(&self) -> EndpointReport {
         EndpointReport {
             established: self.established.get(),
@@ -199,7 +199,7 @@ mod tests {
         r.received(100, Time::from_millis(19));
         r.received(50, Time::from_millis(40));
         assert_eq!((r.report().first_bin, r.report().bins), (1, vec![100, 0, 0, 50]));
-        // 1 to 1000 ms: few samples are exact, many within a percent.
+        // From 1 to 1000 ms: few samples are exact, many within a percent.
         (1..=100).for_each(|n| r.round_trip(ms(n)));
         assert_eq!(r.report().rtt, Some((ms(50), ms(99))));
         (101..=1000).for_each(|n| r.round_trip(ms(n)));

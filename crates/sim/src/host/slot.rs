@@ -1,4 +1,4 @@
-//! An endpoint at work: its connection, its application, its record.
+//! An active endpoint, with its connection, application and record.
 
 use super::application::Application;
 use super::record::Record;
@@ -10,27 +10,27 @@ use std::net::SocketAddrV4;
 use std::sync::Arc;
 use weir_core::time::Time;
 
-/// An endpoint at work. What every segment touches comes first.
+/// Active endpoint. The fields that every segment uses come first.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Slot {
-    /// Of the segments that it receives ([`Pair::key`](crate::tcp::segment::Pair::key)).
+    /// Key of the segments that it receives ([`Pair::key`](crate::tcp::segment::Pair::key)).
     pub(super) key: u64,
-    /// From then on its application is asked again what it writes; [`Time::ZERO`] before it has begun.
+    /// Time at which the application is next asked for data; [`Time::ZERO`] before it has begun.
     asked: Time,
-    /// There is one from the start of the flow to its end.
+    /// Connection, from the start of the flow to its end.
     pub(super) connection: Option<Box<Connection>>,
     pub(super) trace: bool,
     pub(super) opens: bool,
     pub(super) record: Record,
     pub(super) application: Option<Box<Application>>,
-    /// Until the connection is established.
+    /// Initial settings, until the connection is established.
     pub(super) origin: Option<Box<Origin>>,
-    /// Of a connection that is gone.
+    /// Final counters of a connection that is gone.
     pub(super) last: Option<Box<Last>>,
 }
 
-/// What an endpoint begins with.
+/// Initial settings of an endpoint.
 #[derive(Debug)]
 pub(super) struct Origin {
     pub(super) tcp: Arc<TcpConfig>,
@@ -40,7 +40,7 @@ pub(super) struct Origin {
     pub(super) remote: SocketAddrV4,
 }
 
-/// What is left of a connection.
+/// Final counters of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Last {
     pub(super) failure: Option<Failure>,
@@ -65,24 +65,24 @@ impl Slot {
         }
     }
 
-    /// Has it not begun yet?
+    /// Returns whether the endpoint has not started yet.
     pub(super) fn fresh(&self) -> bool {
         self.connection.is_none() && !self.record.closed.has_been()
     }
 
-    /// What its application has to say when the connection opens, where segments have `mss` bytes.
+    /// Returns the bytes that the application writes when the connection opens, with segments of `mss` bytes.
     pub(super) fn written_at_first(&self, mss: u16) -> u64 {
         let source = self.origin.as_deref().and_then(|origin| origin.source.as_ref());
         source.map_or(0, |source| source.at_first(mss.into()))
     }
 
-    /// Brings into the cache what a segment will touch of it.
+    /// Prefetches the fields that a segment uses.
     #[inline]
     pub(super) fn prefetch(&self) {
         prefetch_lines(&self.key, const { (offset_of!(Slot, record) + Record::FIRST).div_ceil(LINE) });
     }
 
-    /// Brings into the cache what it and its connection point to.
+    /// Prefetches the memory that the endpoint and its connection point to.
     #[inline]
     pub(super) fn prefetch_last(&self) {
         self.record.prefetch();
@@ -118,7 +118,7 @@ impl Slot {
         self.record.change(change(connection, now));
     }
 
-    /// Writes what the application has; one that only receives closes when its peer has.
+    /// Writes the application's data. An application that only receives closes after its peer.
     #[inline]
     pub(super) fn run_application(&mut self, now: Time) {
         if self.asked <= now {
@@ -157,7 +157,7 @@ impl Slot {
         }
     }
 
-    /// When something is to be done for it without a segment; [`Time::MAX`] for never.
+    /// Returns the time of the next action without a segment; [`Time::MAX`] for never.
     #[inline(always)]
     pub(super) fn next_deadline(&self) -> Time {
         let Some(connection) = self.connection.as_deref() else { return Time::MAX };
@@ -165,7 +165,7 @@ impl Slot {
         connection.next_deadline().min(writes)
     }
 
-    /// Lets go of a connection that is over. Has it just become that?
+    /// Releases a connection that is over. Returns whether it has just ended.
     #[inline]
     pub(super) fn end_if_over(&mut self, now: Time) -> bool {
         let state = self.connection.as_deref().map(Connection::state);

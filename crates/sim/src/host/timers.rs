@@ -2,14 +2,14 @@
 
 use weir_core::time::Time;
 
-/// Children of a node of the heap: four lie in a cache line.
+/// Children of a node of the heap: four fit into a cache line.
 const CHILDREN: usize = 4;
-/// An endpoint that has no place in the heap.
+/// Place of an endpoint that is not in the heap.
 const NONE: u32 = u32::MAX;
 const ENDPOINT_BITS: u32 = 24;
 
-/// An endpoint's turn to be looked at. Of those at the same time the one that was put into the heap first comes first: time, how manieth, and
-/// endpoint from the highest bit down.
+/// Scheduled check of an endpoint's timer: time, insertion number and endpoint from the highest bit down.
+/// Checks at the same time are in the order of insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry(u128);
 
@@ -29,35 +29,35 @@ impl Entry {
 /// The timer of an endpoint.
 #[derive(Clone, Copy, Debug)]
 struct Timer {
-    /// When it fires; [`Time::MAX`] for never.
+    /// Expiry time; [`Time::MAX`] for never.
     due: Time,
-    /// When the heap has it looked at, which is never later; [`Time::MAX`] for never.
+    /// Time of the check in the heap, never later than `due`; [`Time::MAX`] for never.
     looked_at: Time,
 }
 
-/// When endpoints want to be called. Most timers are moved away again and again before they are due: one that is moved away keeps its place in a
-/// heap, and is put where it belongs when its turn comes, without a look at the endpoint. A host without endpoints takes no
-/// memory for them.
+/// Expiry times of endpoints. Most timers are repeatedly postponed before they expire. A postponed timer
+/// keeps its place in the heap, and moves to its right place when its check is due, without access to the
+/// endpoint. A host without endpoints takes no memory for them.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     heap: Vec<Entry>,
-    /// By endpoint, and its place in the heap.
+    /// Timers by endpoint, and their places in the heap.
     timers: Vec<Timer>,
     places: Vec<u32>,
     turn: u64,
-    /// The time of the entry taken last: what is set for an earlier time is due then.
+    /// Time of the last check. A timer set to an earlier time is due then.
     last: Time,
 }
 
 impl Timers {
-    /// One more endpoint, whose timer does not run. Panics at 2^24.
+    /// Adds an endpoint whose timer is stopped. Panics at 2^24 endpoints.
     pub(super) fn add(&mut self) {
         assert!(self.places.len() >> ENDPOINT_BITS == 0, "too many endpoints");
         self.timers.push(Timer { due: Time::MAX, looked_at: Time::MAX });
         self.places.push(NONE);
     }
 
-    /// The timer of an endpoint fires at `due`, and not when it was set for before; [`Time::MAX`] for never.
+    /// Sets an endpoint's timer to `due`, in place of its earlier setting; [`Time::MAX`] for never.
     #[inline(always)]
     pub(super) fn set(&mut self, endpoint: u32, due: Time) {
         let timer = &mut self.timers[endpoint as usize];
@@ -67,7 +67,7 @@ impl Timers {
         }
     }
 
-    /// As [`Timers::set`], but a timer that was to fire earlier still does.
+    /// Sets a timer like [`Timers::set`], unless it would fire earlier anyway.
     pub(super) fn set_or_earlier(&mut self, endpoint: u32, due: Time) {
         self.set(endpoint, due);
         let timer = &mut self.timers[endpoint as usize];
@@ -85,14 +85,14 @@ impl Timers {
         self.rise(place as usize, entry);
     }
 
-    /// The endpoint is looked at then.
+    /// Schedules a check of the endpoint's timer.
     fn entry(&mut self, endpoint: u32, at: Time) -> Entry {
         self.turn += 1;
         self.timers[endpoint as usize].looked_at = at;
         Entry::new(at, self.turn, endpoint)
     }
 
-    /// The endpoint whose timer fires next, at `now` or before. It does not run any more.
+    /// Returns the endpoint whose timer expires first, at `now` or earlier, and stops the timer.
     pub(super) fn pop(&mut self, now: Time) -> Option<u32> {
         while self.next() <= now {
             let fired = self.look(now);
@@ -103,7 +103,7 @@ impl Timers {
         None
     }
 
-    /// The first in the heap fires, or goes where it belongs.
+    /// Checks the first timer of the heap. It fires, or moves to its right place.
     fn look(&mut self, now: Time) -> Option<u32> {
         let first = *self.heap.first()?;
         let endpoint = first.endpoint();
@@ -123,13 +123,13 @@ impl Timers {
         (due <= now).then_some(endpoint)
     }
 
-    /// When [`Timers::pop`] has something to do; [`Time::MAX`] for never.
+    /// Returns the time of the next check, for [`Timers::pop`]; [`Time::MAX`] for never.
     #[inline]
     pub(super) fn next(&self) -> Time {
         self.heap.first().map_or(Time::MAX, |first| first.at())
     }
 
-    /// Puts an entry at a place, or above it as far as it comes before what is there.
+    /// Moves an entry from a place towards the top, to its right place.
     fn rise(&mut self, mut place: usize, entry: Entry) {
         while place > 0 {
             let above = (place - 1) / CHILDREN;
@@ -142,7 +142,7 @@ impl Timers {
         self.put(place, entry);
     }
 
-    /// Puts an entry at the top, or below it as far as what is there comes before it.
+    /// Moves an entry from the top downwards, to its right place.
     fn sink(&mut self, entry: Entry) {
         let mut place = 0;
         loop {
@@ -200,7 +200,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against a list that is searched. It keeps of each endpoint when it is looked at, in which turn, and when it is due.
+        /// Compares with a list that is searched. The list holds each endpoint's check time, insertion
+        /// number, and expiry time.
         #[test]
         fn like_a_list(steps in prop::collection::vec((any::<bool>(), 0u32..40, 0u64..500), 1..800)) {
             const NEVER: u64 = u64::MAX;

@@ -1,11 +1,11 @@
-//! Bounds of the hooks: budgets for what no slot is known of, and the sizes of their maps.
+//! Bounds of the hooks: budgets for traffic without a slot, and the sizes of maps.
 
 use core::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use weir_core::flow::Key;
 use weir_core::time::{Duration, Time};
 
-/// Segments a second, and at once, that are shown to the gateway.
+/// Rate per second and burst of segments that are shown to the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     interval: Duration,
@@ -13,18 +13,18 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// `rate` a second, `burst` at once; neither is 0.
+    /// Returns a budget of `rate` a second and `burst` at once; neither is 0.
     pub const fn new(rate: u32, burst: u32) -> Budget {
         Budget { interval: Duration::from_nanos(1_000_000_000 / rate as u64), burst }
     }
 }
 
-/// Uses of budgets, in the order of `enum budgets` of the programs in the kernel.
+/// Kinds of budgets, in the order of `enum budgets` of the programs in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unknown {
     /// Pure ACKs of unknown flows, which are taken.
     Takes,
-    /// Headers of unknown flows, and of packets that are no TCP.
+    /// Headers of unknown flows, and of packets other than TCP.
     Copies,
     /// Headers of SYNs without ACK.
     Syns,
@@ -34,29 +34,29 @@ pub(super) enum Unknown {
     Ends,
 }
 
-/// Limits of the hooks: unknown traffic shown, flows remembered.
+/// Limits of the hooks: unknown traffic to show, and flows to remember.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// For pure ACKs of unknown flows.
+    /// Budget of pure ACKs of unknown flows.
     pub takes: Budget,
-    /// For headers of unknown flows, and of packets that are no TCP.
+    /// Budget of headers of unknown flows, and of packets other than TCP.
     pub copies: Budget,
-    /// For headers of SYNs without ACK.
+    /// Budget of headers of SYNs without ACK.
     pub syns: Budget,
-    /// For SYN-ACKs.
+    /// Budget of SYN-ACKs.
     pub opens: Budget,
-    /// For headers with FIN or RST.
+    /// Budget of headers with FIN or RST.
     pub ends: Budget,
-    /// Flows that are remembered as passing.
+    /// Number of flows that are remembered as passing.
     pub passing: usize,
-    /// Keys whose class is remembered.
+    /// Number of keys whose class is remembered.
     pub counted: usize,
-    /// SYNs that are kept until they are answered.
+    /// Number of SYNs that are kept until they are answered.
     pub openings: usize,
 }
 
 impl Bounds {
-    /// A budget of `n` for everything each second, and `n` entries in each map.
+    /// Returns budgets of `n` each second for every kind, and maps of `n` entries.
     pub const fn of(n: u32) -> Bounds {
         let few = Budget::new(n, n);
         let n = n as usize;
@@ -66,7 +66,7 @@ impl Bounds {
 }
 
 impl Default for Bounds {
-    /// Those of the programs in the kernel.
+    /// Returns the bounds of the programs in the kernel.
     fn default() -> Bounds {
         Bounds {
             takes: Budget::new(20_000, 5_000),
@@ -81,23 +81,23 @@ impl Default for Bounds {
     }
 }
 
-/// Groups of addresses on the LAN's side.
+/// Number of groups of addresses on the LAN's side.
 const SOURCES: usize = 1024;
-/// The part of a budget's rate that a group has to itself, and the part of its burst.
+/// Divisors for a group's own part of a budget's rate and of its burst.
 const OWN_RATE: u64 = 1024;
 const OWN_BURST: u64 = 256;
 
-/// When the next one is due, of a group in the shared part and in its own.
+/// Times at which a group's next segment is due, in the shared part of the budget and in its own.
 #[derive(Clone, Copy)]
 struct Stream {
     due: i64,
     own: i64,
 }
 
-/// Long ago: a stream that nothing was taken from.
+/// Due time of an unused stream, long ago.
 const UNUSED: i64 = i64::MIN / 2;
 
-/// State of the budgets: the arithmetic of `within` of the programs in the kernel.
+/// State of the budgets, with the arithmetic of `within` of the programs in the kernel.
 pub(super) struct Budgets {
     budgets: [Budget; 5],
     streams: Vec<[Stream; 5]>,
@@ -113,7 +113,7 @@ impl Budgets {
         }
     }
 
-    /// Takes one for a source, if there is one left.
+    /// Takes one segment from a source's budget, if one is left.
     pub fn within(&mut self, which: Unknown, source: usize, now: Time) -> bool {
         let which = which as usize;
         let Budget { interval, burst } = self.budgets[which];
@@ -127,7 +127,7 @@ impl Budgets {
     }
 }
 
-/// Takes one of a stream, if there is one left.
+/// Takes one segment from a stream, if one is left.
 fn paced(due: &mut i64, interval: i64, burst: i64, at: i64) -> bool {
     let next = (*due).max(at - burst) + interval;
     if next > at {
@@ -137,22 +137,22 @@ fn paced(due: &mut i64, interval: i64, burst: i64, at: i64) -> bool {
     true
 }
 
-/// The group of an address: of IPv4 all of it counts, of IPv6 the first 64 bits.
+/// Returns the group of an address: all of an IPv4 address counts, and the first 64 bits of an IPv6 one.
 pub(super) fn source(address: &[u8; 16]) -> usize {
     let part = |n: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|i| address[4 * n + i]));
     let mut hash = u64::from(part(0)) << 32 | u64::from(part(1));
     if hash == 0 {
         hash = part(3).into();
     }
-    // The programs have an odd number that nobody knows.
+    // The programs in the kernel use a secret odd number.
     const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
     hash = hash.wrapping_mul(SEED);
     hash = (hash ^ hash >> 32).wrapping_mul(SEED);
     (hash >> 54) as usize
 }
 
-/// A map that forgets what was not used for longest, roughly, as LRU maps of the kernel do: an entry that was used since
-/// its turn came last is passed over once.
+/// Map that evicts the least recently used entry, approximately, like the kernel's LRU maps. An entry that
+/// was used since its last turn is skipped once.
 pub(super) struct Lru<V> {
     entries: HashMap<Key, Entry<V>, super::flows::Hasher>,
     /// Keys in the order of their turns, with their entries' numbers.
@@ -168,7 +168,7 @@ struct Entry<V> {
 }
 
 impl<V: Copy> Lru<V> {
-    /// An empty map of at most `limit` entries.
+    /// Returns an empty map of at most `limit` entries.
     pub fn new(limit: usize) -> Lru<V> {
         Lru { entries: HashMap::default(), turns: VecDeque::new(), next: 0, limit: limit.max(1) }
     }
@@ -190,7 +190,7 @@ impl<V: Copy> Lru<V> {
         self.next += 1;
         self.turns.push_back((key, self.next));
         self.entries.insert(key, Entry { value, number: self.next, used: Cell::new(false) });
-        // Turns of entries that were removed are dropped before they outnumber the others.
+        // Turns of removed entries are dropped before they outnumber the others.
         if self.turns.len() > 2 * self.limit {
             let entries = &self.entries;
             self.turns.retain(|(key, number)| entries.get(key).is_some_and(|e| e.number == *number));
@@ -240,7 +240,7 @@ mod tests {
         assert!(map.turns.len() <= 6, "{}", map.turns.len());
     }
 
-    /// A budget of three a second: three at once, and then one each third of a second.
+    /// Verifies a budget of three a second: three at once, and then one each third of a second.
     #[test]
     fn a_budget_is_spent_and_earned() {
         let mut budgets = Budgets::new(&Bounds::of(3));
@@ -250,12 +250,13 @@ mod tests {
         assert_eq!(spend(1, 0), 3);
         assert_eq!(spend(1, 100), 0);
         assert_eq!(spend(1, 340), 1);
-        // All sources together have four a second: one is left at 340 ms.
+        // All sources together have four a second, so one is left at 340 ms.
         assert_eq!(spend(2, 340), 1);
     }
 
-    /// Of 20,000 a second and 5,000 at once, one source has 5,000 and all together a third more. Each has one in 51.2 ms to
-    /// itself, and those of a second at once.
+    /// Verifies that no source can spend the whole budget. Of 20,000 a second and 5,000 at once, one source
+    /// gets 5,000, and all together a third more. Each has one in 51.2 ms for itself, and those of a second
+    /// at once.
     #[test]
     fn no_source_spends_all() {
         let mut budgets = Budgets::new(&Bounds::default());

@@ -14,28 +14,28 @@ use weir_core::time::Time;
 use weir_core::track::opening;
 use weir_core::wire::{Tcp, TCP};
 
-/// Has no random seed; the tables are never iterated.
+/// Hasher without a random seed; the tables are never iterated.
 pub(super) type Hasher = BuildHasherDefault<DefaultHasher>;
 
-/// Flows by the key that their ACKs show.
+/// Flows by the key of their ACKs.
 pub(super) struct Flows {
-    /// Slot and tag.
+    /// Slot and tag of each controlled flow.
     shaped: HashMap<Key, (u32, u32), Hasher>,
     passing: Lru<()>,
-    /// Which tally counts packets that ACKs cannot slow, if one does.
+    /// Tally that counts unresponsive packets with each key, if any does.
     counted: Lru<Option<u32>>,
-    /// Are some of these of TCP?
+    /// True if some of these are TCP.
     untouched: bool,
-    /// SYNs that no budget was left for, by their keys.
+    /// SYNs that exceeded their budget, by their keys.
     openings: Lru<Opening>,
 }
 
-/// A SYN that passed, until its answer comes.
+/// SYN that passed, until its answer arrives.
 #[derive(Clone, Copy)]
 pub(super) struct Opening {
     pub at: Time,
     pub port: Port,
-    /// Behind its sequence number.
+    /// Sequence number after the SYN.
     pub start: u32,
     pub len: usize,
     head: [u8; OBSERVED_HEAD],
@@ -43,7 +43,7 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    /// Of a frame with these first bytes.
+    /// Makes the record from a frame with these first bytes.
     pub fn new(at: Time, port: Port, tcp: &Tcp, head: &[u8], len: usize) -> Opening {
         let head_len = head.len().min(OBSERVED_HEAD);
         let mut opening =
@@ -57,13 +57,13 @@ impl Opening {
     }
 }
 
-/// What is known of a flow.
+/// Knowledge of a flow.
 pub(super) enum Known<'a> {
-    /// Its ACKs are controlled by this slot.
+    /// The flow's ACKs are controlled by this slot.
     Shaped(&'a Slot),
-    /// It passes.
+    /// The flow passes.
     Passes,
-    /// Nothing.
+    /// The flow is unknown.
     Not,
 }
 
@@ -91,12 +91,13 @@ impl Flows {
         Known::Not
     }
 
-    /// The number of the tally of packets with this key, if one counts them; `None`: that is not known.
+    /// Returns the number of the tally that counts packets with this key, `Some(None)` if none does, `None`
+    /// if it is unknown.
     pub(super) fn tally(&self, key: &Key) -> Option<Option<u32>> {
         self.counted.get(key)
     }
 
-    /// As [`Flows::tally`], of segments of TCP.
+    /// Returns the tally like [`Flows::tally`], for TCP segments.
     pub(super) fn tally_of_segment(&self, key: &Key) -> Option<u32> {
         self.counted.get(key).flatten().filter(|_| self.untouched)
     }
@@ -106,7 +107,7 @@ impl Flows {
         self.openings.insert(key, opening);
     }
 
-    /// The SYN that an answer with this key, for `ack`, is to, if it was kept.
+    /// Returns the kept SYN that is answered by a segment with this key and `ack`.
     pub(super) fn opening(&self, answer: &Key, ack: u32) -> Option<Opening> {
         self.openings.get(&answer.reversed()).filter(|o| opening::answers(o.start, ack))
     }
@@ -116,7 +117,7 @@ impl Flows {
         self.passing.remove(ack_key);
     }
 
-    /// Fetches what the gateway has decided.
+    /// Fetches the gateway's verdicts.
     pub(super) fn learn(&mut self, gateway: &mut Gateway) {
         for verdict in gateway.verdicts(usize::MAX) {
             match verdict {

@@ -8,7 +8,7 @@ use weir_core::rig::{Rig, Sent, TestFrame, Wake};
 use weir_core::time::Duration;
 use weir_core::wire::build::{arp, SegmentBuilder};
 
-/// 10 Mb/s every 10 ms: 12,500 bytes a step.
+/// Bytes of a step: 10 Mb/s every 10 ms.
 pub(super) const STEP: u32 = 12_500;
 pub(super) const DATA_ISN: u32 = 0xffff_f000;
 
@@ -16,7 +16,7 @@ pub(super) fn ms(n: u64) -> Time {
     Time::from_millis(n)
 }
 
-/// ACK shaper at 10 Mb/s for flows to these ports.
+/// Returns a class with the ACK shaper at 10 Mb/s for flows to these ports.
 fn class(direction: Direction, ports: core::ops::RangeInclusive<u16>) -> ClassConfig {
     let release = RateRelease {
         meter: Meter::Acked,
@@ -38,7 +38,7 @@ pub(super) fn outward(ports: core::ops::RangeInclusive<u16>) -> Config {
     Config { classes: vec![class(Direction::Out, ports)], ..Config::default() }
 }
 
-/// From the LAN host to port `port` of the WAN host.
+/// Returns a segment from the LAN host to port `port` of the WAN host.
 fn there(port: u16) -> SegmentBuilder {
     SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 1, 1]).ports(40_000, port)
 }
@@ -47,7 +47,7 @@ fn back(port: u16) -> SegmentBuilder {
     SegmentBuilder::v4([10, 0, 1, 1], [10, 0, 0, 1]).ports(port, 40_000)
 }
 
-/// An ACK of the WAN host for `n` bytes of data.
+/// Returns an ACK of the WAN host for `n` bytes of data.
 pub(super) fn ack(port: u16, n: u32) -> SegmentBuilder {
     back(port).seq(5001).ack(DATA_ISN.wrapping_add(1 + n))
 }
@@ -93,11 +93,11 @@ fn acks_are_shaped_and_data_is_not_looked_at() {
     assert_eq!(numbers(&sent), [(ms(1000), STEP), (ms(1010), 2 * STEP), (ms(1020), 29_200)]);
     let gateway = rig.node().gateway();
     assert_eq!((gateway.stats().user_data_bytes, gateway.stats().observed), (0, 1));
-    // The SYN was seen at 10 ms and answered at 30: the tap works.
+    // The SYN was seen at 10 ms and answered at 30 ms, so the gateway gets copies.
     assert_eq!(gateway.flows().next().unwrap().rtt, Duration::from_millis(20));
     let stats = SteerStats { taken: 2, passed: 21, copied: 1, ..SteerStats::default() };
     assert_eq!(*rig.node().stats(), stats);
-    // One ACK was absorbed for three made, and a copy made and absorbed.
+    // One ACK was absorbed and three were made, and a copy was made and absorbed.
     let Ledger { received, made, sent, absorbed, .. } = rig.node().ledger();
     assert_eq!((received, made, sent, absorbed), (23, 4, 25, 2));
     finish(&rig);
@@ -122,14 +122,14 @@ fn downloads_are_steered_the_other_way_round() {
     finish(&rig);
 }
 
-/// RFC 9293 §3.5.3: its receiver reads nothing that comes later.
+/// Verifies the order of a reset and held ACKs. By RFC 9293 §3.5.3 the receiver reads nothing after a reset.
 #[test]
 fn a_reset_of_the_receiver_goes_behind_what_is_held() {
     let mut rig = Rig::new(Steered::new(outward(5001..=5001)));
     handshake(&mut rig, 5001);
     inject(&mut rig, ms(1000), WAN, &ack(5001, 29_200));
     let reset = ack(5001, 29_200).flags(Flags::RST | Flags::ACK);
-    // One that its receiver refuses ends nothing (RFC 5961 §3.2).
+    // A reset that its receiver refuses does not end the flow (RFC 5961 §3.2).
     inject(&mut rig, ms(1004), WAN, &reset.clone().seq(6000));
     inject(&mut rig, ms(1005), WAN, &reset);
     let sent = rig.run_until(ms(2000));
@@ -141,8 +141,8 @@ fn a_reset_of_the_receiver_goes_behind_what_is_held() {
     finish(&rig);
 }
 
-/// A client opens, and its request reaches the sender before, or instead of, its first ACK: the window that the request carries
-/// is the first that the sender learns of.
+/// Verifies the window of a client's request that reaches the sender before its first ACK, or instead of it.
+/// The request carries the first window that the sender learns.
 #[test]
 fn a_request_that_is_the_first_to_arrive_carries_a_sized_window() {
     for ack_first in [false, true] {
@@ -167,8 +167,8 @@ fn a_request_that_is_the_first_to_arrive_carries_a_sized_window() {
         let sent = rig.run_until(ms(40));
         let parsed = |s: &Sent| wire::tcp(&s.bytes, &wire::packet(&s.bytes, s.len).unwrap()).unwrap();
         let got: Vec<_> = sent.iter().filter(|s| s.port == LAN && s.at > ms(10)).map(parsed).collect();
-        // 25,000 bytes a second in 2 ms of the way that is known and two periods of 58.4 ms: three segments, in units of
-        // 128 bytes. Then 20 ms more are known of it: still three.
+        // The window is 25,000 bytes a second over the known 2 ms of the path and two periods of 58.4 ms:
+        // three segments, in units of 128 bytes. When 20 ms more are known, it is still three.
         assert_eq!((got[0].payload_len, got[0].window), (100, 35), "{got:?}");
         assert!(got[1..].iter().all(|t| t.window == 35), "{got:?}");
         assert_eq!(rig.node().stats().set_back, 1);
@@ -196,7 +196,7 @@ fn flows_without_a_class_pass_after_one_look_until_their_next_syn() {
 fn verdicts_are_bounded() {
     let bounds = Bounds { passing: 1_024, ..Bounds::default() };
     let mut rig = Rig::new(Steered::within(outward(5001..=5001), &bounds));
-    // One too many flows are looked at; the first is then forgotten, and the last is not.
+    // The number of flows exceeds the map by one. The first is then forgotten, and the last is not.
     let flows = 10_000..=11_024;
     for flow in flows.clone().chain([10_000, *flows.end()]) {
         inject(&mut rig, ms(0), WAN, &back(flow));
@@ -206,7 +206,8 @@ fn verdicts_are_bounded() {
     finish(&rig);
 }
 
-/// Three are taken at once, and headers have a budget of their own; what is not shown passes, unknown flows' ACKs too.
+/// Verifies budgets: three segments are taken at once, and headers have a budget of their own. Traffic beyond
+/// it passes, also unknown flows' ACKs.
 #[test]
 fn the_unknown_has_budgets() {
     let mut rig = Rig::new(Steered::within(outward(5001..=5001), &Bounds::of(3)));
@@ -264,9 +265,9 @@ fn a_closed_port_holds_up_only_its_own_frames() {
     finish(&rig);
 }
 
-/// What hosts may send: time in 100 us, from the LAN?, which flow, kind, number.
+/// Segment sent by a host: time in units of 100 us, whether from the LAN, flow, kind, number.
 type Op = (u64, bool, u16, u8, u32);
-/// What left: port, when, bytes.
+/// Frame that left: port, time, bytes.
 type Left = (Port, Time, Vec<u8>);
 
 fn segment_of(&(_, lan, flow, kind, n): &Op) -> SegmentBuilder {
@@ -290,15 +291,16 @@ fn segment_of(&(_, lan, flow, kind, n): &Op) -> SegmentBuilder {
 }
 
 proptest! {
-    /// Steering takes away what the gateway would pass, and so changes nothing that leaves.
+    /// Verifies that steering passes exactly what the gateway would pass, so it does not change the output.
     #[test]
     fn as_a_gateway_that_sees_everything(
         mut ops in prop::collection::vec((0u64..3000, any::<bool>(), 0u16..3, 0u8..12, 0u32..60_000), 1..120),
         late in 0u64..15_000_000, shut in (0u64..300, 0u64..100), sized in any::<bool>(),
     ) {
         ops.sort_by_key(|op| op.0);
-        // What an end says after its FIN, and not older than that, is all that comes back from the gateway (a hook
-        // discards what closed sockets would answer with a reset); one that sees everything lets a flow that it does not touch go on.
+        // The hook discards what closed sockets would answer with a reset: after an end's FIN, only its segments
+        // that are not older than the FIN come back from the gateway. A gateway that sees everything lets an
+        // untouched flow continue.
         let ends = |ops: &[Op], op: &Op| ops.iter().any(|o| (o.1, o.2, o.3) == (op.1, op.2, 2) && o.4 % 3 == 0);
         let all = ops.clone();
         ops.retain(|op| op.3 != 4 || !ends(&all, op));
@@ -309,8 +311,8 @@ proptest! {
         };
         fn run<N: Node>(mut rig: Rig<N>, ops: &[Op], shut: (u64, u64)) -> (Rig<N>, Vec<Left>) {
             rig.close(LAN, ms(shut.0), ms(shut.0 + shut.1));
-            // No two at the same time: the order of what leaves at one time is not compared. Segments come at even
-            // nanoseconds, and lateness is odd.
+            // Frames are never simultaneous, because the order of output at one time is not compared.
+            // Segments arrive at even nanoseconds, and lateness is odd.
             for (i, op) in (0..).zip(ops) {
                 let at = Time::from_nanos(op.0 * 100_000 + 2 * i);
                 inject(&mut rig, at, if op.1 { LAN } else { WAN }, &segment_of(op));
@@ -335,7 +337,7 @@ proptest! {
                 let (rig, sent) = run(rig, &ops, (0, 0));
                 prop_assert_eq!(sent, expected);
                 finish(&rig);
-                // What waits for its port is stamped when it leaves, so that it is not the same.
+                // Frames that wait for their port are stamped when they leave, so their output differs.
                 let rig = Rig::with_pool(Steered::new(config.clone()), pool()).wake(wake);
                 finish(&run(rig, &ops, shut).0);
             }

@@ -1,5 +1,5 @@
-//! What the hooks let pass of a flow whose rate does not bind. Numbers follow from the rate: 10 Mb/s are 1,250 bytes a
-//! millisecond, 12,500 a step, and 5,000 in the 4 ms to the next look.
+//! Grants: segments of a flow below its rate that the hooks let pass. The numbers follow from the rate: 10
+//! Mb/s are 1,250 bytes a millisecond, 12,500 a step, and 5,000 in the 4 ms to the next check.
 
 use super::tests::*;
 use super::*;
@@ -13,7 +13,7 @@ fn us(n: u64) -> Time {
     Time::from_micros(n)
 }
 
-/// Established over a round trip of 20 ms, and free of its rate for long.
+/// Returns a rig with a flow established over a round trip of 20 ms, below its rate for a long time.
 fn established() -> Rig<Steered> {
     let mut rig = Rig::new(Steered::new(outward(FLOW..=FLOW)));
     handshake(&mut rig, FLOW);
@@ -27,7 +27,7 @@ fn acks(rig: &mut Rig<Steered>, acks: &[(Time, u32)]) {
     }
 }
 
-/// How far beyond the data's first byte segments may pass.
+/// Returns how far beyond the data's first byte segments may pass.
 fn granted(rig: &Rig<Steered>) -> Option<u32> {
     let to = rig.node().gateway().slots()[0].granted()?;
     Some(to.wrapping_sub(DATA_ISN.wrapping_add(1)))
@@ -41,15 +41,15 @@ fn what_the_credit_covers_passes_without_the_gateway() {
     assert_eq!(granted(&rig), None, "the last ACK was long ago");
     acks(&mut rig, &[(ms(1001), 2_000)]);
     rig.run_until(ms(1001));
-    // A step, full again after a millisecond, less 1,000 bytes, and what 4 ms carry.
+    // A step, refilled after a millisecond, less 1,000 bytes, plus the bytes of 4 ms.
     assert_eq!(granted(&rig), Some(18_500));
     let before = rig.node().stats().taken;
     acks(&mut rig, &[(ms(1002), 9_000), (us(1_002_010), 18_500)]);
     let passed = rig.run_until(us(1_002_010));
     assert_eq!(numbers(&passed), [(ms(1002), 9_000), (us(1_002_010), 18_500)]);
     assert_eq!(rig.node().stats().taken, before);
-    // 16,500 bytes have passed; what was left of the step and two milliseconds cover 14,000. The gap after the last look is
-    // 200 us.
+    // 16,500 bytes have passed. The rest of the step and two milliseconds cover 14,000. The gap after the
+    // last check is 200 us.
     acks(&mut rig, &[(ms(1003), 20_000), (us(1_003_100), 23_000)]);
     let sent = rig.run_until(ms(1100));
     assert_eq!(rig.node().stats().taken, before + 2);
@@ -75,11 +75,11 @@ fn a_flow_that_falls_silent_has_neither_grant_nor_timer() {
 #[test]
 fn a_flow_that_was_backlogged_lately_has_no_grant() {
     let mut rig = established();
-    // Two steps at once: the first release is a full step.
+    // Two steps arrive at once, so the first release is a full step.
     acks(&mut rig, &[(ms(1000), 25_000)]);
     let mut at = 1100;
     rig.run_until(ms(at));
-    // Free since 1,010 ms, for 16 round trips from 1,330 ms on.
+    // The flow is below its rate from 1,010 ms on, which is 16 round trips at 1,330 ms.
     let mut n = 25_000;
     while granted(&rig).is_none() {
         at += 2;
@@ -98,7 +98,7 @@ fn what_is_taken_ends_the_grant_and_goes_first() {
     acks(&mut rig, &[(ms(1000), 1_000), (ms(1001), 2_000)]);
     rig.run_until(ms(1001));
     let before = rig.node().stats().taken;
-    // The same again: a duplicate, which tells of a loss.
+    // A repeated ACK is a duplicate, which indicates a loss.
     acks(&mut rig, &[(us(1_001_500), 2_000)]);
     let sent = rig.run_until(us(1_001_500));
     assert_eq!((numbers(&sent), granted(&rig)), (vec![(us(1_001_500), 2_000)], Some(18_500)));
@@ -106,14 +106,14 @@ fn what_is_taken_ends_the_grant_and_goes_first() {
     inject(&mut rig, us(1_001_600), WAN, &marked);
     inject(&mut rig, us(1_001_700), WAN, &ack(FLOW, 4_000));
     let sent = rig.run_until(ms(1010));
-    // Taken, a mark is passed on, and the next one passes again.
+    // The taken ACK passes on a mark, and the next one passes in the kernel again.
     assert_eq!(rig.node().stats().taken, before + 2);
     assert_eq!(numbers(&sent), [(us(1_001_600), 3_000), (us(1_001_700), 4_000)]);
     finish(&rig);
 }
 
-/// A bucket of two steps and what the rate carries to the next look, which leaks at the rate, never overflows, and no number is
-/// smaller than one before.
+/// Verifies bursts and average of grants. A bucket of two steps plus the rate's bytes up to the next check
+/// leaks at the rate and never overflows. ACK numbers never decrease.
 #[test]
 fn a_bounded_burst_passes_at_once_and_the_average_is_exact() {
     let mut through = 0;
@@ -124,7 +124,7 @@ fn a_bounded_burst_passes_at_once_and_the_average_is_exact() {
         for _ in 0..1_000 {
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             at += 50 + (x >> 33) % 3_000;
-            // From a fifth of the rate to twice it, and now and then a burst.
+            // The flow sends from a fifth of the rate to twice the rate, with occasional bursts.
             n += 1 + (x >> 45) as u32 % (seed as u32 * 250) + if x >> 58 == 0 { 9_000 } else { 0 };
             acks(&mut rig, &[(us(at), n)]);
         }
@@ -146,7 +146,8 @@ fn a_bounded_burst_passes_at_once_and_the_average_is_exact() {
     assert!(through > 500, "{through} passed by a grant");
 }
 
-/// What a grant let pass sooner, 5,000 bytes at most, is repaid; from there on each release is a step, as without hooks.
+/// Verifies that early passage by a grant, at most 5,000 bytes, is repaid. From then on each release is a
+/// step, as without hooks.
 #[test]
 fn a_rate_that_binds_is_as_without_hooks() {
     let input: Vec<(Time, u32)> = (0..500).map(|k| (ms(1000 + u64::from(k)), 5_000 * (k + 1))).collect();

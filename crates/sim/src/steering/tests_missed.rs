@@ -1,5 +1,5 @@
-//! Flows whose handshake the gateway did not see, between hosts: the engine comes when they are under way. Their windows cannot be sized,
-//! and losses must not let them go.
+//! Flows between hosts whose handshake the gateway missed, because the engine starts during them. Their
+//! windows cannot be sized, and losses must not release them from control.
 
 use super::tests_with_hosts::{Rig, MS};
 use weir_core::ack::AckControl;
@@ -7,15 +7,15 @@ use weir_core::flow::{flag, Record};
 use weir_core::link::Loss;
 use weir_core::rate::Rate;
 
-/// Mb/s.
+/// Rate in Mb/s.
 const RATE: u64 = 10;
-/// When the engine comes, in milliseconds, and when rates are measured.
+/// Times in milliseconds of the engine's start, and of the start of the measurement.
 const COMES: u64 = 60;
 const FROM: u64 = 8_000;
 const UNTIL: u64 = 18_000;
 
-/// Bytes a second in thousandths of the setting, and expirations of the retransmission timer, of a flow at this loss in thousandths. `out`: the client
-/// sends.
+/// Returns a flow's rate in thousandths of the setting, and the expirations of its retransmission timer, at a
+/// loss in thousandths. `out` is true if the client sends.
 fn run(cc: &str, rtt_ms: u64, policy: AckControl, out: bool, permille: u32) -> (u64, u64) {
     let policies = if out { [Some(policy), None] } else { [None, Some(policy)] };
     let mut rig = Rig::over(cc, MS(rtt_ms), policies, Loss::permille(permille));
@@ -41,9 +41,10 @@ fn losses_let_no_flow_go_whose_handshake_was_missed() {
         {
             for permille in [1, 10] {
                 let (rate, rtos) = run(cc, rtt, policy, out, permille);
-                // CUBIC has half of 10 Mb/s at 1 % and 20 ms wherever its data goes (RFC 9438 section 5.2).
+                // CUBIC reaches half of 10 Mb/s at 1 % and 20 ms in either direction (RFC 9438 section 5.2).
                 assert!((500..=1_010).contains(&rate), "{name} {cc} {rtt} ms {permille}: {rate} thousandths");
-                // A class has a bound: what it found under way beyond its rate is lost at once, as behind any limiter.
+                // A class has a bound, so the excess of a flow already under way is lost at once, as behind
+                // any limiter.
                 let most = u64::from(name == "share");
                 assert!(rtos <= most, "{name} {cc} {rtt} ms {permille}: {rtos} time-outs");
             }

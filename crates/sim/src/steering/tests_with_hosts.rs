@@ -1,4 +1,5 @@
-//! Hosts behind a gateway behind its hooks: rates both ways in one connection, and after the engine was away.
+//! Hosts behind a gateway behind its hooks: rates in both directions of one connection, and after the
+//! engine's absence.
 
 use super::*;
 use crate::cc;
@@ -28,13 +29,13 @@ fn shaped(mbit: u64) -> Option<AckControl> {
 }
 
 impl Rig {
-    /// The client sends at `out` Mb/s, and the server at `back` if that is not 0.
+    /// Returns a rig in which the client sends at `out` Mb/s, and the server at `back` Mb/s if that is not 0.
     fn new(cc: &str, rtt: Duration, out: u64, back: u64) -> Rig {
         Rig::over(cc, rtt, [shaped(out), shaped(back)], Loss::None)
     }
 
-    /// The client sends if there is a policy for what goes out, the server if there is one for what comes back, each over
-    /// a path that loses so much of its data.
+    /// Returns a rig with this loss of data. The client sends if there is a policy for outgoing data, the
+    /// server if there is one for incoming data.
     pub(super) fn over(cc: &str, rtt: Duration, policies: [Option<AckControl>; 2], loss: Loss) -> Rig {
         let mut world = World::new();
         let sends = policies.map(|policy| policy.is_some());
@@ -81,18 +82,18 @@ impl Rig {
         self.world.get_mut::<Steered>(self.gateway).unwrap()
     }
 
-    /// What the server and the client have got.
+    /// Runs the world, and returns the bytes that the server and the client have received.
     pub(super) fn run(&mut self, until_ms: u64) -> [u64; 2] {
         self.world.run_until(Time::from_millis(until_ms));
         [1, 0].map(|i| self.report(i).received)
     }
 
-    /// What became of the client, or of the server.
+    /// Returns the report of the client, or of the server.
     pub(super) fn report(&self, i: usize) -> EndpointReport {
         self.world.get::<Host>(self.hosts[i]).unwrap().report(self.ends[i])
     }
 
-    /// Mb/s that arrived at the server and at the client, in thousandths.
+    /// Returns the rates of arrival at the server and at the client, in thousandths of a Mb/s.
     pub(super) fn rates(&mut self, from_ms: u64, until_ms: u64) -> [u64; 2] {
         let (before, after) = (self.run(from_ms), self.run(until_ms));
         [0, 1].map(|i| (after[i] - before[i]) * 8 / (until_ms - from_ms))
@@ -105,11 +106,11 @@ fn within(rate: u64, setting_mbit: u64, per_mille: u64) -> bool {
 
 #[test]
 fn both_directions_of_one_connection_are_at_their_rates() {
-    // BBR paces pairs of segments at what it believes the rate to be, and its lower gain is not always made up for: Linux
-    // has 3 to 5 % less than 50 Mb/s in the lab.
+    // BBR paces pairs of segments at its estimate of the rate, and does not always compensate its lower gain.
+    // Linux falls 3 to 5 % short of 50 Mb/s in the lab.
     for (cc, per_mille) in [("reno", 10), ("cubic", 10), ("bbr", 40)] {
         let mut rig = Rig::new(cc, MS(20), 20, 50);
-        // BBR measures its round trip after 10 s, sending next to nothing.
+        // BBR measures its round trip after 10 s, sending almost nothing.
         let [out, back] = rig.rates(4_000, 9_000);
         assert!(within(out, 20, per_mille) && within(back, 50, per_mille), "{cc}: {out} and {back} kb/s");
         assert!(rig.gateway().stats().set_back > 1_000);

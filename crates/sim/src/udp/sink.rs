@@ -8,46 +8,48 @@ use weir_core::stats::DropReason;
 use weir_core::time::{Duration, Time};
 use weir_core::wire;
 
-/// What a sink has received so far.
+/// Counters of a sink.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UdpReport {
-    /// Datagrams.
+    /// Number of datagrams.
     pub datagrams: u64,
-    /// Their payload bytes.
+    /// Number of payload bytes.
     pub received: u64,
-    /// When the last of them came.
+    /// Time of the last arrival.
     pub last_received: Option<Time>,
-    /// Numbers missing below the highest. Those of datagrams that are late leave it when they come.
+    /// Number of missing datagrams below the highest number. A late arrival reduces it.
     pub lost: u64,
-    /// Datagrams that came after one with a higher number (RFC 4737 §3.3), or twice.
+    /// Number of datagrams that arrived twice, or after one with a higher number (RFC 4737 §3.3).
     pub reordered: u64,
     /// Payload bytes by bin; bins after the last byte are left out.
     pub bins: Vec<u32>,
 }
 
-/// Receives the datagrams of one source on [`WIRE`](super::WIRE). What else comes is dropped.
+/// Receives the datagrams of one source on [`WIRE`](super::WIRE). Other frames are dropped.
 #[derive(Debug)]
 pub struct UdpSink {
     local: SocketAddrV4,
     remote: SocketAddrV4,
     bin: Duration,
-    /// One more than the highest number received.
+    /// Highest number received, plus one.
     next: u64,
     report: UdpReport,
 }
 
 impl UdpSink {
-    /// A sink at `local` for the source at `remote`, which records payload in bins of length `bin` from time 0 on.
+    /// Returns a sink at `local` for the source at `remote`. Payload is recorded in bins of length `bin` from
+    /// time 0 on.
     pub fn new(local: SocketAddrV4, remote: SocketAddrV4, bin: Duration) -> UdpSink {
         UdpSink { local, remote, bin, next: 0, report: UdpReport::default() }
     }
 
-    /// What it has received so far.
+    /// Returns the counters up to now.
     pub fn report(&self) -> &UdpReport {
         &self.report
     }
 
-    /// Payload bytes of a datagram of its source, and the number it has: all of it, or the lowest 16 bits.
+    /// Returns the payload bytes of a datagram of the source, and its number: all of it, or the lowest 16
+    /// bits.
     fn parse(&self, head: &[u8], len: usize) -> Option<(u64, u64)> {
         let packet = wire::packet(head, len).ok().filter(|p| p.version == 4 && p.protocol == wire::UDP)?;
         let (l3, l4) = (usize::from(packet.l3), usize::from(packet.l4));
@@ -66,7 +68,7 @@ impl UdpSink {
         Some((payload, number))
     }
 
-    /// The number nearest to the one expected that ends in these 16 bits.
+    /// Returns the number that ends in these 16 bits and is nearest to the expected one.
     fn unwrap(&self, low: u16) -> u64 {
         let ahead = low.wrapping_sub(self.next as u16) as i16;
         self.next.saturating_add_signed(i64::from(ahead))
@@ -81,7 +83,7 @@ impl UdpSink {
             r.lost = r.lost.saturating_add(number - self.next);
             self.next = number.saturating_add(1);
         } else {
-            // One like the last was not missing; whether an earlier one was, is not known any more.
+            // A repetition of the last number was not missing. For earlier numbers this is no longer known.
             r.lost = r.lost.saturating_sub(u64::from(number + 1 < self.next));
             r.reordered += 1;
         }

@@ -11,36 +11,37 @@ use weir_core::stats::DropReason;
 use weir_core::time::Time;
 use weir_core::wire::{self, checksum};
 
-/// Offsets of the headers in a frame, and of the payload.
+/// Offsets of the headers and of the payload in a frame.
 const L3: usize = 14;
 const L4: usize = 34;
 const PAYLOAD: usize = 42;
 
-/// What a source sends.
+/// Settings of a source.
 #[derive(Clone, Debug)]
 pub struct UdpConfig {
-    /// The interface's address.
+    /// Hardware address of the interface.
     pub mac: [u8; 6],
-    /// The next hop's.
+    /// Hardware address of the next hop.
     pub next_hop: [u8; 6],
     /// Source address and port.
     pub local: SocketAddrV4,
     /// Destination address and port.
     pub remote: SocketAddrV4,
-    /// Rate of payload while it is on. There is at most one datagram a nanosecond.
+    /// Rate of payload while on. At most one datagram leaves per nanosecond.
     pub rate: Rate,
-    /// Payload bytes of a datagram, 1 to [`MAX_PAYLOAD`]. It is not fragmented.
+    /// Payload bytes of a datagram, 1 to [`MAX_PAYLOAD`]. Datagrams are not fragmented.
     pub datagram: u16,
-    /// When the first datagram leaves.
+    /// Departure of the first datagram.
     pub start: Time,
-    /// None leaves at this time or later.
+    /// Time from which no datagram leaves.
     pub until: Time,
-    /// So many bytes of payload in all; the last datagram has the rest. `None` is without end.
+    /// Total payload bytes; the last datagram has the rest. `None` is endless.
     pub bytes: Option<u64>,
-    /// Lengths of the times on (at least 1 us) and off, in nanoseconds; it begins on. The rate counts the time on
-    /// only: what a datagram lacks when it ends is waited for in the next. `None` is always on.
+    /// Lengths of the on times (at least 1 us) and off times, in nanoseconds. A source begins on. The rate
+    /// counts only the on time, so a datagram that is incomplete at its end continues in the next. `None` is
+    /// always on.
     pub on_off: Option<(Distribution, Distribution)>,
-    /// Seed of what is drawn.
+    /// Seed of the draws.
     pub seed: u64,
 }
 
@@ -55,7 +56,7 @@ pub struct UdpSource {
 }
 
 impl UdpSource {
-    /// A source that sends as configured. Panics if the payload is not 1 to [`MAX_PAYLOAD`] bytes long.
+    /// Returns a source with these settings. Panics if the payload is not 1 to [`MAX_PAYLOAD`] bytes long.
     pub fn new(config: UdpConfig) -> UdpSource {
         assert!((1..=MAX_PAYLOAD).contains(&config.datagram), "{} bytes of payload", config.datagram);
         let UdpConfig { start, until, rate, ref on_off, seed, .. } = config;
@@ -66,28 +67,28 @@ impl UdpSource {
         UdpSource { head: headers(&config), table, datagrams: 0, bytes: 0, config }
     }
 
-    /// Datagrams sent so far.
+    /// Returns the number of datagrams sent so far.
     pub fn datagrams(&self) -> u64 {
         self.datagrams
     }
-    /// Payload bytes sent so far.
+    /// Returns the payload bytes sent so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The next datagram has this number.
+    /// Sets the number of the next datagram.
     #[cfg(test)]
     pub(super) fn skip_to(&mut self, number: u64) {
         self.datagrams = number;
     }
 
-    /// Payload bytes of the next datagram.
+    /// Returns the payload bytes of the next datagram.
     fn payload(&self) -> u16 {
         let rest = self.config.bytes.map_or(u64::MAX, |all| all - self.bytes);
         rest.min(u64::from(self.config.datagram)) as u16
     }
 
-    /// The next datagram has left: finds out when the one after it does.
+    /// Records that the next datagram has left, and computes the departure of the one after it.
     fn advance(&mut self, payload: u16) {
         self.datagrams += 1;
         self.bytes += u64::from(payload);
@@ -97,7 +98,7 @@ impl UdpSource {
         }
     }
 
-    /// The next datagram. `None` when the pool has no chunk left: it is lost.
+    /// Makes the next datagram. Returns `None` if the pool has no free chunk; the datagram is then lost.
     fn emit(&self, frames: &mut Frames, payload: u16) -> Option<Frame> {
         let mut head = [0; PAYLOAD + NUMBER];
         head[..PAYLOAD].copy_from_slice(&self.head);
@@ -142,7 +143,8 @@ impl Node for UdpSource {
     }
 }
 
-/// The headers of every datagram, without lengths, identification and checksums. TTL 64, DF (RFC 6864 §4.1).
+/// Returns the headers of every datagram, without lengths, identification and checksums. TTL 64, DF (RFC 6864
+/// §4.1).
 fn headers(config: &UdpConfig) -> [u8; PAYLOAD] {
     let mut head = [0; PAYLOAD];
     head[..6].copy_from_slice(&config.next_hop);
@@ -158,7 +160,7 @@ fn headers(config: &UdpConfig) -> [u8; PAYLOAD] {
     head
 }
 
-/// The checksum of a datagram whose absent payload is zeros: they add nothing (RFC 768).
+/// Returns the checksum of a datagram. The absent payload is zeros, which add nothing (RFC 768).
 fn udp_checksum(head: &[u8]) -> u16 {
     let mut pseudo = [0; 12];
     pseudo[..8].copy_from_slice(&head[L3 + 12..L4]);
@@ -166,7 +168,7 @@ fn udp_checksum(head: &[u8]) -> u16 {
     pseudo[10..].copy_from_slice(&head[L4 + 4..L4 + 6]);
     let sum = u32::from(checksum::sum(&pseudo)) + u32::from(checksum::sum(&head[L4..]));
     match !((sum & 0xffff) + (sum >> 16)) as u16 {
-        0 => 0xffff, // 0 says that there is no checksum
+        0 => 0xffff, // 0 means that there is no checksum
         sum => sum,
     }
 }

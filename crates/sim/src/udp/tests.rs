@@ -20,7 +20,7 @@ fn ms(n: u64) -> Time {
     Time::from_millis(n)
 }
 
-/// 1,250 bytes every millisecond, for ever.
+/// Returns a source of 1,250 bytes every millisecond, without end.
 fn config() -> UdpConfig {
     UdpConfig {
         mac: [2, 0, 0, 0, 0, 1],
@@ -51,7 +51,7 @@ fn datagrams_are_on_rate_and_their_headers_right() {
     let sent = rig.run_until(ms(10));
     assert_eq!(times(&sent), [ms(3), ms(4), ms(5)]);
     for (n, s) in (0u64..).zip(&sent) {
-        // Byte for byte what the builder of the tests makes of the whole datagram, its payload zeros.
+        // The frame equals, byte for byte, that of the tests' builder with a payload of zeros.
         let mut payload = [0; 1250];
         payload[..8].copy_from_slice(&n.to_be_bytes());
         let whole =
@@ -76,8 +76,9 @@ fn the_last_datagram_has_the_rest() {
 
 #[test]
 fn time_off_does_not_count() {
-    // On for 2.5 ms and off for 7: datagrams at 0, 1 and 2 ms, the next one half a millisecond into the next
-    // time on at 9.5 ms; that which would be due at its end, 12 ms, is the first of the one at 19.
+    // The source is on for 2.5 ms and off for 7. Datagrams leave at 0, 1 and 2 ms, and the next one half a
+    // millisecond into the next on time, at 9.5 ms. One would be due at the end of it, 12 ms, and is the
+    // first of the on time at 19 ms.
     let on_off = Some((Distribution::Constant(2_500_000), Distribution::Constant(7_000_000)));
     let mut rig = Rig::new(UdpSource::new(UdpConfig { on_off, ..config() }));
     let us: Vec<_> = times(&rig.run_until(ms(29))).iter().map(|t| t.as_nanos() / 1000).collect();
@@ -93,7 +94,8 @@ fn what_is_drawn_is_the_seeds() {
     };
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));
-    // On half of the time on average: 250 of 500 datagrams; ten standard deviations of the time on either way.
+    // The source is on half of the time on average, so it sends 250 of 500 datagrams. The bounds are ten
+    // standard deviations of the on time.
     assert!((150..350).contains(&run(1).len()), "{}", run(1).len());
 }
 
@@ -116,21 +118,21 @@ fn over_a_lossy_link_the_sink_counts_what_is_missing() {
     world.wire((link, Link::OUT), (sink, WIRE));
     world.run_until(ms(1000));
     let report = world.get::<UdpSink>(sink).unwrap().report().clone();
-    // 100 datagrams, every tenth lost; the last loss is above the highest number received.
+    // There are 100 datagrams, and every tenth is lost. The last loss is above the highest number received.
     assert_eq!((report.datagrams, report.received), (90, 90 * 1250));
     assert_eq!((report.lost, report.reordered, report.last_received), (9, 0, Some(ms(103))));
-    // They came from 5 ms on, one a millisecond, without those sent at 9, 19, 29 ms and so on.
+    // They arrived from 5 ms on, one a millisecond, without those sent at 9, 19, 29 ms and so on.
     let bins: Vec<_> = report.bins.iter().map(|b| b / 1250).collect();
     assert_eq!(bins, [5, 9, 9, 9, 9, 9, 9, 9, 9, 9, 4]);
     assert_eq!(world.finish().held(), 0);
 }
 
-/// A rig with a small pool, for many of them.
+/// Returns a rig with a small pool, for tests that make many.
 fn small<N: Node>(node: N) -> Rig<N> {
     Rig::with_pool(node, Frames::new(64, 128, 0))
 }
 
-/// The datagram number `n` of the source, with so much payload.
+/// Returns the source's datagram number `n`, with this payload length.
 fn datagram(n: u16, payload: u16) -> TestFrame {
     let mut source = UdpSource::new(UdpConfig { datagram: payload, ..config() });
     source.skip_to(u64::from(n));
@@ -160,7 +162,7 @@ fn short_datagrams_are_numbered_beyond_16_bits() {
         rig.inject(WIRE, datagram(n, 4));
     }
     rig.run_until(ms(0));
-    // 0, 30,000, 60,000, 65,535, 65,537, 65,536: 65,538 numbers of which six came, one of them late.
+    // The numbers are 0, 30,000, 60,000, 65,535, 65,537 and 65,536. Six of 65,538 arrived, one of them late.
     assert_eq!((rig.node().report().lost, rig.node().report().reordered), (65_538 - 6, 1));
 }
 
@@ -179,8 +181,8 @@ fn strangers_are_dropped() {
 }
 
 proptest! {
-    /// However the source is woken, datagram n leaves at start + n × payload / rate, rounded down to the
-    /// nanosecond.
+    /// Verifies that datagram n leaves at start + n × payload / rate, rounded down to the nanosecond, for any
+    /// times of waking.
     #[test]
     fn the_rate_is_exact(bps in 1_000_000u64..10_000_000_000, datagram in 8u16..1472, start in 0u64..1_000_000,
                          late in 1u64..5_000_000) {
@@ -199,7 +201,7 @@ proptest! {
         }
     }
 
-    /// Whatever comes in, a sink counts or drops it.
+    /// Verifies that a sink counts or drops any input.
     #[test]
     fn garbage_is_counted_or_dropped(frames in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..60), 1..20),
                                      flips in prop::collection::vec((0usize..50, any::<u8>()), 1..20)) {

@@ -1,31 +1,32 @@
-//! When datagrams leave.
+//! Departures of datagrams.
 
 use weir_core::dist::Distribution;
 use weir_core::rate::{ByteClock, Rate};
 use weir_core::rng::Rng;
 use weir_core::time::{Duration, Time};
 
-/// Shortest time that a source is on.
+/// Shortest on time of a source, in nanoseconds.
 const MIN_ON: u64 = 1_000;
 
-/// The departures of a source of datagrams: at a rate, without end or in times on and off that are drawn. The same draws are
-/// the same departures, whoever sends.
+/// Departures of a source of datagrams at a rate, endless or in random on and off times. They depend only on
+/// the draws, and are equal in the simulator and the lab.
 #[derive(Clone, Debug)]
 pub struct Timetable {
     on_off: Option<(Distribution, Distribution)>,
     rng: Rng,
     clock: ByteClock,
     until: Time,
-    /// [`Time::MAX`] if there is none.
+    /// Next departure; [`Time::MAX`] if there is none.
     next: Time,
-    /// From then on, how long it stays on.
+    /// Rest of the on time after the next departure.
     on_left: Duration,
 }
 
 impl Timetable {
-    /// Departures at `rate` of payload, the first at `start` and none at `until` or later. `on_off` are the lengths of the times on (at
-    /// least 1 us) and off, in nanoseconds, drawn with `seed`; it begins on. The rate counts the time on only: what a datagram lacks when
-    /// it ends is waited for in the next.
+    /// Returns departures at `rate` of payload, the first at `start` and none from `until` on. `on_off` are
+    /// the lengths of the on times (at least 1 us) and off times, in nanoseconds, drawn with `seed`. A source
+    /// begins on. The rate counts only the on time, so a datagram that is incomplete at its end continues in
+    /// the next.
     pub fn new(
         rate: Rate,
         (start, until): (Time, Time),
@@ -39,12 +40,12 @@ impl Timetable {
         table
     }
 
-    /// When the next datagram leaves; [`Time::MAX`] if there is none.
+    /// Returns the departure of the next datagram; [`Time::MAX`] if there is none.
     pub fn next(&self) -> Time {
         self.next
     }
 
-    /// The next datagram, of `payload` bytes, has left. There is at most one a nanosecond.
+    /// Records the departure of the next datagram, of `payload` bytes. At most one leaves per nanosecond.
     pub fn advance(&mut self, payload: u64) {
         if self.next == Time::MAX {
             return;
@@ -62,7 +63,7 @@ impl Timetable {
         }
     }
 
-    /// No further datagram leaves.
+    /// Ends the departures.
     pub fn stop(&mut self) {
         self.next = Time::MAX;
     }

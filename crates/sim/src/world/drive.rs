@@ -1,4 +1,4 @@
-//! Running a world: whose deadline has come, and what becomes of the frames that leave.
+//! Running of a world: serving nodes at their deadlines, and delivering the frames that leave.
 
 use super::slot::{two, Kind, Lead};
 use super::through::is_first;
@@ -14,8 +14,8 @@ use weir_core::stats::DropReason;
 use weir_core::time::Time;
 
 impl World {
-    /// Runs everything that is due up to and including `end`. Panics if frames go in circles at one
-    /// instant for ever.
+    /// Runs everything that is due up to and including `end`. Panics if frames circulate forever at one
+    /// instant.
     pub fn run_until(&mut self, end: Time) {
         self.until = end;
         self.serve_ready();
@@ -41,8 +41,8 @@ impl World {
         self.now = self.now.max(end);
     }
 
-    /// Serves a node that nobody else is due with, and what follows from that. A link goes on as long as what it does next is the next thing
-    /// that happens at all: the agenda need not know. Returns what the agenda has next.
+    /// Serves a node that is due alone, and everything that follows. A link continues without the agenda as
+    /// long as its next action is the world's next event. Returns the agenda's next event.
     #[inline]
     fn serve_alone(&mut self, i: usize) -> Option<(Time, u32)> {
         loop {
@@ -64,7 +64,7 @@ impl World {
         }
     }
 
-    /// What was on the agenda for a node has come. Is it due?
+    /// Handles the agenda's event for a node. Returns whether the node is due.
     #[inline(always)]
     fn wake(&mut self, i: usize) -> bool {
         let slot = &mut self.slots[i];
@@ -81,7 +81,7 @@ impl World {
         true
     }
 
-    /// The node is served now.
+    /// Marks a node to be served now.
     pub(super) fn make_ready(&mut self, i: usize) {
         let slot = &mut self.slots[i];
         slot.poll = true;
@@ -113,7 +113,8 @@ impl World {
         self.served = 0;
     }
 
-    /// Takes all that a node has to send now. Returns when it has more, if the agenda does not know; [`Time::MAX`] otherwise.
+    /// Takes all frames that a node sends now. Returns its next time if that is not on the agenda, otherwise
+    /// [`Time::MAX`].
     #[inline(always)]
     fn serve(&mut self, i: usize) -> Time {
         self.steps += 1;
@@ -123,7 +124,7 @@ impl World {
         let poll = take(&mut slot.poll);
         match slot.node {
             Kind::Link(_) if poll || slot.due <= self.now => return self.serve_link(i),
-            // Of what was handed in, nothing is out yet.
+            // Frames that were handed in have not come out yet.
             Kind::Link(_) => return slot.due,
             Kind::Host(_) => self.serve_host(i),
             Kind::Other(_) => self.serve_other(i, poll),
@@ -143,7 +144,7 @@ impl World {
         }
     }
 
-    /// Takes what link `i` has to send now to the node where it leads, and to nobody else: mostly a host.
+    /// Delivers all frames that link `i` sends now to its only destination, usually a host.
     #[inline(always)]
     fn serve_link_to_host(&mut self, i: usize, (to, port): (NodeId, Port)) -> Time {
         loop {
@@ -198,14 +199,15 @@ impl World {
         }
     }
 
-    /// Link `i` has nothing to send now.
+    /// Reads the deadline of link `i`, which has nothing to send now.
     #[cold]
     pub(super) fn look_again(&mut self, i: usize) -> Time {
         self.rearm(i);
         Time::MAX
     }
 
-    /// Is what node `i` does next, at `due`, the next thing that happens at all? Then it has become that time, and the agenda need not know.
+    /// Returns whether the next action of node `i`, at `due`, is the world's next event. If so, advances to
+    /// that time without the agenda.
     #[inline]
     fn goes_on(&mut self, i: usize, due: Time) -> bool {
         let first = is_first(due, self.until, self.booked, &self.agenda);
@@ -220,7 +222,7 @@ impl World {
         true
     }
 
-    /// Node `to` gets the next frames of link `i` soon.
+    /// Announces the next frames of link `i` to node `to`.
     fn foretell(&self, i: usize, to: NodeId) {
         if let (Kind::Link(link), Kind::Host(host)) = (&self.slots[i].node, &self.slots[to.index()].node) {
             if host.is_crowded() {
@@ -251,7 +253,7 @@ impl World {
         matches!(self.slots[node.index()].node, Kind::Link(_))
     }
 
-    /// All that leaves host `i` goes to the link where its port leads.
+    /// Sends all frames that leave host `i` to the link at its port.
     #[inline(always)]
     fn send_all(&mut self, i: usize, (to, port): (NodeId, Port)) {
         let Some((from, slot)) = two(&mut self.slots, i, to.index()) else { return };
@@ -274,7 +276,7 @@ impl World {
         host.give_up_large_buffer();
     }
 
-    /// As [`World::send_all`], wherever the port leads.
+    /// Sends the frames like [`World::send_all`], to any destination.
     #[inline(never)]
     fn send_singly(&mut self, i: usize) {
         let Kind::Host(host) = &mut self.slots[i].node else { return };
@@ -288,7 +290,8 @@ impl World {
         }
     }
 
-    /// Of a node that was not changed from outside, the deadline is asked for first: polling it may cost more.
+    /// Serves a node of another kind. Asks for its deadline first unless it was changed from outside, because
+    /// polling may cost more.
     fn serve_other(&mut self, i: usize, mut poll: bool) {
         loop {
             let Kind::Other(node) = &mut self.slots[i].node else { return };
@@ -304,7 +307,7 @@ impl World {
         self.rearm(i);
     }
 
-    /// Looks at a node's deadline: it is due, or the agenda gets it.
+    /// Reads a node's deadline. The node is served now or put on the agenda.
     #[inline]
     pub(super) fn rearm(&mut self, i: usize) {
         let slot = &mut self.slots[i];
@@ -322,7 +325,7 @@ impl World {
         }
     }
 
-    /// The agenda gets a node's deadline, unless it has something earlier for the node.
+    /// Puts a node's deadline on the agenda, unless an earlier one is there for the node.
     #[inline]
     fn put_on_agenda(&mut self, i: usize, due: Time) {
         if let Some(seq) = self.book(i, due) {
@@ -330,7 +333,8 @@ impl World {
         }
     }
 
-    /// The sequence number of a node's deadline if the agenda is to get it: unless it has something earlier for the node.
+    /// Returns the sequence number for a node's deadline on the agenda, or `None` if an earlier one is there
+    /// for the node.
     #[inline]
     fn book(&mut self, i: usize, due: Time) -> Option<u64> {
         let slot = &mut self.slots[i];
@@ -343,7 +347,7 @@ impl World {
         Some(self.seq - 1)
     }
 
-    /// Takes a frame that has left a port to where that leads.
+    /// Delivers a frame that has left a port.
     #[inline]
     fn hand_on(&mut self, way: Option<(u32, To)>, at: Time, frame: Frame) {
         debug_assert!(at <= self.now, "sent at {at:?}, later than now {:?}", self.now);
@@ -354,7 +358,7 @@ impl World {
         }
     }
 
-    /// As [`World::hand_on`], of frames that are captured or find their way by address.
+    /// Delivers a frame like [`World::hand_on`], if it is captured or routed by address.
     #[inline(never)]
     fn show_and_route(&mut self, captures: u32, to: To, at: Time, mut frame: Frame) {
         if let Some(captures) = captures.checked_sub(1) {
@@ -379,13 +383,13 @@ impl World {
         }
     }
 
-    /// Hands a frame to a node. Most make it send nothing at once, and what it does next is on the agenda already: then it
-    /// need not be served.
+    /// Hands a frame to a node. In most cases the node sends nothing at once, and its next action is on the
+    /// agenda already. It then need not be served.
     #[inline(never)]
     pub(super) fn hand_to(&mut self, (node, port): (NodeId, Port), at: Time, frame: Frame) {
         self.steps += 1;
         let slot = &mut self.slots[node.index()];
-        // A frame that was due earlier is no reason for a node's time to go back.
+        // A frame that was due earlier must not set a node's clock back.
         slot.clock = at.max(slot.clock);
         slot.due = slot.node.handle_frame(&mut Cx { now: slot.clock, frames: &mut self.frames }, port, frame);
         if slot.note_due(self.now) {

@@ -1,24 +1,24 @@
 //! The world: nodes, their wiring and the event core that drives them.
 //!
-//! Nodes keep the contract of [`weir_core::node`], and the world is the driver it asks for, exact in virtual
-//! time:
+//! Nodes follow the contract of [`weir_core::node`]. The world is the driver that it requires, exact in
+//! virtual time:
 //!
-//! - A node is asked for its deadline after it was handed a frame, and polled when its deadline has come, until it has
-//!   nothing more to send.
-//! - A frame that leaves a port is handed at once to where the port leads, with `now` = the frame's `at`.
-//!   Wires take no time: delay is a [link](weir_core::link::Link)'s.
-//! - What happens at the same time happens in the order in which it came up: first the deadlines, in the order in
-//!   which they were set, then nodes that were handed frames, first come, first served. Every port
-//!   is always writable.
+//! - A node is asked for its deadline after it was handed a frame. It is polled when its deadline has come,
+//!   until it has nothing more to send.
+//! - A frame that leaves a port is handed at once to the port's destination, with `now` = the frame's `at`.
+//!   Wires take no time; delay is a [link](weir_core::link::Link)'s.
+//! - Simultaneous events happen in the order of their origin: first deadlines, in the order in which they
+//!   were set, then nodes that were handed frames, first come, first served. Every port is always writable.
 //!
-//! So a run depends on nothing but its nodes, wiring and seeds. A node's deadline is put on the [agenda](crate::agenda)
-//! when it is earlier than what is there for it already; one that has moved away is found out when the old one comes.
+//! So a run depends only on its nodes, wiring and seeds. A node's deadline is put on the
+//! [agenda](crate::agenda) if it is earlier than the entry that is there. A deadline that has moved later is
+//! noticed when the old entry comes.
 //!
-//! A port leads to one port of a node, or by destination address to one of many ([`Routes`]): switches are
-//! wiring. Frames for nowhere are dropped.
+//! A port leads to one port of a node, or to one of many by destination address ([`Routes`]), so switches are
+//! part of the wiring. Frames without a destination are dropped.
 //!
-//! The frame pool grows as needed. Nodes make frames with [`Frames::make`] and end them with [`Frames::drop`] or
-//! [`Frames::absorb`]; [`World::finish`] closes the account.
+//! The frame pool grows as needed. Nodes make frames with [`Frames::make`] and end them with [`Frames::drop`]
+//! or [`Frames::absorb`]; [`World::finish`] closes the account.
 //!
 //! ```
 //! use weir_core::{link::{Config, Link}, time::{Duration, Time}};
@@ -55,39 +55,39 @@ use weir_core::time::Time;
 
 /// Bytes of a chunk of the pool: Ethernet, IP and TCP headers with all options.
 const CHUNK_SIZE: usize = 128;
-/// Steps at one instant before frames are taken to go in circles: seconds of work.
+/// Steps at one instant, seconds of work, after which frames are considered to circulate.
 const STEPS_PER_INSTANT: u64 = 1 << 27;
 
-/// A node of a world.
+/// Identifier of a node in a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(u32);
 
 impl NodeId {
-    /// Its number: nodes are counted from 0 in the order of [`World::add`].
+    /// Returns the node's number. Nodes are counted from 0 in the order of [`World::add`].
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Sees frames that leave a port: when, the bytes present, and the length of the frame in bytes. Of frames that are seen, the
-/// headers are written; to count frames there is [`World::passed`].
+/// Callback for frames that leave a port, with the time, the bytes present, and the frame's length in bytes.
+/// Captured frames have their headers written. To count frames, use [`World::passed`].
 pub type Capture = Box<dyn FnMut(Time, &[u8], usize) + Send>;
 
-/// Where an out-port leads.
+/// Destination of an out-port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum To {
     #[default]
     Nowhere,
     Node(NodeId, Port),
-    /// By address, as this table says.
+    /// Destination by address, from this table.
     Routes(u32),
 }
 
-/// What a world is made of: any node that can change threads.
+/// Node of a world, of any type that can change threads.
 pub trait Element: Node + Any + Send {
-    /// For [`World::get`].
+    /// Returns the node for [`World::get`].
     fn as_any(&self) -> &dyn Any;
-    /// For [`World::get_mut`].
+    /// Returns the node for [`World::get_mut`].
     fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
@@ -104,19 +104,19 @@ impl<T: Node + Any + Send> Element for T {
 pub struct World {
     slots: Vec<Slot>,
     agenda: Wheel,
-    /// Of the next event.
+    /// Sequence number of the next event.
     seq: u64,
-    /// Nodes to be served now, and how many of them have been.
+    /// Nodes to serve now, and how many of them have been served.
     ready: Vec<u32>,
     served: usize,
     now: Time,
-    /// It runs up to here.
+    /// Time up to which the world runs.
     until: Time,
-    /// A node has something to do then that has a number and is not on the agenda; [`Time::MAX`] if there is none.
+    /// Time of a numbered event that is not on the agenda; [`Time::MAX`] if there is none.
     booked: Time,
     frames: Frames,
     routes: Vec<Routes>,
-    /// By port that has some.
+    /// Captures of each port that has any.
     captures: Vec<Vec<Capture>>,
     steps: u64,
     steps_per_instant: u64,
@@ -136,7 +136,7 @@ impl fmt::Debug for World {
 }
 
 impl World {
-    /// A world of nothing at time zero.
+    /// Returns an empty world at time zero.
     pub fn new() -> World {
         World {
             slots: Vec::new(),
@@ -155,7 +155,7 @@ impl World {
         }
     }
 
-    /// Adds a node, wired to nothing. Panics at 2^24 nodes.
+    /// Adds an unwired node. Panics at 2^24 nodes.
     pub fn add(&mut self, node: impl Node + Send + 'static) -> NodeId {
         let i = self.slots.len();
         assert!(i < EVENTS as usize, "too many nodes");
@@ -164,34 +164,34 @@ impl World {
         NodeId(i as u32)
     }
 
-    /// Frames that leave `from` enter `to`. Replaces where the port led before. Panics if a node is
-    /// of another world's number.
+    /// Wires `from` to `to`, in place of the port's earlier destination. Panics if a node has the number of
+    /// another world.
     pub fn wire(&mut self, from: (NodeId, Port), to: (NodeId, Port)) {
         assert!(to.0.index() < self.slots.len(), "no such node");
         self.lead(from).to = To::Node(to.0, to.1);
     }
 
-    /// Frames that leave `from` enter what `routes` says. Replaces where the port led before; the tables of
-    /// several ports are told once with [`World::routes`]. Panics as [`World::wire`].
+    /// Routes frames that leave `from` by `routes`, in place of the port's earlier destination. A table for
+    /// several ports is added once with [`World::routes`]. Panics like [`World::wire`].
     pub fn route(&mut self, from: (NodeId, Port), routes: Routes) {
         let table = self.routes(routes);
         self.route_by(from, table);
     }
 
-    /// Keeps a table for [`World::route_by`].
+    /// Adds a table for [`World::route_by`].
     pub fn routes(&mut self, routes: Routes) -> RoutesId {
         self.routes.push(routes);
         RoutesId(self.routes.len() as u32 - 1)
     }
 
-    /// As [`World::route`], by a table that several ports share: those of a switch.
+    /// Routes frames like [`World::route`], by a table that several ports share, such as those of a switch.
     pub fn route_by(&mut self, from: (NodeId, Port), table: RoutesId) {
         assert!((table.0 as usize) < self.routes.len(), "no such table");
         self.lead(from).to = To::Routes(table.0);
     }
 
-    /// Calls `see` for each frame that leaves `from`, before it is handed on. A port may have
-    /// several captures. Panics if the node is of another world's number.
+    /// Calls `see` for each frame that leaves `from`, before its delivery. A port may have several captures.
+    /// Panics if the node has the number of another world.
     pub fn capture(&mut self, from: (NodeId, Port), see: Capture) {
         let next = self.captures.len() as u32 + 1;
         let lead = self.lead(from);
@@ -203,7 +203,8 @@ impl World {
         self.captures[port].push(see);
     }
 
-    /// What has left a port of a node so far. Nothing is counted of one that leads nowhere.
+    /// Returns the count of frames that have left a port of a node so far. A port without a destination
+    /// counts none.
     pub fn passed(&self, (node, port): (NodeId, Port)) -> Passed {
         let lead = self.slots.get(node.index()).and_then(|slot| slot.leads.get(port));
         lead.filter(|lead| lead.to != To::Nowhere).map_or(Passed::default(), |lead| lead.passed)
@@ -213,19 +214,19 @@ impl World {
         self.slots[node.index()].leads.entry(port)
     }
 
-    /// The node `id`, if it is a `T`.
+    /// Returns the node `id`, if it is a `T`.
     pub fn get<T: Node + Send + 'static>(&self, id: NodeId) -> Option<&T> {
         self.slots.get(id.index())?.node.as_any().downcast_ref()
     }
 
-    /// The node `id`, if it is a `T`, to be changed. It is polled when the world runs next.
+    /// Returns the node `id` for changes, if it is a `T`. It is polled when the world runs next.
     pub fn get_mut<T: Node + Send + 'static>(&mut self, id: NodeId) -> Option<&mut T> {
         self.slots.get(id.index())?;
         self.make_ready(id.index());
         self.slots[id.index()].node.as_any_mut().downcast_mut()
     }
 
-    /// Calls something else on the node `id`, now, if it is a `T`. It is polled when the world runs next.
+    /// Calls a function on the node `id` now, if it is a `T`. It is polled when the world runs next.
     pub fn with_cx<T: Node + Send + 'static, R>(
         &mut self,
         id: NodeId,
@@ -239,23 +240,23 @@ impl World {
         Some(call(node, &mut Cx { now: slot.clock, frames: &mut self.frames }))
     }
 
-    /// The time up to which the world has run.
+    /// Returns the time up to which the world has run.
     pub fn now(&self) -> Time {
         self.now
     }
-    /// Nodes served and frames handed to nodes so far.
+    /// Returns the number of nodes served and frames handed to nodes so far.
     pub fn steps(&self) -> u64 {
         self.steps
     }
-    /// The frame pool.
+    /// Returns the frame pool.
     pub fn frames(&self) -> &Frames {
         &self.frames
     }
-    /// The account of all frames so far.
+    /// Returns the account of all frames so far.
     pub fn ledger(&self) -> Ledger {
         self.frames.ledger()
     }
-    /// Nothing happens before this; `None` if nothing will ever.
+    /// Returns a time before which nothing happens; `None` if nothing ever will.
     pub fn next_deadline(&self) -> Option<Time> {
         if self.ready.is_empty() {
             self.agenda.peek()
@@ -264,15 +265,15 @@ impl World {
         }
     }
 
-    /// A frame of `len` bytes from nowhere enters `to` now; `head` are the bytes present. Panics if
-    /// these are more than 128, or `to` is of another world's number.
+    /// Hands in a new frame of `len` bytes to `to` now; `head` are the bytes present. Panics if these are
+    /// more than 128, or if `to` has the number of another world.
     pub fn hand_in(&mut self, to: (NodeId, Port), head: &[u8], len: usize) {
         let frame = self.frames.receive_copy(head, len, self.now);
         let frame = frame.expect("at most as many bytes present as a chunk has");
         self.hand_to(to, self.now, frame);
     }
 
-    /// Ends the run: frames still held are dropped ([`DropReason::Shutdown`]), and the account is closed.
+    /// Ends the run. Drops frames that are still held ([`DropReason::Shutdown`]), and closes the account.
     pub fn finish(self) -> Ledger {
         let mut ledger = self.ledger();
         let in_use = self.frames.chunks() - self.frames.free_chunks();
@@ -282,6 +283,6 @@ impl World {
     }
 }
 
-/// A table of routes of a world.
+/// Identifier of a table of routes in a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoutesId(u32);

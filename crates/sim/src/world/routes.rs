@@ -1,14 +1,14 @@
-//! Routes by destination address: what a switch or router does, as a property of a port.
+//! Routes by destination address: a switch or router as a property of a port.
 
 use super::NodeId;
 use std::net::Ipv4Addr;
 use weir_core::node::Port;
 
-/// Addresses and where they are. Looking one up takes constant time: a hash table with open addressing
-/// and multiplicative hashing (Knuth 6.4), under which consecutive addresses do not meet.
+/// Destinations by address. A lookup takes constant time, in a hash table with open addressing and
+/// multiplicative hashing (Knuth 6.4), under which consecutive addresses do not collide.
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
-    /// A power of two of places, at most half of them taken.
+    /// Places, a power of two of them, at most half of them taken.
     table: Vec<Option<(u32, NodeId, Port)>>,
     addresses: usize,
     others: Option<(NodeId, Port)>,
@@ -21,12 +21,12 @@ const IPV4: [u8; 2] = [0x08, 0x00];
 const DESTINATION: usize = ETHERNET + 16;
 
 impl Routes {
-    /// No address is anywhere.
+    /// Returns an empty table.
     pub fn new() -> Routes {
         Routes::default()
     }
 
-    /// Frames to `address` enter `to`. Replaces what was said of it before.
+    /// Sends frames for `address` to `to`, in place of its earlier destination.
     pub fn add(&mut self, address: Ipv4Addr, to: (NodeId, Port)) {
         if 2 * (self.addresses + 1) > self.table.len() {
             self.grow();
@@ -36,22 +36,23 @@ impl Routes {
         self.table[i] = Some((address.to_bits(), to.0, to.1));
     }
 
-    /// Frames to any other address, or that are not IPv4, enter `to`. Otherwise they are dropped.
+    /// Sends frames for any other address, and frames that are not IPv4, to `to`. Without this they are
+    /// dropped.
     pub fn others(&mut self, to: (NodeId, Port)) {
         self.others = Some(to);
     }
 
-    /// Where `address` is.
+    /// Returns the destination of `address`.
     pub fn get(&self, address: Ipv4Addr) -> Option<(NodeId, Port)> {
         self.find(address.to_bits()).or(self.others)
     }
 
-    /// Where the frame with these first bytes, untagged, is to go.
+    /// Returns the destination of the untagged frame with these first bytes.
     pub(super) fn of_frame(&self, head: &[u8]) -> Option<(NodeId, Port)> {
         self.to(self.destination(head))
     }
 
-    /// Where a frame to `address`, if it has one, is to go.
+    /// Returns the destination of a frame to `address`, if it has one.
     pub(super) fn to(&self, address: Option<u32>) -> Option<(NodeId, Port)> {
         address.and_then(|a| self.find(a)).or(self.others)
     }
@@ -70,7 +71,7 @@ impl Routes {
         self.table[self.place(address)].map(|(_, node, port)| (node, port))
     }
 
-    /// The place of `address`, or the free one where it would be.
+    /// Returns the place of `address`, or the free one for it.
     fn place(&self, address: u32) -> usize {
         let last = self.table.len() - 1;
         let mut i = (u64::from(address).wrapping_mul(GOLDEN) >> 32) as usize & last;

@@ -1,4 +1,4 @@
-//! A node in its world.
+//! A node and its state in a world.
 
 use super::{Element, To};
 use crate::host::Host;
@@ -9,7 +9,7 @@ use weir_core::link::Link;
 use weir_core::node::{Cx, Node, Port, PortSet};
 use weir_core::time::Time;
 
-/// A node. What most nodes are is told apart, and called directly.
+/// Node. The most frequent types have variants of their own, and are called directly.
 pub(super) enum Kind {
     Link(Box<Link>),
     Host(Box<Host>),
@@ -44,7 +44,7 @@ impl Kind {
         }
     }
 
-    /// When it has something to do; [`Time::MAX`] for never.
+    /// Returns the time of the next action; [`Time::MAX`] for never.
     #[inline]
     pub(super) fn deadline(&self) -> Time {
         match self {
@@ -54,7 +54,8 @@ impl Kind {
         }
     }
 
-    /// Hands it a frame, with its headers written unless it takes a draft. Returns its deadline.
+    /// Hands a frame to the node, with its headers written unless the node takes drafts. Returns the node's
+    /// deadline.
     #[inline]
     pub(super) fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, mut frame: Frame) -> Time {
         match self {
@@ -83,22 +84,22 @@ fn hand_to(node: &mut dyn Element, cx: &mut Cx<'_>, port: Port, mut frame: Frame
     node.next_deadline(PortSet::ALL).unwrap_or(Time::MAX)
 }
 
-/// The node, if it is a `U`.
+/// Returns the node, if it is a `U`.
 fn take<T: Any, U: Any>(node: &mut Option<T>) -> Option<U> {
     (node as &mut dyn Any).downcast_mut::<Option<U>>()?.take()
 }
 
-/// What has left a port.
+/// Count of the frames that have left a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// Frames.
+    /// Number of frames.
     pub frames: u64,
-    /// Their bytes.
+    /// Number of their bytes.
     pub bytes: u64,
 }
 
 impl Passed {
-    /// A frame of so many bytes.
+    /// Counts a frame of `len` bytes.
     #[inline(always)]
     fn count(&mut self, len: usize) {
         self.frames += 1;
@@ -106,11 +107,11 @@ impl Passed {
     }
 }
 
-/// Where a port leads, and what has left it.
+/// Destination and counts of a port.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lead {
     pub(super) to: To,
-    /// One more than the number of its captures; 0 if there are none.
+    /// Number of the port's captures plus one; 0 if it has none.
     pub(super) captures: u32,
     pub(super) passed: Passed,
 }
@@ -123,14 +124,15 @@ pub(super) struct Leads {
 }
 
 impl Leads {
-    /// `None` of a port that was never wired.
+    /// Returns the lead of a port; `None` if it was never wired.
     #[inline]
     pub(super) fn get(&self, port: Port) -> Option<&Lead> {
         let port = usize::from(port.0);
         self.first.get(port).or_else(|| self.more.get(port - 2))
     }
 
-    /// A frame of `len` bytes leaves a port: its captures, and where it leads. `None` of a port that was never wired.
+    /// Counts a frame of `len` bytes that leaves a port. Returns the port's captures and destination, or
+    /// `None` if it was never wired.
     #[inline]
     pub(super) fn pass(&mut self, port: Port, len: usize) -> Option<(u32, To)> {
         let lead = self.get_mut(port)?;
@@ -138,7 +140,7 @@ impl Leads {
         Some((lead.captures, lead.to))
     }
 
-    /// As [`Leads::pass`], of a port of which that is known already.
+    /// Counts a frame like [`Leads::pass`], for a port with known captures and destination.
     #[inline(always)]
     pub(super) fn count(&mut self, port: Port, len: usize) {
         if let Some(lead) = self.get_mut(port) {
@@ -155,7 +157,7 @@ impl Leads {
         }
     }
 
-    /// That of a port to be wired.
+    /// Returns the lead of a port for wiring.
     pub(super) fn entry(&mut self, port: Port) -> &mut Lead {
         let port = usize::from(port.0);
         if let Some(beyond) = (port + 1).checked_sub(2 + self.more.len()) {
@@ -170,22 +172,23 @@ impl Leads {
 
 pub(super) struct Slot {
     pub(super) node: Kind,
-    /// `now` of the last call.
+    /// Time `now` of the last call.
     pub(super) clock: Time,
-    /// Its deadline, as of the last call.
+    /// Deadline as of the last call.
     pub(super) due: Time,
-    /// What the agenda has for this node: the two earliest times, of a near deadline and of a far one that it does not
-    /// make forget. [`Time::MAX`] for none.
+    /// The two earliest times that the agenda has for this node: a near deadline, and a far one behind it.
+    /// [`Time::MAX`] for none.
     pub(super) wakes: [Time; 2],
-    /// In the queue of those to be served now.
+    /// True if the node is in the queue of nodes to serve now.
     pub(super) ready: bool,
-    /// Something is due, or was changed from outside: it is polled when it is served.
+    /// True if the node must be polled when served, because a deadline is due or it was changed from outside.
     pub(super) poll: bool,
     pub(super) leads: Leads,
 }
 
 impl Slot {
-    /// It was handed a frame, and its deadline is known. Is it to be served, and is not among those that are?
+    /// Updates the state after the node was handed a frame and its deadline is known. Returns whether it
+    /// joins the queue of nodes to serve.
     #[inline(always)]
     pub(super) fn note_due(&mut self, now: Time) -> bool {
         self.poll |= self.due <= now;
@@ -207,7 +210,7 @@ impl Slot {
     }
 }
 
-/// Two slots at once, if they are two.
+/// Borrows two slots at once, if they are distinct.
 #[inline(always)]
 pub(super) fn two(slots: &mut [Slot], i: usize, j: usize) -> Option<(&mut Slot, &mut Slot)> {
     if i < j {
@@ -219,7 +222,7 @@ pub(super) fn two(slots: &mut [Slot], i: usize, j: usize) -> Option<(&mut Slot, 
     }
 }
 
-/// Three slots at once, if they are three.
+/// Borrows three slots at once, if they are distinct.
 #[inline(always)]
 pub(super) fn three(slots: &mut [Slot], [i, j, k]: [usize; 3]) -> Option<[&mut Slot; 3]> {
     let (before, rest) = slots.split_at_mut_checked(i)?;

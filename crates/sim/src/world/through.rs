@@ -1,8 +1,8 @@
-//! From a link through a host into the next link: what a frame makes the host send enters there at once.
+//! From a link through a host into the next link: the host's response to a frame enters that link at once.
 //!
-//! A host that was handed a frame is served next if nobody else waits to be served, and what it has to send goes on then. So it is with
-//! nearly all frames between hosts. Nothing comes in between, and the frames need not wait for it: the order of all that
-//! happens is the same.
+//! A host that was handed a frame is served next if no other node waits, and then sends its response. This is
+//! the case for almost all frames between hosts. Nothing happens in between, so the response can be sent
+//! immediately, and the order of all events is unchanged.
 
 use super::slot::{three, Kind, Lead, Leads};
 use super::{NodeId, To, World};
@@ -16,7 +16,8 @@ use weir_core::node::{Cx, Node, Port};
 use weir_core::time::Time;
 
 impl World {
-    /// The link that takes what the node `to` sends, if `to` is a host and nobody waits to be served. Not `link` itself.
+    /// Returns the link that takes the frames of node `to`, if `to` is a host and no node waits to be served.
+    /// The link must differ from `link`.
     #[inline(always)]
     pub(super) fn way_through(&self, link: usize, to: NodeId) -> Option<(NodeId, Port)> {
         let slot = &self.slots[to.index()];
@@ -26,7 +27,8 @@ impl World {
         (alone && next.index() != link && self.is_link(next)).then_some((next, port))
     }
 
-    /// Takes what link `i` has to send now to the host `to`, and what that sends to the link `next`.
+    /// Delivers all frames that link `i` sends now to the host `to`, and the host's frames to the link
+    /// `next`.
     #[inline(always)]
     pub(super) fn serve_through(&mut self, i: usize, to: NodeId, (next, port): (NodeId, Port)) -> Time {
         let World { slots, agenda, ready, frames, .. } = self;
@@ -55,7 +57,7 @@ impl World {
             let sent = exit.sent;
             self.steps += 1 + sent;
             let due = first.due;
-            // Served behind all that comes in now, the host is before those to whom it sends.
+            // The host is served after all frames that arrive now, but before the receivers of its frames.
             middle.due = if sent > 0 && due <= self.now { self.now } else { host.due() };
             if middle.note_due(self.now) {
                 ready.push(to.0);
@@ -78,13 +80,13 @@ impl World {
     }
 }
 
-/// Straight into the next link.
+/// Exit directly into the next link.
 struct Onward<'a> {
     link: &'a mut Link,
     port: Port,
-    /// Of the link.
+    /// Clock of the link.
     clock: &'a mut Time,
-    /// Of the host.
+    /// Leads of the host.
     leads: &'a mut Leads,
     sent: u64,
 }
@@ -102,7 +104,7 @@ impl Exit for Onward<'_> {
     }
 }
 
-/// Does nothing else happen up to `due` and at it?
+/// Returns whether no other event happens up to and including `due`.
 #[inline(always)]
 pub(super) fn is_first(due: Time, until: Time, booked: Time, agenda: &impl Agenda) -> bool {
     due <= until && due < booked && agenda.peek().is_none_or(|next| due < next)

@@ -1,4 +1,4 @@
-//! Two hosts over two links, on a fake clock: exact timelines, and what must hold whatever happens.
+//! Two hosts over two links, on a fake clock: exact timelines and invariants.
 
 mod dsack;
 mod laws;
@@ -37,7 +37,7 @@ impl Rig {
         Rig::with_sieves(out, back, Sieve::default(), Sieve::default())
     }
 
-    /// With something in front of each link.
+    /// Returns a rig with a sieve in front of each link.
     fn with_sieves(out: link::Config, back: link::Config, there: Sieve, here: Sieve) -> Rig {
         let mut world = World::new();
         let host = |mac, next_hop| {
@@ -55,12 +55,12 @@ impl Rig {
         Rig { world, client, server, links, sieves, ends: Vec::new() }
     }
 
-    /// When frames of the client and of the server left, in order.
+    /// Returns the departures of the client's or the server's frames, in order.
     fn departures(&self, n: usize) -> &[Time] {
         &self.world.get::<Sieve>(self.sieves[n]).unwrap().seen
     }
 
-    /// An upload that begins at `start`.
+    /// Adds an upload that begins at `start`.
     fn flow(&mut self, tcp: TcpConfig, start: Time, source: Source) {
         let tcp = Arc::new(tcp);
         let n = self.ends.len() as u16;
@@ -93,7 +93,7 @@ impl Rig {
     fn link(&self, i: usize) -> &Link {
         self.world.get::<Link>(self.links[i]).unwrap()
     }
-    /// Every frame is somewhere.
+    /// Checks that every frame is accounted for.
     fn check_conservation(&self) {
         let frames = self.world.frames();
         let inside: u64 =
@@ -106,7 +106,7 @@ fn tcp(cc: &str) -> TcpConfig {
     TcpConfig::new(cc::by_name(cc).unwrap())
 }
 
-/// A sender whose segments are 1000 bytes of IP, each acknowledged, from a window of one.
+/// Returns a sender with segments of 1000 bytes of IP, each acknowledged, and an initial window of one.
 fn plain(recovery: Recovery) -> TcpConfig {
     TcpConfig {
         mss: 960,
@@ -130,24 +130,25 @@ fn wire(rate_mbit: u64, delay_ms: u64) -> link::Config {
 
 #[test]
 fn a_handshake_and_a_transfer_by_hand() {
-    // 8 Mbit/s: a segment of 1000 bytes takes 1 ms; 10 ms each way. A SYN is 52 bytes of IP without timestamps
-    // (MSS, SACK permitted, window scale and padding), 52 us; a pure ACK 40 bytes, 40 us.
+    // At 8 Mbit/s a segment of 1000 bytes takes 1 ms, plus 10 ms each way. A SYN is 52 bytes of IP without
+    // timestamps (MSS, SACK permitted, window scale and padding), 52 us. A pure ACK is 40 bytes, 40 us.
     let mut rig = Rig::new(wire(8, 10), wire(8, 10));
     rig.flow(plain(Recovery::Rack), AT(0), bytes(960 * 3));
     rig.world.run_until(Time::from_secs(1));
-    // SYN, SYN-ACK: 2 x (52 us + 10 ms). The ACK of the handshake and the first segment follow back to back.
+    // SYN and SYN-ACK take 2 x (52 us + 10 ms). The ACK of the handshake and the first segment follow back to
+    // back.
     let opened = 2 * 10_052_000;
     let first = opened + 40_000 + 1_000_000 + 10_000_000;
     let (s, r) = (rig.sender(0), rig.receiver(0));
     assert_eq!(s.established, Some(Time::from_nanos(opened)));
     assert_eq!(r.established, Some(Time::from_nanos(opened + 40_000 + 10_000_000)));
-    // Its ACK opens the window to two segments, the second of them with the FIN.
+    // Its ACK opens the window to two segments; the second has the FIN.
     let acked = first + 40_000 + 10_000_000;
     let last = acked + 2 * 1_000_000 + 10_000_000;
     assert_eq!(r.last_received, Some(Time::from_nanos(last)));
     assert_eq!(r.received_all, r.last_received);
     assert_eq!((r.received, s.acked, s.retransmits, s.rtos), (2880, 2880, 0, 0));
-    // ACK + 3 segments + ACK of the FIN; SYN before.
+    // The client sends SYN, ACK, 3 segments, and the ACK of the FIN.
     assert_eq!((s.segments, s.failure, r.failure), (1 + 1 + 3 + 1, None, None));
     assert!(s.closed.is_some() && r.closed.is_some());
     rig.check_conservation();
@@ -155,7 +156,8 @@ fn a_handshake_and_a_transfer_by_hand() {
 
 #[test]
 fn slow_start_doubles_every_round_trip() {
-    // 200 ms, so fast a link that a window's segments leave together: 1, 2, 4, … segments.
+    // The round trip is 200 ms. The link is so fast that a window's segments leave together: 1, 2, 4, …
+    // segments.
     let mut rig = Rig::new(wire(10_000, 100), wire(10_000, 100));
     rig.flow(
         plain(Recovery::Rack),
@@ -163,7 +165,7 @@ fn slow_start_doubles_every_round_trip() {
         Source { bytes: None, until: Time::MAX, rate: None, bursts: None },
     );
     rig.world.run_until(AT(1_300));
-    // Opened at 200 ms; round n of the window ends at 200 (n + 2) ms and leaves 2^n segments.
+    // The connection opens at 200 ms. Round n of the window ends at 200 (n + 2) ms and leaves 2^n segments.
     let s = rig.sender(0);
     let at = |ms: u64| s.trace.iter().rfind(|c| c.at < AT(ms)).unwrap().cwnd / 960;
     assert_eq!([390, 590, 790, 990, 1190].map(at), [1, 2, 4, 8, 16]);
@@ -175,7 +177,7 @@ fn delayed_acks_wait_for_the_second_segment_or_the_timer() {
     let mut rig = Rig::new(wire(10_000, 10), wire(10_000, 10));
     rig.flow(config, AT(0), bytes(960 * 3));
     rig.world.run_until(Time::from_secs(2));
-    // One segment at first: its ACK comes 40 ms later than it could.
+    // The first window is one segment, whose ACK is delayed by 40 ms.
     let s = rig.sender(0);
     let first = s.trace.iter().find(|c| c.acked > 0).unwrap();
     assert_eq!(first.at.as_nanos() / 1_000_000, 20 + 20 + 40);
@@ -195,7 +197,7 @@ fn an_application_limited_flow_keeps_its_rate() {
 
 #[test]
 fn the_receive_window_is_the_limit() {
-    // 10,000 bytes per 20 ms: 500 kB/s, less what serialization adds.
+    // 10,000 bytes per 20 ms are 500 kB/s, less the time of serialization.
     let config = TcpConfig { receive_window: 9_600, ..plain(Recovery::Rack) };
     let mut rig = Rig::new(wire(10_000, 10), wire(10_000, 10));
     rig.flow(config, AT(0), Source { bytes: None, until: Time::MAX, rate: None, bursts: None });
@@ -222,7 +224,7 @@ fn marks_reduce_the_window_without_losses() {
         let (s, stats) = (rig.sender(0), rig.link(0).stats());
         assert_eq!((s.retransmits, stats.drops.total()), (0, 0), "{cc}");
         assert!(stats.marks > 0, "{cc}");
-        // Slow start passes the threshold once; afterwards the queue stays near it.
+        // Slow start exceeds the threshold once. Afterwards the queue stays near it.
         assert!(stats.queue_delay.p50() < 40_000_000, "{cc}: {}", stats.queue_delay.p50());
         let goodput = rig.receiver(0).received * 8 / 20;
         assert!(goodput > 8_500_000, "{cc}: {goodput}");
@@ -236,8 +238,8 @@ fn recoveries() -> impl Strategy<Value = Recovery> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// Whatever is lost on either way, every byte arrives once and in order, sequence numbers wrap, both ends close,
-    /// and every frame is accounted for.
+    /// Verifies that under any losses on either way, every byte arrives once and in order, sequence numbers
+    /// wrap, both ends close, and every frame is accounted for.
     #[test]
     fn every_byte_arrives(recovery in recoveries(), cc in prop::sample::select(vec!["reno", "cubic", "dctcp", "bbr"]),
                           size in 1u64..400_000, loss in 0u32..120, back in 0u32..120, seed in any::<u64>(),
@@ -277,16 +279,16 @@ fn the_same_seed_gives_the_same_run() {
 
 #[test]
 fn a_lost_retransmission_waits_for_the_time_out_and_no_longer() {
-    // RFC 6675 cannot see that a retransmission was lost; RFC 6298 §5.3 restarts the timer for new data
-    // acknowledged only, so SACKs of what follows must not put it off. A window of hundreds of segments keeps
-    // them coming.
+    // RFC 6675 cannot detect that a retransmission was lost. RFC 6298 §5.3 restarts the timer only for newly
+    // acknowledged data, so SACKs of later data must not postpone it. A window of hundreds of segments keeps
+    // the SACKs coming.
     let config = TcpConfig { recovery: Recovery::Sack, min_rto: MinRto::Total(MS(1000)), ..tcp("reno") };
     let lossy = link::Config { loss: Loss::permille(20), seed: 7, ..wire(8, 25) };
     let mut rig = Rig::new(lossy, wire(8, 25));
     rig.flow(config, AT(0), Source { bytes: None, until: Time::MAX, rate: None, bursts: None });
     rig.world.run_until(Time::from_secs(200));
     assert!(rig.sender(0).rtos > 0);
-    // Between two time-outs in a row a second or two may pass, and four with bad luck.
+    // Between two consecutive time-outs a second or two may pass, and four with bad luck.
     let bins = rig.receiver(0).bins;
     let silent = bins.split(|&b| b > 0).map(<[u32]>::len).max();
     assert!(silent < Some(500), "{silent:?} bins of 10 ms");
@@ -294,16 +296,18 @@ fn a_lost_retransmission_waits_for_the_time_out_and_no_longer() {
 
 #[test]
 fn a_probe_for_a_single_segment_allows_for_its_delayed_ack() {
-    // RFC 8985 §7.2: 2 SRTT, and 200 ms more with one segment in flight, but no later than the time-out, which is
-    // SRTT + 200 ms here (the variance is below its minimum). The segment with the FIN is one segment.
+    // RFC 8985 §7.2: the probe is due after 2 SRTT, plus 200 ms with one segment in flight, but not later
+    // than the time-out. The time-out is SRTT + 200 ms here, because the variance is below its minimum. The
+    // segment with the FIN is one segment.
     let lossy = link::Config { loss: Loss::every(13).unwrap(), ..wire(100, 10) };
     let mut rig = Rig::new(lossy, wire(100, 10));
-    // Frame 13 on the way out is the last: SYN, ACK and eleven segments, the last of them with the FIN.
+    // Frame 13 on the way out is the last: SYN, ACK and eleven segments, of which the last has the FIN.
     rig.flow(TcpConfig { delayed_ack: 1, ..tcp("reno") }, AT(0), bytes(11 * 1448));
     rig.world.run_until(Time::from_secs(5));
     let (s, r) = (rig.sender(0), rig.receiver(0));
     assert_eq!((s.retransmits, s.rtos), (1, 0));
-    // Opened after 20 ms, ten segments acknowledged after 40, then 220 ms and half a round trip.
+    // The connection opens after 20 ms, and ten segments are acknowledged after 40. Then 220 ms and half a
+    // round trip follow.
     let done = r.received_all.unwrap().as_nanos() / 1_000_000;
     assert!((268..=274).contains(&done), "{done} ms");
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A link without a rate: what leaves together arrives together.
+/// Returns a link without a rate, on which frames that leave together arrive together.
 fn bare(delay_ms: u64) -> link::Config {
     link::Config { delay: MS(delay_ms), ..link::Config::default() }
 }
@@ -11,7 +11,7 @@ fn endless() -> Source {
     Source { bytes: None, until: Time::MAX, rate: None, bursts: None }
 }
 
-/// Windows of `n` segments from the start that do not grow in slow start.
+/// Returns a sender with windows of `n` segments from the start, which do not grow in slow start.
 fn steady(recovery: Recovery, n: u32) -> TcpConfig {
     let ssthresh = Some(u64::from(n) * 960);
     TcpConfig { initial_window: n, initial_ssthresh: ssthresh, ..plain(recovery) }
@@ -19,20 +19,20 @@ fn steady(recovery: Recovery, n: u32) -> TcpConfig {
 
 #[test]
 fn segments_of_one_nanosecond_are_acknowledged_one_by_one() {
-    // RFC 5681 §4.2: an ACK for each segment, or for every second one. Twelve leave together.
+    // RFC 5681 §4.2: an ACK for each segment, or for every second one. Twelve segments leave together.
     for (delayed_ack, acks) in [(1, 12), (2, 6), (3, 4)] {
         let mut rig = Rig::new(bare(10), bare(10));
         let config = TcpConfig { delayed_ack, initial_window: 12, ..plain(Recovery::Rack) };
         rig.flow(config, AT(0), endless());
         rig.world.run_until(AT(31));
-        // Behind the SYN-ACK.
+        // The receiver has sent the SYN-ACK before.
         assert_eq!(rig.receiver(0).segments, 1 + acks, "{delayed_ack}");
     }
 }
 
 #[test]
 fn the_second_of_a_pair_is_acknowledged_at_once() {
-    // Linux: five segments are two pairs, the second of each with PSH, and one that waits for the timer.
+    // In Linux, five segments are two pairs, whose second ones have PSH, and one that waits for the timer.
     for (push_acks, acks) in [(true, 2), (false, 0)] {
         let mut rig = Rig::new(bare(10), bare(10));
         let config = TcpConfig { delayed_ack: 64, push_acks, initial_window: 5, ..plain(Recovery::Rack) };
@@ -49,7 +49,7 @@ fn slow_start_by_acks_doubles_whatever_the_clock_says() {
     config.cc_options.abc = false;
     rig.flow(config, AT(0), endless());
     rig.world.run_until(AT(650));
-    // Opened at 100 ms; each round of 100 ms doubles (RFC 5681 §3.1).
+    // The connection opens at 100 ms. Each round of 100 ms doubles the window (RFC 5681 §3.1).
     let s = rig.sender(0);
     let at = |ms: u64| s.trace.iter().rfind(|c| c.at < AT(ms)).unwrap().cwnd / 960;
     assert_eq!([190, 290, 390, 490, 590].map(at), [1, 2, 4, 8, 16]);
@@ -57,7 +57,8 @@ fn slow_start_by_acks_doubles_whatever_the_clock_says() {
 
 #[test]
 fn without_sack_three_duplicates_are_counted_though_they_come_together() {
-    // Frames: SYN, ACK, then data. The third segment is lost; nine behind it make duplicates (RFC 5681 §3.2).
+    // The frames are SYN, ACK, then data. The third segment is lost, and nine behind it make duplicates (RFC
+    // 5681 §3.2).
     let sieve = Sieve::new([4], Fate::Lost);
     let mut rig = Rig::with_sieves(bare(10), bare(10), sieve, Sieve::default());
     rig.flow(steady(Recovery::NewReno, 12), AT(0), bytes(960 * 12));
@@ -68,15 +69,16 @@ fn without_sack_three_duplicates_are_counted_though_they_come_together() {
 
 #[test]
 fn a_mark_reduces_once_in_a_window_of_data() {
-    // RFC 3168 §6.1.2. One of twenty segments is marked: the echo goes on until CWR arrives, and the ACK at the
-    // recovery point still has it. Half of 20 is 10; a round later 11.
+    // RFC 3168 §6.1.2: one of twenty segments is marked. The echo continues until CWR arrives, and the ACK at
+    // the recovery point still has it. Half of 20 is 10, and a round later it is 11.
     let sieve = Sieve::new([2 + 5], Fate::Marked);
     let mut rig = Rig::with_sieves(wire(1000, 50), wire(1000, 50), sieve, Sieve::default());
     rig.flow(TcpConfig { ecn: true, ..steady(Recovery::Rack, 20) }, AT(0), endless());
     rig.world.run_until(AT(480));
     let s = rig.sender(0);
     let at = |ms: u64| s.trace.iter().rfind(|c| c.at < AT(ms)).unwrap();
-    // Opened at 100 ms, marked ACK at 200 ms, reduced by the end of the round that begins there.
+    // The connection opens at 100 ms, the marked ACK arrives at 200 ms, and the window is reduced by the end
+    // of the round that begins there.
     assert_eq!(at(390).ssthresh / 960, 10);
     assert!((10..=11).contains(&(at(390).cwnd / 960)), "{}", at(390).cwnd / 960);
     assert_eq!(s.retransmits, 0);
@@ -96,7 +98,7 @@ fn marks_make_newreno_retransmit_nothing() {
 
 #[test]
 fn a_rescue_is_not_for_what_was_just_sent_again() {
-    // RFC 6675 §4: the last two of twenty are lost behind one more. Three retransmissions repair it.
+    // RFC 6675 §4: the last two of twenty are lost after another one. Three retransmissions repair it.
     let sieve = Sieve::new([2 + 3, 2 + 9, 2 + 15], Fate::Lost);
     let mut rig = Rig::with_sieves(wire(100, 20), wire(100, 20), sieve, Sieve::default());
     rig.flow(steady(Recovery::Sack, 20), AT(0), bytes(960 * 20));
@@ -107,7 +109,7 @@ fn a_rescue_is_not_for_what_was_just_sent_again() {
 
 #[test]
 fn bursts_of_segmentation_offload_grow_their_window() {
-    // What waits for a burst's worth of window is limited by the window.
+    // The window limits the data that waits for room for a burst.
     for tso_segments in [1, 8, 44] {
         let config = TcpConfig { tso_segments, ..tcp("reno") };
         let path = link::Config { queue: link::QueueLimit::Packets(100), ..wire(50, 20) };
@@ -121,8 +123,8 @@ fn bursts_of_segmentation_offload_grow_their_window() {
 
 #[test]
 fn a_slow_link_is_not_filled_with_retransmissions() {
-    // 9.6 kbit/s: a segment takes 1.25 s, so that ten of them make a queue of 12 s. The backoff goes on until a
-    // segment that was sent once is acknowledged (RFC 6298 (5.7)), or timestamps tell (RFC 7323 §4.1).
+    // At 9.6 kbit/s a segment takes 1.25 s, so ten of them make a queue of 12 s. The backoff continues until
+    // a segment that was sent once is acknowledged (RFC 6298 (5.7)), or timestamps tell (RFC 7323 §4.1).
     for timestamps in [true, false] {
         let slow = link::Config { rate: Rate::from_bps(9_600), ..link::Config::default() };
         let mut rig = Rig::new(slow, bare(10));
@@ -135,8 +137,8 @@ fn a_slow_link_is_not_filled_with_retransmissions() {
 
 #[test]
 fn a_long_tail_is_repaired_without_a_time_out() {
-    // 45 segments, the last 25 lost. A tail loss probe is answered with a SACK of itself, from which RACK infers the
-    // rest (RFC 8985 §7.1), with timestamps or without.
+    // The last 25 of 45 segments are lost. The ACK of a tail loss probe SACKs the probe itself, from which
+    // RACK infers the rest (RFC 8985 §7.1), with or without timestamps.
     for timestamps in [true, false] {
         let sieve = Sieve::new(2 + 20..2 + 45, Fate::Lost);
         let mut rig = Rig::with_sieves(wire(1000, 50), wire(1000, 50), sieve, Sieve::default());
@@ -148,9 +150,9 @@ fn a_long_tail_is_repaired_without_a_time_out() {
 
 #[test]
 fn a_recovery_that_the_timer_starts_reduces_in_proportion() {
-    // A late segment shows that the path reorders, so a loss is found by the reordering timer, which no ACK
-    // follows at once (RFC 8985 §6.2). Forty in flight and a window halved: a burst of half the window would leave
-    // without PRR (RFC 6937).
+    // A late segment shows that the path reorders. So a loss is found by the reordering timer, which no ACK
+    // follows immediately (RFC 8985 §6.2). With forty segments in flight and a halved window, a burst of half
+    // the window would leave without PRR (RFC 6937).
     let late = Fate::Late(Duration::from_micros(900));
     let sieve = Sieve::new([2 + 60], late).and([2 + 140], Fate::Lost);
     let mut rig = Rig::with_sieves(wire(20, 50), wire(1000, 50), sieve, Sieve::default());
@@ -158,7 +160,7 @@ fn a_recovery_that_the_timer_starts_reduces_in_proportion() {
     rig.world.run_until(Time::from_secs(1));
     let s = rig.sender(0);
     assert_eq!((s.retransmits, s.rtos), (1, 0));
-    // Behind the first window nothing leaves in more than a few segments at once.
+    // After the first window, at most a few segments leave at once.
     let later: Vec<Time> = rig.departures(0).iter().copied().filter(|&t| t > AT(210)).collect();
     let burst = later.chunk_by(|a, b| a == b).map(<[Time]>::len).max().unwrap_or(0);
     assert!(burst <= 3, "{burst} at once");
@@ -166,12 +168,12 @@ fn a_recovery_that_the_timer_starts_reduces_in_proportion() {
 
 #[test]
 fn two_lost_syns_begin_with_one_segment() {
-    // RFC 6928 §2: one lost SYN leaves the initial window as it is, two do not.
+    // RFC 6928 §2: one lost SYN leaves the initial window unchanged; two reduce it.
     for (lost, window) in [(0, 10), (1, 10), (2, 1)] {
         let sieve = Sieve::new(0..lost, Fate::Lost);
         let mut rig = Rig::with_sieves(bare(10), bare(10), sieve, Sieve::default());
         rig.flow(TcpConfig { initial_window: 10, ..plain(Recovery::Rack) }, AT(0), endless());
-        // SYNs at 0, 1 and 3 s; data in the same instant as the ACK of the handshake.
+        // SYNs leave at 0, 1 and 3 s, and data together with the ACK of the handshake.
         let opened = [20, 1_020, 3_020][lost as usize];
         rig.world.run_until(AT(opened + 5));
         assert_eq!(rig.departures(0).len() as u64, lost + 2 + window, "{lost}");
@@ -180,7 +182,7 @@ fn two_lost_syns_begin_with_one_segment() {
 
 #[test]
 fn a_syn_ack_that_was_repeated_gives_no_round_trip_time() {
-    // Karn: the first SYN-ACK is lost, and the client's second SYN is answered at 1 s.
+    // Karn's algorithm: the first SYN-ACK is lost, and the client's second SYN is answered at 1 s.
     let mut rig = Rig::with_sieves(bare(10), bare(10), Sieve::default(), Sieve::new([0], Fate::Lost));
     rig.flow(plain(Recovery::Rack), AT(0), endless());
     rig.world.run_until(AT(1_500));
@@ -190,9 +192,10 @@ fn a_syn_ack_that_was_repeated_gives_no_round_trip_time() {
 
 #[test]
 fn a_window_that_the_application_leaves_unused_comes_down_to_what_is_used() {
-    // 960 kB/s over 100 ms are 100 segments in flight, and the one that leaves. What waited during the handshake and the
-    // first rounds makes slow start go far beyond that; then each RTO (100 + 200 ms) takes away half of what is more,
-    // down to twice what is used, which slow start may have (Linux, after RFC 2861).
+    // 960 kB/s over 100 ms are 100 segments in flight, and the one that leaves. The data that waited during
+    // the handshake and the first rounds makes slow start exceed that by far. Then each RTO (100 + 200 ms)
+    // removes half of the excess, down to twice the used window, which slow start may have (Linux, after RFC
+    // 2861).
     let mut rig = Rig::new(wire(1000, 50), wire(1000, 50));
     let config =
         TcpConfig { receive_window: 1 << 20, min_rto: MinRto::Variance(MS(200)), ..plain(Recovery::Rack) };
@@ -207,9 +210,10 @@ fn a_window_that_the_application_leaves_unused_comes_down_to_what_is_used() {
 
 #[test]
 fn in_linux_the_timer_starts_anew_with_the_first_segment() {
-    // The first of five segments is lost, and so is its retransmission; the other four are SACKed after 200 ms (the handshake took
-    // 100). The time-out is 100 + 200 ms. RFC 6298 (5.1) and (5.3): it runs from 100 ms on. Linux (`tcp_xmit_retransmit_queue`):
-    // from 200 ms on, when the segment was sent again. What is sent then arrives 50 ms later.
+    // The first of five segments is lost, and so is its retransmission. The other four are SACKed after 200
+    // ms, of which the handshake took 100. The time-out is 100 + 200 ms. By RFC 6298 (5.1) and (5.3) it runs
+    // from 100 ms on. In Linux (`tcp_xmit_retransmit_queue`) it runs from 200 ms on, the time of the
+    // retransmission. The segment sent then arrives 50 ms later.
     for (recovery, done) in [(Recovery::Rack, 550), (Recovery::Sack, 450)] {
         let sieve = Sieve::new([2, 7], Fate::Lost);
         let mut rig = Rig::with_sieves(bare(50), bare(50), sieve, Sieve::default());
@@ -223,8 +227,9 @@ fn in_linux_the_timer_starts_anew_with_the_first_segment() {
 
 #[test]
 fn a_mark_on_the_segment_with_cwr_is_echoed() {
-    // RFC 3168 §6.1.3: CWR ends the echo of the marks before it, not of its own. Twenty segments, the sixth marked; five ACKs before its
-    // own let five more go, so CWR is on the sixth of the second window. If that is marked too, half of 10 is 5.
+    // RFC 3168 §6.1.3: CWR ends the echo of earlier marks, not of its own. The sixth of twenty segments is
+    // marked. Five ACKs before its own release five more segments, so CWR is on the sixth of the second
+    // window. If that one is marked too, half of 10 is 5.
     for (marked, ssthresh) in [(vec![2 + 5], 10), (vec![2 + 5, 2 + 25], 5)] {
         let sieve = Sieve::new(marked, Fate::Marked);
         let mut rig = Rig::with_sieves(wire(1000, 50), wire(1000, 50), sieve, Sieve::default());
@@ -236,9 +241,10 @@ fn a_mark_on_the_segment_with_cwr_is_echoed() {
 
 #[test]
 fn a_retransmission_of_an_earlier_recovery_undoes_nothing() {
-    // A third of twenty segments is lost, its retransmission (frame 26) as well, and so is a segment sent during that recovery (27), which
-    // is sent again in it. The recovery ends with the ACK that reveals the next loss (35). What is echoed then is older than the second
-    // recovery, but it is of a retransmission: RFC 3522 §3.2 asks for an echo from before the first of them.
+    // The third of twenty segments is lost. Its retransmission (frame 26) is lost as well, and so is a
+    // segment sent during that recovery (27), which is retransmitted in it. The recovery ends with the ACK
+    // that reveals the next loss (35). The timestamp echoed then is older than the second recovery, but it
+    // belongs to a retransmission. RFC 3522 §3.2 requires an echo from before the first retransmission.
     let sieve = Sieve::new([2 + 2, 26, 27, 35], Fate::Lost);
     let mut rig = Rig::with_sieves(wire(20, 50), wire(20, 50), sieve, Sieve::default());
     rig.flow(TcpConfig { timestamps: true, ..steady(Recovery::Rack, 20) }, AT(0), endless());

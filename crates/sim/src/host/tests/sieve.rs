@@ -1,4 +1,4 @@
-//! A node in front of a link that does to chosen frames what a test wants.
+//! A node in front of a link that treats chosen frames as a test specifies.
 
 use std::collections::VecDeque;
 use weir_core::frame::Frame;
@@ -7,7 +7,7 @@ use weir_core::stats::DropReason;
 use weir_core::time::{Duration, Time};
 use weir_core::wire;
 
-/// What becomes of a frame.
+/// Treatment of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Lost,
@@ -16,11 +16,11 @@ pub(super) enum Fate {
     Twice,
 }
 
-/// Passes frames on at once, except those it has a fate for: by their number, the first being 0.
+/// Forwards frames at once, except those with a fate. Frames are numbered from 0.
 #[derive(Debug, Default)]
 pub(super) struct Sieve {
     fates: Vec<(u64, Fate)>,
-    /// When each frame came.
+    /// Arrival times of the frames.
     pub(super) seen: Vec<Time>,
     waiting: VecDeque<(Time, Frame)>,
 }
@@ -48,8 +48,8 @@ impl Node for Sieve {
         match fate {
             Some(Fate::Lost) => return cx.drop(frame, DropReason::RandomLoss),
             Some(Fate::Marked) => {
-                // From ECT(0) to CE in the header behind 14 bytes of Ethernet (RFC 3168 §5). One more in a word is one
-                // less in the checksum.
+                // Changes ECT(0) to CE in the header behind 14 bytes of Ethernet (RFC 3168 §5). An increase
+                // of a word by one decreases the checksum by one.
                 let bytes = cx.frames.bytes_mut(&frame);
                 bytes[15] += 1;
                 let checksum = u16::from_be_bytes([bytes[24], bytes[25]]);

@@ -1,7 +1,8 @@
-//! A congestion control that chooses gaps and asks for records of segments, over links of known rate and delay.
+//! A congestion control that chooses gaps and requests records of segments, over links of known rate and
+//! delay.
 //!
-//! Segments are 1000 bytes of IP, 1 ms at 8 Mbit/s, and pure ACKs 40 bytes, 40 us. The first frames of the client are the SYN, the
-//! ACK of the handshake and segment 0; the train begins with segment 1.
+//! Segments are 1000 bytes of IP, 1 ms at 8 Mbit/s. Pure ACKs are 40 bytes, 40 us. The first frames of the
+//! client are the SYN, the ACK of the handshake, and segment 0. The train begins with segment 1.
 
 use super::*;
 use crate::cc::{Ack, Congestion, CongestionControl, Delivered, Departure, Options, Window};
@@ -12,7 +13,7 @@ const MSS: u64 = 960;
 /// The frame of the client that carries segment 0.
 const FIRST: u64 = 2;
 
-/// A segment delivered, with when its ACK came and whether that echoed a mark.
+/// A delivered segment, with the time of its ACK and whether the ACK echoed a mark.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Seen {
     segment: Delivered,
@@ -20,10 +21,11 @@ struct Seen {
     ece: bool,
 }
 
-/// What the sender's algorithm is to do, and what it was told. A test is a thread.
+/// Instructions for the sender's algorithm, and its observations. Each test is a thread with a script of its
+/// own.
 #[derive(Default)]
 struct Script {
-    /// Microseconds after segment 0, 1, …, in the order in which they leave; then none.
+    /// Gaps in microseconds after segments 0, 1, …, in the order of departure; then no gaps.
     gaps: Vec<u64>,
     most_at_once: u32,
     begun: bool,
@@ -35,8 +37,8 @@ thread_local! {
     static SCRIPT: RefCell<Script> = RefCell::default();
 }
 
-/// Sends trains of segments at the gaps that the test wants, in a window that is large enough. The end that opens the
-/// connection is established first and follows the script.
+/// Congestion control that sends trains of segments at the gaps of the test, in a sufficient window. The end
+/// that opens the connection is established first and follows the script.
 #[derive(Debug)]
 struct Train {
     scripted: bool,
@@ -79,7 +81,7 @@ impl CongestionControl for Train {
     fn owns_recovery(&self) -> bool {
         true
     }
-    /// Each ACK then echoes the marks of its own segments.
+    /// Makes each ACK echo the marks of its own segments.
     fn wants_dctcp_ecn(&self) -> bool {
         true
     }
@@ -95,7 +97,7 @@ fn send(config: TcpConfig, n: u64, gaps: &[u64], sieve: Sieve) -> Script {
     run(config, n, wire(8, 10), sieve)
 }
 
-/// As scripted, over this link.
+/// Runs the script over this link.
 fn run(config: TcpConfig, n: u64, link: link::Config, sieve: Sieve) -> Script {
     let mut rig = Rig::with_sieves(link, link, sieve, Sieve::default());
     rig.flow(config, AT(0), bytes(n * MSS));
@@ -105,18 +107,18 @@ fn run(config: TcpConfig, n: u64, link: link::Config, sieve: Sieve) -> Script {
     SCRIPT.take()
 }
 
-/// Microseconds from each to the next.
+/// Returns the distances between consecutive times in microseconds.
 fn distances(times: impl IntoIterator<Item = Time>) -> Vec<u64> {
     let times: Vec<Time> = times.into_iter().collect();
     times.windows(2).map(|w| w[1].since(w[0]).as_micros()).collect()
 }
 
-/// Numbers of the segments.
+/// Returns the numbers of the segments.
 fn numbers(seen: &[Seen]) -> Vec<u64> {
     seen.iter().map(|s| s.segment.start / MSS).collect()
 }
 
-/// Gaps `a - k s` with `a = γ ĝ` and `s = ⌈2 (γ - 1) ĝ / (N - 1)⌉` for γ = 2: the chirp of the paper.
+/// Returns the paper's chirp: gaps `a - k s` with `a = γ ĝ` and `s = ⌈2 (γ - 1) ĝ / (N - 1)⌉` for γ = 2.
 fn chirp(gap: u64, n: u64) -> Vec<u64> {
     let step = (2 * gap).div_ceil(n - 1);
     (0..n - 1).map(|k| 2 * gap - k * step).collect()
@@ -124,21 +126,23 @@ fn chirp(gap: u64, n: u64) -> Vec<u64> {
 
 #[test]
 fn a_chirp_comes_back_as_the_link_s_rate_makes_it() {
-    // ĝ = 800 us, N = 5. The link takes 1 ms for each: a segment that comes sooner waits.
+    // With ĝ = 800 us and N = 5. The link takes 1 ms for each segment, so one that arrives sooner waits.
     assert_eq!(chirp(800, 5), [1600, 1200, 800, 400]);
     let gaps = [&[20_000][..], &chirp(800, 5), &[50_000], &chirp(1500, 5), &[50_000]].concat();
     let got = send(train(), 11, &gaps, Sieve::default());
     let left = distances(got.left.iter().map(|s| s.now));
     assert_eq!(left, [20_000, 1600, 1200, 800, 400, 50_000, 3000, 2250, 1500, 750]);
-    // Begun at 0, 1.6, 2.8, 3.8, 4.8 ms, of which the last two had to wait; and 3.0, 2.25, 1.5 ms apart, then 1 ms.
+    // Transmissions begin at 0, 1.6, 2.8, 3.8 and 4.8 ms; the last two had to wait. The next are 3.0, 2.25
+    // and 1.5 ms apart, then 1 ms.
     let acks = distances(got.seen.iter().map(|s| s.acked));
     assert_eq!(acks[1..5], [1600, 1200, 1000, 1000]);
     assert_eq!(acks[6..], [3000, 2250, 1500, 1000]);
-    // What the algorithm is told is what it asked for, since nothing else kept the segments.
+    // The algorithm is told the gaps that it requested, because nothing else delayed the segments.
     let told: Vec<u64> = got.seen.iter().filter_map(|s| s.segment.gap).map(|gap| gap.as_micros()).collect();
     assert_eq!(told, left);
     assert_eq!((got.seen[0].segment.gap, numbers(&got.seen)), (None, (0..11).collect()));
-    // 40 us of an ACK, 10 ms, 1 ms of a segment, 10 ms. The first found the ACK of the handshake on the link.
+    // An ACK takes 40 us and 10 ms, a segment 1 ms and 10 ms. The first one waited for the ACK of the
+    // handshake on the link.
     let rtts: Vec<u64> = got.seen.iter().map(|s| s.acked.since(s.segment.left).as_micros()).collect();
     assert_eq!(
         rtts,
@@ -149,7 +153,8 @@ fn a_chirp_comes_back_as_the_link_s_rate_makes_it() {
 
 #[test]
 fn gaps_are_kept_below_a_microsecond_and_bursts_are_gaps_of_zero() {
-    // 10 Gbit/s: 800 ns a segment. Two bursts of five, and a train below the time that a segment takes.
+    // At 10 Gbit/s a segment takes 800 ns. There are two bursts of five, and a train with gaps below a
+    // segment's time.
     let config = link::Config { rate: Some(Rate::mbit(10_000)), delay: MS(10), ..link::Config::default() };
     SCRIPT.set(Script { gaps: vec![0, 0, 0, 0, 3, 0, 0, 0, 0, 1], ..Script::default() });
     let got = run(train(), 12, config, Sieve::default());
@@ -157,19 +162,20 @@ fn gaps_are_kept_below_a_microsecond_and_bursts_are_gaps_of_zero() {
     assert_eq!(left, [0, 0, 0, 0, 3, 0, 0, 0, 0, 1, 0]);
     let at = got.seen[0].acked;
     let acks: Vec<u64> = got.seen.iter().map(|s| s.acked.since(at).as_nanos()).collect();
-    // The first waits 32 ns for the ACK of the handshake, so four follow at 800 ns; the fifth is through 4,032 ns after the
-    // burst began, the sixth begins there. Its burst ends at 8,032 ns.
+    // The first one waits 32 ns for the ACK of the handshake, so four follow at 800 ns. The fifth is complete
+    // 4,032 ns after the burst began, and the sixth begins there. Its burst ends at 8,032 ns.
     assert_eq!(acks, [0, 800, 1600, 2400, 3200, 4000, 4800, 5600, 6400, 7200, 8000, 8800]);
 }
 
 #[test]
 fn segments_of_one_delayed_ack_have_a_record_each() {
-    // An ACK for every second segment; the last, with the FIN, is acknowledged at once.
+    // Every second segment is acknowledged. The last one, with the FIN, is acknowledged at once.
     let gaps = [20_000, 1600, 1200, 800];
     let config = TcpConfig { delayed_ack: 2, ..train() };
     let got = send(config, 6, &[&gaps[..], &[5000]].concat(), Sieve::default());
     assert_eq!(numbers(&got.seen), [0, 1, 2, 3, 4, 5]);
-    // Segment 1 makes the ACK of 0 and 1, at 20 ms + 21.04 ms after segment 0 left; 3 that of 2 and 3.
+    // Segment 1 causes the ACK of 0 and 1, at 20 ms + 21.04 ms after segment 0 left, and segment 3 that of 2
+    // and 3.
     let rtts: Vec<u64> = got.seen.iter().map(|s| s.acked.since(s.segment.left).as_micros()).collect();
     assert_eq!(rtts, [41_040, 21_040, 22_240, 21_040, 26_040, 21_040]);
     let told: Vec<u64> = got.seen.iter().filter_map(|s| s.segment.gap).map(|gap| gap.as_micros()).collect();
@@ -178,14 +184,15 @@ fn segments_of_one_delayed_ack_have_a_record_each() {
 
 #[test]
 fn what_is_sacked_is_told_once_and_a_retransmission_has_its_own_gap() {
-    // Segment 2 of 0 to 9 is lost, 2 ms apart.
+    // Segment 2 of 0 to 9 is lost. The segments are 2 ms apart.
     let got = send(train(), 10, &[2000; 9], Sieve::new([FIRST + 2], Fate::Lost));
     assert_eq!(numbers(&got.seen), [0, 1, 3, 4, 5, 6, 7, 8, 9, 2]);
     let sacked: Vec<bool> = got.seen.iter().map(|s| s.segment.sacked).collect();
     assert_eq!(sacked, [false, false, true, true, true, true, true, true, true, false]);
     let first = got.left[0].now;
-    // RACK (RFC 8985 §6.2): 2 left at 4 ms; the RTT of those SACKed is 21.052 ms, with a block of 12 bytes; and a quarter of
-    // the smallest, that of the handshake, 2 × 10.052 ms.
+    // RACK (RFC 8985 §6.2): segment 2 left at 4 ms. The RTT of the SACKed segments is 21.052 ms, with a block
+    // of 12 bytes. The reordering window is a quarter of the smallest RTT, that of the handshake, 2 × 10.052
+    // ms.
     let again = got.left.iter().find(|s| s.again).unwrap();
     let found = 4000 + 21_052 + 20_104 / 4;
     assert_eq!((again.start, again.now.since(first).as_micros()), (2 * MSS, found));
@@ -194,7 +201,7 @@ fn what_is_sacked_is_told_once_and_a_retransmission_has_its_own_gap() {
     assert_eq!((record.left, record.again), (again.now, true));
     assert_eq!(record.gap, Some(Duration::from_micros(found - 18_000)));
     assert_eq!(got.seen[9].acked.since(again.now).as_micros(), 21_040);
-    // Those that were not sent again have the gap that they left with.
+    // The other segments have the gap that they left with.
     let told: Vec<Option<u64>> = got.seen[..9].iter().map(|s| s.segment.gap.map(|g| g.as_micros())).collect();
     assert_eq!(told[1..], [Some(2000); 8]);
     assert!(got.seen[..9].iter().all(|s| !s.segment.again));
@@ -202,7 +209,7 @@ fn what_is_sacked_is_told_once_and_a_retransmission_has_its_own_gap() {
 
 #[test]
 fn a_gap_that_the_application_makes_is_told_as_it_was() {
-    // 960 bytes each 4 ms, which is slower than the gaps asked for.
+    // The application writes 960 bytes every 4 ms, which is slower than the requested gaps.
     SCRIPT.set(Script { gaps: vec![1000; 20], most_at_once: 1, ..Script::default() });
     let mut rig = Rig::new(wire(8, 10), wire(8, 10));
     let rate = Rate::from_bps(MSS * 8 * 250);
@@ -216,8 +223,9 @@ fn a_gap_that_the_application_makes_is_told_as_it_was() {
 
 #[test]
 fn a_mark_is_told_with_its_own_segments() {
-    // Segment 3 is marked. The receiver acknowledges two at a time, and at once where the marks change (RFC 8257 §3.2): 0 and
-    // 1; 2, and 3 behind it, when 3 comes; 4 when it comes; then 5 and 6. An ACK of 40 bytes takes 40 us on the way back.
+    // Segment 3 is marked. The receiver acknowledges two segments at a time, and immediately where the marks
+    // change (RFC 8257 §3.2). It acknowledges 0 and 1; then 2, and 3 behind it, when 3 arrives; 4 when it
+    // arrives; then 5 and 6. An ACK of 40 bytes takes 40 us on the way back.
     let config = TcpConfig { ecn: true, delayed_ack: 2, ..train() };
     let got = send(config, 8, &[2000; 7], Sieve::new([FIRST + 3], Fate::Marked));
     let marks: Vec<(u64, bool)> =
@@ -231,14 +239,14 @@ fn a_mark_is_told_with_its_own_segments() {
 
 #[test]
 fn segmentation_offload_waits_no_longer_than_the_algorithm_lets_it() {
-    // An interface that sends 8 at a time makes the sender wait until there is room for 8, unless told otherwise: a window of
-    // 12 leaves bursts of 4 (a third of the window), or segments as their ACKs come.
+    // With an interface that sends 8 at a time, the sender waits for room for 8, unless limited otherwise. A
+    // window of 12 leaves bursts of 4 (a third of the window), or single segments as their ACKs arrive.
     let mut bursts = Vec::new();
     for most_at_once in [u32::MAX, 2, 1] {
         SCRIPT.set(Script { most_at_once, ..Script::default() });
         let config = TcpConfig { tso_segments: 8, receive_window: 12 * MSS, ..train() };
         let got = run(config, 120, wire(8, 10), Sieve::default());
-        // After the first window, an ACK comes each millisecond.
+        // After the first window, an ACK arrives each millisecond.
         let left: Vec<Time> = got.left.iter().skip(24).take(48).map(|s| s.now).collect();
         bursts.push(left.chunk_by(|a, b| a == b).map(<[Time]>::len).max());
     }

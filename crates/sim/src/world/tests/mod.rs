@@ -16,7 +16,7 @@ fn us(n: u64) -> Time {
     Time::from_micros(n)
 }
 
-/// Sends every frame back at once, `left` times in all, and notes when each came and its first byte.
+/// Node that returns every frame at once, `left` times in all, and records each arrival and first byte.
 #[derive(Default)]
 struct Echo {
     left: u32,
@@ -72,8 +72,8 @@ fn two_echoes_over_two_links() {
     w.wire((back, Link::OUT), (a, WIRE));
     w.hand_in((a, WIRE), &[1; 60], 1514);
     w.hand_in((a, WIRE), &[2; 60], 1514);
-    // Out of the first link at 6,200 and 7,400; b sends one back, which comes at 6,200 + 13,000, and a sends it on
-    // once more.
+    // Frames come out of the first link at 6,200 and 7,400 us. Node b returns one, which arrives at 6,200 +
+    // 13,000 us, and node a sends it once more.
     w.run_until(us(7400));
     assert_eq!(came(&w, b), [(6200, 1), (7400, 2)]);
     assert_eq!((w.now(), w.next_deadline(), w.ledger().held()), (us(7400), Some(us(19_200)), 1));
@@ -93,7 +93,8 @@ fn what_is_due_together_goes_in_the_order_in_which_it_came_up() {
     let sink = w.add(Echo::default());
     near.iter().for_each(|&n| w.wire((n, Link::OUT), (both, Link::IN)));
     w.wire((both, Link::OUT), (sink, WIRE));
-    // All are out at 40 us; their deadlines were set at 10, 20 and 30 us, which is not the order of the nodes.
+    // All frames come out at 40 us. Their deadlines were set at 10, 20 and 30 us, which is not the order of
+    // the nodes.
     for (at, i) in [(10, 0), (20, 2), (30, 1)] {
         w.run_until(us(at));
         w.hand_in((near[i], Link::IN), &[i as u8; 60], 1514);
@@ -116,13 +117,13 @@ fn deadlines_come_before_nodes_that_were_handed_frames_at_the_same_time() {
     w.hand_in((first, Link::IN), &[1; 60], 60);
     w.hand_in((second, Link::IN), &[2; 60], 60);
     w.run_until(us(10));
-    // The second link's deadline was known before the frame was handed to the one in between.
+    // The second link's deadline was known before the frame was handed to the middle one.
     assert_eq!(came(&w, sink), [(10, 2), (10, 1)]);
 }
 
 #[test]
 fn a_far_deadline_is_put_on_the_agenda_once() {
-    /// Two timers: at every 10 us, and after a second.
+    /// Node with two timers: every 10 us, and after a second.
     struct Timers(u64);
     impl Node for Timers {
         fn handle_frame(&mut self, cx: &mut Cx<'_>, _: Port, frame: Frame) {
@@ -134,7 +135,7 @@ fn a_far_deadline_is_put_on_the_agenda_once() {
             None
         }
         fn next_deadline(&self, _: PortSet) -> Option<Time> {
-            // Each second time the near one is not running.
+            // The near timer is stopped every second time.
             let near = (self.0 % 2 == 0).then(|| us(10 * (self.0 + 1)));
             Some(near.unwrap_or(Time::from_secs(1)))
         }
@@ -145,7 +146,7 @@ fn a_far_deadline_is_put_on_the_agenda_once() {
         w.run_until(us(10 * n));
         w.hand_in((timers, WIRE), &[0; 60], 60);
     }
-    // 500 near ones and a far one.
+    // There are 500 near events and a far one.
     assert_eq!(w.seq, 501);
 }
 
@@ -170,7 +171,7 @@ fn what_is_held_at_the_end_is_accounted_for() {
     assert_eq!((ledger.received, ledger.drops.get(DropReason::Shutdown), ledger.held()), (3, 3, 0));
 }
 
-/// The head of an IPv4 packet to `to`.
+/// Returns the head of an IPv4 packet to `to`.
 fn packet(to: Ipv4Addr, tag: u8) -> [u8; 34] {
     let mut head = [tag; 34];
     head[12..15].copy_from_slice(&[8, 0, 0x45]);
@@ -195,7 +196,7 @@ fn a_switch_is_wiring() {
         for n in [0, 7, 255, 256, 2999, 3000] {
             w.hand_in((uplink, Link::IN), &packet(address(n), n as u8), 60);
         }
-        w.hand_in((uplink, Link::IN), &[1; 34], 60); // no IPv4
+        w.hand_in((uplink, Link::IN), &[1; 34], 60); // not IPv4
         w.hand_in((uplink, Link::IN), &packet(address(5), 1)[..33], 60);
     }
     w.run_until(us(1000));
@@ -239,7 +240,7 @@ fn nodes_are_reached_by_type_and_polled_when_they_were_changed() {
     assert!(w.get::<Link>(source).is_none() && w.get_mut::<Link>(source).is_none());
     w.get_mut::<Echo>(source).unwrap().left = 1;
     w.hand_in((source, WIRE), &[3; 60], 60);
-    // Polled at once, not before the world runs.
+    // The node is polled at once, but not before the world runs.
     assert_eq!((w.next_deadline(), came(&w, sink)), (Some(us(5)), vec![]));
     w.run_until(us(5));
     assert_eq!((w.next_deadline(), came(&w, sink)), (None, vec![(5, 3)]));
@@ -247,7 +248,7 @@ fn nodes_are_reached_by_type_and_polled_when_they_were_changed() {
 
 #[test]
 fn a_frame_that_was_due_earlier_comes_when_it_was_due_but_no_node_goes_back_in_time() {
-    /// Sends what it was given as due 5 us before.
+    /// Node that sends each frame as due 5 us earlier.
     struct Late(VecDeque<(Time, Frame)>);
     impl Node for Late {
         fn handle_frame(&mut self, cx: &mut Cx<'_>, _: Port, frame: Frame) {
@@ -265,12 +266,12 @@ fn a_frame_that_was_due_earlier_comes_when_it_was_due_but_no_node_goes_back_in_t
     w.wire((late, WIRE), (sink, WIRE));
     w.run_until(us(20));
     w.hand_in((late, WIRE), &[1; 60], 60);
-    // One that was changed is polled.
+    // A node that was changed is polled.
     w.get_mut::<Echo>(sink);
     w.run_until(us(22));
     w.hand_in((late, WIRE), &[2; 60], 60);
     w.run_until(us(30));
-    // The sink was polled at 20 us, so the second frame does not come at 17.
+    // The sink was polled at 20 us, so the second frame does not arrive at 17.
     assert_eq!(came(&w, sink), [(15, 1), (20, 2)]);
 }
 
@@ -281,7 +282,7 @@ fn a_circle_without_delay_does_not_hang() {
     let (a, b) = (w.add(Echo::times(u32::MAX)), w.add(Echo::times(u32::MAX)));
     w.wire((a, WIRE), (b, WIRE));
     w.wire((b, WIRE), (a, WIRE));
-    // The echoes' notes would fill the memory before the limit is reached.
+    // A low limit keeps the echoes' notes from filling the memory.
     w.steps_per_instant = 1000;
     w.hand_in((a, WIRE), &[1; 60], 60);
     w.run_until(us(1));

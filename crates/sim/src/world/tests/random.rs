@@ -1,4 +1,4 @@
-//! What holds in any world: deadlines that move, and sources and losses at random.
+//! Invariants of any world: moving deadlines, and random sources and losses.
 
 use super::*;
 use crate::udp::{UdpConfig, UdpSink, UdpSource};
@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use std::net::SocketAddrV4;
 use weir_core::link::{Loss, QueueLimit, Reorder, TRILLION};
 
-/// Moves its deadline about, and fails if it is not polled when one comes. After each poll that is due, and each
-/// frame, its deadline is the next of `plan`, so much later.
+/// Node that moves its deadline, and fails if it is not polled at one. After each due poll and each frame,
+/// its deadline is the next delay of `plan`.
 struct Fickle {
     plan: Vec<Option<u64>>,
     turn: usize,
@@ -42,7 +42,8 @@ impl Node for Fickle {
     }
 }
 
-/// Sources behind a lossy bottleneck each way, and sinks reached by address; the captured trace, and the end.
+/// Runs sources behind a lossy bottleneck each way, and sinks reached by address. Returns the captured trace,
+/// the final account, and the number of steps.
 fn busy_world(seed: u64, hosts: usize, until: Time) -> (Vec<(Time, usize)>, Ledger, u64) {
     let mut w = World::new();
     let at = |n: usize| SocketAddrV4::new(Ipv4Addr::from_bits(0x0a01_0000 + n as u32), 9);
@@ -108,7 +109,7 @@ fn ten_thousand_nodes() {
 }
 
 proptest! {
-    /// A node is polled at its deadline however that moves, and not much more often.
+    /// Verifies that a node is polled at its deadline however that moves, and not much more often.
     #[test]
     fn no_deadline_is_missed(
         plans in prop::collection::vec(prop::collection::vec(prop::option::of(1u64..5000), 1..40), 1..6),
@@ -128,11 +129,11 @@ proptest! {
         let served: u64 = nodes.iter().map(|&n| w.get::<Fickle>(n).unwrap().served).sum();
         let due = |n: &NodeId| w.get::<Fickle>(*n).unwrap().due;
         prop_assert!(nodes.iter().filter_map(due).all(|due| due > w.now() || w.next_deadline() == Some(w.now())));
-        // Each is served once when it is added, twice per frame (handed, polled) and once per deadline.
+        // Each node is served once when it is added, twice per frame (handed, polled) and once per deadline.
         prop_assert!(w.steps() <= served + 2 * kicks.len() as u64 + nodes.len() as u64, "{} steps", w.steps());
     }
 
-    /// In + made = out + held + dropped + absorbed, whenever the world is looked at.
+    /// Verifies in + made = out + held + dropped + absorbed, at any time.
     #[test]
     fn frames_are_neither_lost_nor_doubled(seed in any::<u64>(), hosts in 1usize..60, ms in 1u64..60) {
         let (_, ledger, _) = busy_world(seed, hosts, Time::from_millis(ms));
@@ -140,8 +141,8 @@ proptest! {
         prop_assert!(ledger.made > 0);
     }
 
-    /// Nothing happens earlier than something that has happened, though links go on by themselves: here one whose frames pass another
-    /// one at once or late.
+    /// Verifies that time never decreases although links continue by themselves. Here the frames of one link
+    /// enter another one at once or late.
     #[test]
     fn time_never_goes_back(gaps in prop::collection::vec(0u64..90_000, 1..80), seed in any::<u64>()) {
         let mut w = World::new();
