@@ -77,8 +77,7 @@ impl Node for Switch {
     fn handle_frame(&mut self, cx: &mut Cx<'_>, _: Port, frame: Frame) {
         let head = cx.frames.bytes(&frame);
         if Filler::is_discarded(head) {
-            // A frame longer than any real one is a run of fillers of equal length, except for the last
-            // bytes.
+            // A frame longer than any real one is a run of fillers, whose lengths differ by a byte or so.
             let bytes = Filler::on_wire(frame.len());
             self.discarded += bytes.div_ceil(self.config.port.longest);
             self.discarded_bytes += bytes;

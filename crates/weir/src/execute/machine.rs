@@ -11,8 +11,8 @@ use weir_io::sys::ticks::Ticks;
 /// Sleep of the watcher: shorter than a stall that would matter to a run, long enough to cost almost nothing.
 const NAP: Duration = Duration::from_millis(5);
 
-/// Returns the number of runs of `weir_chirp`'s programs that the kernel has skipped since it was loaded, or
-/// 0 if it is not loaded.
+/// Returns the number of `weir_chirp`'s callbacks that the kernel has skipped since it was loaded, or 0 if it
+/// is not loaded.
 fn skipped() -> u64 {
     chirp::skipped().unwrap_or(0)
 }

@@ -114,7 +114,7 @@ pub(super) struct Start {
     pub writer: Writer<GatewayReport>,
     /// Handle by which the engine is changed and queried.
     pub remote: Remote<Next, Left>,
-    /// For each class of the part that controls ACKs, its index in the whole configuration.
+    /// Index in the whole configuration of each class of the part that controls ACKs.
     pub places: Vec<usize>,
     /// The lists of customers and sites, for reports.
     pub lists: Arc<Lists>,

@@ -114,7 +114,7 @@ pub(super) fn emulator_driver(file: &WanFile) -> DriverConfig {
     DriverConfig { session: true, ..driver(&file.driving, Spin::Adaptive, 0) }
 }
 
-/// Returns whether a link treats the packets of a giant segment individually. A high rate alone does not
+/// Returns whether a link must treat the packets of a giant segment individually. A high rate alone does not
 /// require it.
 pub(super) fn is_about_packets(link: &link::Config) -> bool {
     let slow = link.rate.is_some_and(|rate| rate < Rate::mbit(1000));
@@ -134,7 +134,7 @@ fn driver(driving: &Driving, spin: Spin, priority: u8) -> DriverConfig {
     }
 }
 
-/// Time that sizes the pool for a link without a rate.
+/// Minimum delay for the pool's size on a link without a rate.
 const UNLIMITED_PIPE: Duration = Duration::from_millis(50);
 
 /// Returns a pool for the frames under way and queued on both links, within 16,384 and 262,144 chunks.

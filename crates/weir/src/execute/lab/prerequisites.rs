@@ -44,8 +44,8 @@ fn in_path(program: &str) -> bool {
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
-/// Returns the conflicts in settings that Linux has per host, on which all flows must agree. Includes the
-/// question which device cuts segments that offload leaves whole.
+/// Returns the missing requirements of settings that Linux has per host. All flows must agree on these, and
+/// segments that offload leaves whole need a box that cuts them.
 fn settings_of_hosts(plan: &Plan) -> Vec<String> {
     let mut missing = Vec::new();
     let groups: Vec<_> = plan.groups.iter().filter(|group| group.protocol.is_tcp()).collect();

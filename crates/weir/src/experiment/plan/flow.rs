@@ -130,13 +130,13 @@ pub struct Before {
 /// End of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Length {
-    /// With the experiment.
+    /// The flow ends with the experiment.
     UntilEnd,
-    /// After this many bytes of payload, never 0.
+    /// The flow ends after this many bytes of payload, never 0.
     Bytes(u64),
-    /// At this time after its start, never 0.
+    /// The flow ends at this time after its start, never 0.
     Duration(Duration),
-    /// After a number of bytes drawn for each flow.
+    /// The flow ends after a number of bytes drawn for each flow.
     Drawn(Distribution),
 }
 

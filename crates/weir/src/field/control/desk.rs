@@ -102,7 +102,7 @@ impl<'a> Desk<'a> {
         }
         let difference = Difference::between(&now.file.gateway, &version.file.gateway);
         let mut text = difference.words();
-        // A change by `set` alone repeats the earlier notes.
+        // Notes are reported after a reload only, because `set` does not change them.
         let read_again = version.settings.is_empty() && !version.file.notes.is_empty();
         let notes = read_again.then(|| lists::first(&version.file.notes));
         if let Some(notes) = &notes {

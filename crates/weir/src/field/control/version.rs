@@ -68,7 +68,7 @@ pub struct Running {
 pub struct Part {
     /// The part's configuration.
     pub config: Compiled,
-    /// For each class of the part, its index in the whole configuration.
+    /// Index in the whole configuration of each class of the part.
     pub places: Vec<usize>,
 }
 

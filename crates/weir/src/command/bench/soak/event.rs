@@ -83,7 +83,7 @@ pub struct Happened {
 /// Resources of supervisor and engine together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Use {
-    /// Private resident memory in kB. The shared pool counts once it is touched.
+    /// Anonymous resident memory in kB. The pool, which both map, counts once it is touched.
     pub memory_kb: u64,
     /// Number of open descriptors.
     pub descriptors: u64,
