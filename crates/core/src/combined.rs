@@ -110,7 +110,7 @@ impl<A: Acks> Combined<A> {
             self.last = self.last.max(cx.now);
             self.leave(cx);
             if self.next_step().is_none_or(|due| due > cx.now) {
-                return; // what left now has released nothing that leaves now
+                return; // the departures of now have released nothing else that is due now
             }
         }
     }

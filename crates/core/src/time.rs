@@ -15,7 +15,7 @@ pub struct Duration(u64);
 impl Time {
     /// The epoch.
     pub const ZERO: Time = Time(0);
-    /// Later than any time a driver reaches (584 years).
+    /// A time later than any that a driver reaches (584 years).
     pub const MAX: Time = Time(u64::MAX);
 
     /// The time `ns` nanoseconds after the epoch.

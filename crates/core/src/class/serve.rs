@@ -5,7 +5,7 @@ use super::tree::{Inside, Popped, Tree, ROOT};
 use crate::frame::Charge;
 use crate::node::Cx;
 
-/// Virtual times count in sixteenths of a byte at weight 1: 64 bits last 29 years at 10 Gb/s.
+/// Units of virtual time per byte at weight 1. 64 bits last 29 years at 10 Gb/s.
 const SCALE: u64 = 16;
 
 impl Tree {

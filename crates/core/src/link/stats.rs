@@ -20,7 +20,7 @@ pub struct LinkStats {
     pub drops: Drops,
     /// ACKs erased because newer ones of their flows made them redundant.
     pub filtered: u64,
-    /// ACKs that came while the ACK filter fell back to classical filtering.
+    /// ACKs that arrived while the ACK filter fell back to classical filtering.
     pub fallback: u64,
     /// Packets (segments of giant frames) marked here with Congestion Experienced.
     pub marks: u64,

@@ -221,7 +221,7 @@ impl Admission {
             Acked::Nothing | Acked::More(_) => {}
         }
         if let Some(shift) = scale {
-            return known.stream.scaled(shift); // anyone gets an answer to a SYN
+            return known.stream.scaled(shift); // the SYN of any host is answered
         }
         let (state, more) = (usize::from(known.state), matches!(acked, Acked::More(_)));
         let reaches = !after(known.mark, tcp.ack);

@@ -7,7 +7,7 @@
 //! assert_eq!(frame.len(), 14 + 20 + 20 + 12 + 10);
 //! ```
 //!
-//! Builders panic when asked for what cannot be encoded (more than 40 bytes of options, a packet
+//! Builders panic if the frame cannot be encoded (more than 40 bytes of options, a packet
 //! longer than 65,535 bytes).
 
 mod bytes;

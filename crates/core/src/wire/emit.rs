@@ -134,7 +134,7 @@ fn ethernet<'a>(rest: &'a mut [u8], f: &AckFields) -> &'a mut [u8] {
     rest
 }
 
-/// Writes the header and returns, beside what follows, the sum of both addresses as 16-bit words.
+/// Writes the header. Returns the bytes behind it, and the sum of both addresses as 16-bit words.
 #[inline(always)]
 fn ipv4<'a>(rest: &'a mut [u8], f: &AckFields) -> (&'a mut [u8], u64) {
     let address = |mapped: &[u8; 16]| be32(mapped, 12).map_or(0, u64::from);

@@ -115,8 +115,8 @@ pub struct TcpOptions {
     pub malformed: bool,
 }
 
-/// Reads the options of a segment that may be changed. The header must come from [`tcp`](super::tcp()) for the
-/// same bytes.
+/// Reads the options of a segment that may be changed. The header must come from [`tcp`](super::tcp()) for
+/// the same bytes.
 ///
 /// The whole list is [`Reject::Malformed`] if an option is longer than the rest of the list, has another
 /// length than its kind demands, or repeats an option that may appear once. A rewriter must not guess how the

@@ -49,7 +49,7 @@ fn of_a_sender_that_counts_acks_all_wait() {
     b.check();
 }
 
-/// The ACK that fills a hole acknowledges what has come before.
+/// The ACK that fills a hole acknowledges data that arrived earlier.
 #[test]
 fn nothing_is_concluded_after_a_loss() {
     let mut b = begun(Policy::DelayedPerFlow);
