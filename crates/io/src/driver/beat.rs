@@ -1,49 +1,51 @@
-//! The engine's beat: when it was away for so long that frames went past it, and how often that is told.
+//! Engine beats: the gaps long enough that frames bypassed the engine, and how often they are reported.
 
 use weir_core::time::{Duration, Time};
 
-/// After so long without a beat, the engine acts as if frames had gone past it. The limit of the programs in the
-/// kernel is 50 ms.
+/// Longest gap between beats in which no frames bypass the engine. The limit of the programs in the kernel is
+/// 50 ms.
 const AWAY: Duration = Duration::from_millis(40);
-/// The share of time without the engine is measured over so long.
+/// Window in which the share of time without the engine is measured.
 const WINDOW: Duration = Duration::from_secs(5);
-/// A share in percent that is worth a word.
+/// Least share in percent that is reported.
 const MUCH: u64 = 10;
-/// A machine without time would fill the log otherwise.
+/// Least time between two lines of the log: an overloaded machine would fill it otherwise.
 const BETWEEN_LINES: Duration = Duration::from_secs(60);
 
-/// Standstills that a line in the log is about.
+/// Standstills that one line of the log reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standstills {
-    /// How many.
+    /// Number of standstills.
     pub times: u32,
-    /// The longest.
+    /// The longest one.
     pub longest: Duration,
 }
 
-/// What is known of an engine's beats.
+/// History of an engine's beats.
 #[derive(Clone, Copy, Debug)]
 pub struct Beat {
     last: Time,
-    /// How often it had been away.
+    /// Number of standstills since the start.
     times: u64,
     told: Option<Time>,
     untold: Standstills,
-    /// Begin of the window, the time without the engine in it, and its share in percent of the window before.
+    /// Begin of the window, the time without the engine in it, and its share in percent of the previous
+    /// window.
     since: Time,
     without: Duration,
     share: u64,
 }
 
 impl Beat {
-    /// Before the first.
+    /// A history without beats.
     pub const fn new() -> Beat {
         let untold = Standstills { times: 0, longest: Duration::ZERO };
         let (since, without, share) = (Time::ZERO, Duration::ZERO, 0);
         Beat { last: Time::ZERO, times: 0, told: None, untold, since, without, share }
     }
 
-    /// In percent, the time in which frames went past the engine, where that is much of the last seconds.
+    /// Returns the share of the last seconds in percent in which frames bypassed the engine, if it is
+    /// reported.
     pub fn starved(&self, now: Time) -> Option<u64> {
         let so_far = now.since(self.since);
         let share = self.without.as_nanos() * 100 / so_far.max(WINDOW).as_nanos();
@@ -59,7 +61,7 @@ impl Beat {
         }
     }
 
-    /// A beat. True if the engine had been away.
+    /// Records a beat. True if frames bypassed the engine since the last one.
     pub fn at(&mut self, now: Time) -> bool {
         let last = std::mem::replace(&mut self.last, now);
         let away = now.since(last);
@@ -73,7 +75,7 @@ impl Beat {
         true
     }
 
-    /// What there is to tell: of the first standstill at once, of others once a minute.
+    /// Takes the standstills to report: the first at once, later ones once a minute.
     pub fn news(&mut self, now: Time) -> Option<Standstills> {
         let too_soon = self.told.is_some_and(|told| now.since(told) < BETWEEN_LINES);
         if self.untold.times == 0 || too_soon {
@@ -83,7 +85,7 @@ impl Beat {
         Some(std::mem::replace(&mut self.untold, Beat::new().untold))
     }
 
-    /// How often it had been away since the start.
+    /// Number of standstills since the start.
     pub fn times_away(&self) -> u64 {
         self.times
     }
@@ -100,12 +102,12 @@ mod tests {
     #[test]
     fn an_engine_is_away_when_the_hooks_are_about_to_do_without_it() {
         let mut beat = Beat::new();
-        // The first beat follows nothing.
+        // The first beat ends no gap.
         assert_eq!([1_000, 1_040, 1_081, 1_082].map(|at| beat.at(ms(at))), [false, false, true, false]);
         assert_eq!(beat.times_away(), 1);
     }
 
-    /// 2 ms of 100 ms of a processor: from 40 ms on frames go past it, which is 58 of 100.
+    /// 2 ms of processor time in 100 ms: frames bypass the engine after 40 ms, which is 58 % of the time.
     #[test]
     fn an_engine_without_a_processor_is_starved() {
         let mut beat = Beat::new();
@@ -122,7 +124,7 @@ mod tests {
         assert_eq!(run(&mut beat, 20, &starved), Some(22));
         assert_eq!(run(&mut beat, 100, &starved), Some(58));
         assert_eq!(run(&mut beat, 120, &well), None);
-        // One that was away once is not.
+        // A single standstill does not starve it.
         assert_eq!(run(&mut beat, 1, &starved), None);
     }
 
@@ -137,7 +139,7 @@ mod tests {
             beat.at(ms(at));
             assert_eq!(beat.news(ms(at)), None);
         }
-        // Nothing new is needed for what waits to be told.
+        // Unreported standstills are reported without a new one.
         assert_eq!(beat.news(ms(61_100)), told(2, 200));
         assert_eq!(beat.news(ms(200_000)), None);
         assert_eq!(beat.times_away(), 3);

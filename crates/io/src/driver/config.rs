@@ -1,28 +1,28 @@
-//! How a driver runs.
+//! Configuration of a driver.
 
 use super::Spin;
 use crate::sys::{process, sched};
 use std::io;
 use weir_core::time::Duration;
 
-/// How a driver runs.
+/// Configuration of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriverConfig {
-    /// How long before a deadline it stops sleeping.
+    /// Time before a deadline at which the driver stops sleeping.
     pub spin: Spin,
-    /// How long segments that come by the ring may wait there while it sleeps.
+    /// Longest time that segments wait in the ring while the driver sleeps.
     pub batch_delay: Duration,
     /// SCHED_FIFO priority, if permitted; `None` for the ordinary scheduler, which prefers the process (nice −20).
     pub priority: Option<u8>,
-    /// Without a priority: prefer it to the processes of other sessions, too, by a session of its own. For engines of which
-    /// nothing is lost when they end with their supervisor: nobody continues one that is stopped then, so it
-    /// is killed.
+    /// Prefers the process to those of other sessions by giving it a session of its own, if there is no
+    /// priority. Only for engines that lose nothing when they end with their supervisor: a stopped engine
+    /// without a supervisor is killed, because nothing continues it.
     pub session: bool,
     /// CPU to stay on.
     pub cpu: Option<usize>,
     /// Frames taken from a packet socket in one round.
     pub batch: usize,
-    /// How often [`Engine::report`] is called.
+    /// Interval between calls of [`Engine::report`].
     pub report_every: Duration,
 }
 
@@ -41,15 +41,16 @@ impl Default for DriverConfig {
 }
 
 impl DriverConfig {
-    /// That of the engine with this number, where the first has this: each is on a processor of its own, as far as there are some.
+    /// Configuration of engine `number`, where `self` is that of the first one. Each engine gets a processor
+    /// of its own as far as there are enough.
     pub(super) fn of_engine(self, number: usize) -> DriverConfig {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let next = |cpu: usize| if cpu < cpus { (cpu + number) % cpus } else { cpu + number };
         DriverConfig { cpu: self.cpu.map(next), ..self }
     }
 
-    /// Sets this thread up; true if it runs ahead of all ordinary ones. Nothing here is needed to
-    /// work, only to work on time: what is refused is said. One that is `awaited` has no time to lock all memory first.
+    /// Sets up this thread; true if it runs ahead of all ordinary ones. A refused setting makes releases late
+    /// but stops nothing, so it is only logged. An `awaited` engine takes no time to lock all memory first.
     pub(crate) fn prepare_thread(&self, awaited: bool) -> bool {
         let say = |what: &str, result: io::Result<()>| match result {
             Ok(()) => true,

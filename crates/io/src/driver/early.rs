@@ -1,5 +1,5 @@
-//! Frames that have come before their departure time. A queueing discipline such as fq would have kept them;
-//! here they arrive when they would have left it.
+//! Frames that arrive before their departure time. They are delivered at that time, when a queueing
+//! discipline such as fq would have sent them.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -7,7 +7,7 @@ use weir_core::frame::{Frame, Frames};
 use weir_core::node::Port;
 use weir_core::time::Time;
 
-/// Frames that wait at most.
+/// Most frames that wait.
 const ROOM: usize = 4096;
 
 type Arrival = (Time, Port, Frame);
@@ -15,14 +15,14 @@ type Arrival = (Time, Port, Frame);
 #[derive(Debug)]
 struct Waiting {
     at: Time,
-    /// Order of those of one time.
+    /// Order among frames of the same time.
     number: u64,
     port: Port,
     frame: Frame,
 }
 
 impl Ord for Waiting {
-    /// The greatest is the earliest.
+    /// Orders the earliest frame as the greatest.
     fn cmp(&self, other: &Waiting) -> Ordering {
         (other.at, other.number).cmp(&(self.at, self.number))
     }
@@ -42,7 +42,7 @@ impl PartialEq for Waiting {
 
 impl Eq for Waiting {}
 
-/// See the [module documentation](self).
+/// Frames that wait for their departure time; see the [module documentation](self).
 #[derive(Debug)]
 pub(super) struct Early {
     waiting: BinaryHeap<Waiting>,
@@ -51,14 +51,14 @@ pub(super) struct Early {
 }
 
 impl Early {
-    /// With room for frames if whole frames are taken; ACKs have no departure time.
+    /// Makes room for frames if whole frames are taken; ACKs have no departure time.
     pub(super) fn new(takes_frames: bool) -> Early {
         let room = if takes_frames { ROOM } else { 0 };
         Early { waiting: BinaryHeap::with_capacity(room), room, kept: 0 }
     }
 
-    /// Keeps those frames of an inbox that arrive after `now`. The inbox is sorted by time. What finds no
-    /// room, or a pool that is half empty, arrives now.
+    /// Keeps the frames of an inbox that arrive after `now`. The inbox is sorted by time. A frame arrives now
+    /// if there is no room for it or if the pool is half empty.
     pub(super) fn keep(&mut self, frames: &Frames, now: Time, inbox: &mut Vec<Arrival>) {
         let from = inbox.partition_point(|(at, _, _)| *at <= now);
         let scarce = frames.free_chunks() < frames.chunks() / 2;
@@ -71,7 +71,7 @@ impl Early {
         inbox[from..].iter_mut().for_each(|(at, _, _)| *at = now);
     }
 
-    /// Puts those frames into an inbox that arrive until `now`.
+    /// Moves the frames that arrive until `now` into an inbox.
     pub(super) fn release(&mut self, now: Time, inbox: &mut Vec<Arrival>) {
         while self.next().is_some_and(|at| at <= now) {
             let Some(Waiting { at, port, frame, .. }) = self.waiting.pop() else { return };
@@ -79,7 +79,7 @@ impl Early {
         }
     }
 
-    /// From now on no frame is kept. Those that were arrive now.
+    /// Delivers all frames now, and keeps none from now on.
     pub(super) fn close(&mut self, now: Time, inbox: &mut Vec<Arrival>) {
         self.room = 0;
         while let Some(Waiting { port, frame, .. }) = self.waiting.pop() {
@@ -87,7 +87,7 @@ impl Early {
         }
     }
 
-    /// When the next frame arrives.
+    /// Time of the next arrival.
     pub(super) fn next(&self) -> Option<Time> {
         self.waiting.peek().map(|waiting| waiting.at)
     }
@@ -143,7 +143,7 @@ mod tests {
         let mut inbox = arrivals(&mut frames, &[20]);
         early.keep(&frames, Time::from_nanos(15), &mut inbox);
         assert!(inbox.is_empty());
-        // At the end nothing is kept.
+        // After closing, no frame is kept.
         early.close(Time::from_nanos(16), &mut inbox);
         assert_eq!(told(&mut frames, &mut inbox), [(16, 0)]);
         let mut inbox = arrivals(&mut frames, &[20]);

@@ -1,10 +1,10 @@
-//! News of the interfaces from the supervisor to the engine, in memory that both have.
+//! States of the interfaces, which the supervisor writes and the engine reads, in shared memory.
 
 use crate::sys::mmap::Mapping;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How an interface is.
+/// State of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum InterfaceState {
@@ -15,7 +15,7 @@ pub(crate) enum InterfaceState {
 }
 
 impl InterfaceState {
-    /// For the log: "eth1 is down".
+    /// Returns the words for the log: "is down".
     pub(crate) const fn words(self) -> &'static str {
         match self {
             InterfaceState::Fine => "is up",
@@ -26,7 +26,7 @@ impl InterfaceState {
     }
 }
 
-/// The states of the interfaces that are worked on, by their number in the configuration.
+/// States of the configured interfaces, by their number in the configuration.
 #[derive(Debug)]
 pub struct InterfaceStates {
     memory: Mapping,
@@ -39,7 +39,7 @@ impl InterfaceStates {
         Ok(InterfaceStates { memory, names })
     }
 
-    /// How the internal pair of interfaces is, that whole frames go through.
+    /// Sets the state of the internal pair of interfaces, which whole frames pass.
     pub(crate) fn set_internal(&self, state: InterfaceState) {
         self.set(self.names.len(), state);
     }
@@ -48,17 +48,17 @@ impl InterfaceStates {
         self.memory.atomic_u32(number * 4).store(state as u32, Ordering::Relaxed);
     }
 
-    /// Does much of what is sent (0) or received (1) go around the hooks?
+    /// Sets whether much of the traffic sent (0) or received (1) bypasses the hooks.
     pub(crate) fn set_blind(&self, way: usize, blind: bool) {
         self.memory.atomic_u32((self.names.len() + 1 + way) * 4).store(blind.into(), Ordering::Relaxed);
     }
 
-    /// So many more bytes were sent (0) or received (1) that the hooks did not see.
+    /// Adds bytes sent (0) or received (1) that the hooks did not see.
     pub(crate) fn add_unseen(&self, way: usize, bytes: u64) {
         self.unseen_of(way).fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes sent and received that the hooks did not see, in seconds in which that was much.
+    /// Bytes sent and received that the hooks did not see, counted only in seconds with many of them.
     pub fn unseen(&self) -> [u64; 2] {
         [0, 1].map(|way| self.unseen_of(way).load(Ordering::Relaxed))
     }
@@ -67,7 +67,7 @@ impl InterfaceStates {
         self.memory.atomic_u64(((self.names.len() + 3) * 4).next_multiple_of(8) + way * 8)
     }
 
-    /// The words for what goes around the hooks.
+    /// Returns the words for traffic that bypasses the hooks.
     pub(crate) fn blind(&self, way: usize) -> String {
         let verb = if way == 0 { "leaves by" } else { "comes in on" };
         format!(
@@ -76,12 +76,12 @@ impl InterfaceStates {
         )
     }
 
-    /// The name of the interface towards the WAN, as it was at the start.
+    /// Name of the interface towards the WAN, as it was at the start.
     pub(crate) fn wan(&self) -> &str {
         self.names.last().map_or("", String::as_str)
     }
 
-    /// What is wrong with the interfaces, if anything is.
+    /// Returns the faults of the interfaces in words, if there are any.
     pub fn degraded(&self) -> Option<String> {
         let states =
             [InterfaceState::Fine, InterfaceState::Gone, InterfaceState::Down, InterfaceState::NoCarrier];

@@ -1,4 +1,4 @@
-//! The driver's side of what it shares with the programs in the kernel.
+//! The programs in the kernel, as the driver uses them.
 
 use crate::bpf::{Acks, AcksCounters, All, AllCounters, Attached, Homes, Hooks, Leaving, RuleBook, Segments};
 use std::io;
@@ -10,32 +10,32 @@ use weir_core::time::Time;
 /// The programs of one instance, loaded.
 #[derive(Debug)]
 pub enum Programs {
-    /// They take ACKs.
+    /// Programs that take ACKs.
     Acks(Box<Acks>),
-    /// They take everything.
+    /// Programs that take everything.
     All(All),
-    /// The first take ACKs; what these let pass, the second take.
+    /// Programs that take ACKs, and programs that take the frames that the first let pass.
     Both(Box<Acks>, All),
 }
 
-/// What the programs did.
+/// Counters of the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookCounters {
-    /// Of `acks` steering.
+    /// Counters of `acks` steering.
     Acks(AcksCounters),
-    /// Of `all` steering.
+    /// Counters of `all` steering.
     All(AllCounters),
-    /// Of both, where what the first let pass comes to the second.
+    /// Counters of both; frames that the first let pass come to the second.
     Both(AcksCounters, AllCounters),
 }
 
 impl Programs {
-    /// Heartbeat of the first engine, and sockets.
+    /// Heartbeat and sockets of the first engine.
     pub fn hooks(&self) -> &Hooks {
         self.hooks_of(0)
     }
 
-    /// Heartbeat of the engine with this number, and sockets. Panics if there is none.
+    /// Heartbeat and sockets of the engine with this number. Panics if there is none.
     fn hooks_of(&self, number: usize) -> &Hooks {
         match self {
             Programs::Acks(acks) | Programs::Both(acks, _) => acks.hooks_of(number),
@@ -43,7 +43,7 @@ impl Programs {
         }
     }
 
-    /// How many engines they know.
+    /// Number of engines that the programs know.
     pub fn engines(&self) -> usize {
         self.acks().map_or(1, Acks::engines)
     }
@@ -53,22 +53,22 @@ impl Programs {
         (0..self.engines()).map(|number| Part { programs: self, number })
     }
 
-    /// The last beat of the engine whose last beat is longest ago.
+    /// Oldest of the engines' last beats.
     pub fn last_beat(&self) -> Time {
         self.parts().map(|part| part.hooks().last_beat()).min().unwrap_or(Time::ZERO)
     }
 
-    /// The last beat of any engine.
+    /// Latest beat of any engine.
     pub fn latest_beat(&self) -> Time {
         self.parts().map(|part| part.hooks().last_beat()).max().unwrap_or(Time::ZERO)
     }
 
-    /// Gives all engines the same last beat: [`Time::ZERO`] says that there is none.
+    /// Gives all engines the same last beat. [`Time::ZERO`] means that there is none.
     pub fn beat(&self, at: Time) {
         self.parts().for_each(|part| part.hooks().beat(at));
     }
 
-    /// Those that take ACKs, if any do.
+    /// The programs that take ACKs, if there are any.
     pub fn acks(&self) -> Option<&Acks> {
         match self {
             Programs::Acks(acks) | Programs::Both(acks, _) => Some(acks),
@@ -76,7 +76,7 @@ impl Programs {
         }
     }
 
-    /// Those that take whole frames, if any do.
+    /// The programs that take whole frames, if there are any.
     pub fn frames(&self) -> Option<&All> {
         match self {
             Programs::All(all) | Programs::Both(_, all) => Some(all),
@@ -84,12 +84,12 @@ impl Programs {
         }
     }
 
-    /// What they know of flows; empty unless they take ACKs.
+    /// Slots of flows; empty unless the programs take ACKs.
     pub fn slots(&self) -> &'static [Slot] {
         self.acks().map_or(&[], Acks::slots)
     }
 
-    /// Where exit number `exit` of the two of an engine leaves the metadata of its frames.
+    /// Place where one of an engine's two exits leaves the metadata of its frames.
     pub(crate) fn leaving(&self, engine: usize, exit: usize) -> io::Result<Leaving> {
         match self {
             Programs::Acks(acks) | Programs::Both(acks, _) => acks.leaving(engine, exit),
@@ -97,12 +97,12 @@ impl Programs {
         }
     }
 
-    /// Where they look up which engine has an address, if there are several.
+    /// Map from addresses to engines, if there are several engines.
     pub fn homes(&self) -> io::Result<Option<Homes>> {
         self.acks().map_or(Ok(None), Acks::homes)
     }
 
-    /// Attaches the programs to an interface. Those that take ACKs see a frame first.
+    /// Attaches the programs to an interface. Programs that take ACKs see a frame first.
     pub fn attach(&self, ifindex: u32) -> io::Result<Attached> {
         match self {
             Programs::Acks(acks) => acks.attach(ifindex),
@@ -114,7 +114,8 @@ impl Programs {
         }
     }
 
-    /// Attaches the program by which frames come in on the interface numbered `home` that are sent on this one, which has Ethernet headers.
+    /// Attaches the program that makes frames sent on this interface come in on the interface numbered
+    /// `home`. This interface has Ethernet headers.
     pub fn attach_return(&self, ifindex: u32, home: u32) -> io::Result<Attached> {
         match self {
             Programs::Acks(acks) | Programs::Both(acks, _) => acks.attach_return(ifindex, home),
@@ -122,12 +123,13 @@ impl Programs {
         }
     }
 
-    /// Says whether a part of the way is known to be gone: everything passes then, whether or not an engine beats.
+    /// Sets whether a part of the way is known to be missing. Everything passes then, even while engines
+    /// beat.
     pub fn set_gone(&self, gone: bool) {
         self.parts().for_each(|part| part.hooks().set_gone(gone));
     }
 
-    /// What they did so far, for all engines.
+    /// Counters since the start, of all engines.
     pub fn counters(&self) -> io::Result<HookCounters> {
         match self {
             Programs::Acks(acks) => acks.counters().map(HookCounters::Acks),
@@ -150,38 +152,38 @@ impl<'a> Part<'a> {
         self.number
     }
 
-    /// Heartbeat and sleep.
+    /// Heartbeat and sleep of the engine.
     pub fn hooks(&self) -> &'a Hooks {
         self.programs.hooks_of(self.number)
     }
 
-    /// The numbers of its slots among those of all engines.
+    /// Numbers of the engine's slots among those of all engines.
     pub fn places(&self) -> Range<usize> {
         let each = self.slots().len();
         self.number * each..(self.number + 1) * each
     }
 
-    /// What they know of the engine's flows; empty unless they take ACKs.
+    /// Slots of the engine's flows; empty unless the programs take ACKs.
     pub fn slots(&self) -> &'static [Slot] {
         self.programs.acks().map_or(&[], |acks| acks.slots_of(self.number))
     }
 
-    /// What they count of the engine's classes that ACKs cannot slow; empty unless they take ACKs.
+    /// Tallies of the engine's classes that ACKs cannot slow; empty unless the programs take ACKs.
     pub fn tallies(&self) -> &'static [Tally] {
         self.programs.acks().map_or(&[], |acks| acks.tallies_of(self.number))
     }
 
-    /// What they hold the engine's classes to; empty unless they take ACKs.
+    /// Bounds of the engine's classes; empty unless the programs take ACKs.
     pub fn bounds(&self) -> &'static [Bound] {
         self.programs.acks().map_or(&[], |acks| acks.bounds_of(self.number))
     }
 
-    /// Where the engine's rules are written, if they take ACKs.
+    /// Map that the engine's rules are written to, if the programs take ACKs.
     pub fn rules(&self) -> io::Result<Option<RuleBook>> {
         self.programs.acks().map(|acks| acks.rules_of(self.number)).transpose()
     }
 
-    /// The engine's ring, if they take ACKs: for the one thread that consumes it.
+    /// The engine's ring, if the programs take ACKs. Only one thread may consume it.
     pub fn segments(&self) -> io::Result<Option<Segments>> {
         self.programs.acks().map(|acks| acks.segments_of(self.number)).transpose()
     }
@@ -191,12 +193,12 @@ impl<'a> Part<'a> {
         self.programs.acks().map_or(Ok(()), |acks| acks.apply_of(self.number, verdicts))
     }
 
-    /// What they did so far for all engines, told by the first one; `None` if they could not be asked.
+    /// Counters since the start of all engines, for the first engine only; `None` if they could not be read.
     pub fn counters(&self) -> Option<HookCounters> {
         (self.number == 0).then(|| self.programs.counters().ok())?
     }
 
-    /// Are all frames of a direction taken?
+    /// True if all frames of a direction are taken.
     pub fn takes_frames(&self) -> bool {
         self.programs.frames().is_some()
     }

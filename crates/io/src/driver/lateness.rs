@@ -35,23 +35,23 @@ fn top(class: usize) -> u64 {
 }
 
 impl Lateness {
-    /// One more frame.
+    /// Adds a frame.
     pub fn add(&mut self, late: Duration) {
         self.counts[class(late.as_nanos())] += 1;
         self.max = self.max.max(late.as_nanos());
     }
 
-    /// Frames counted.
+    /// Number of frames.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The latest.
+    /// Lateness of the latest frame.
     pub fn max(&self) -> Duration {
         Duration::from_nanos(self.max)
     }
 
-    /// What `ppm` of a million frames do not exceed (nearest rank), rounded up by at most a fifth.
+    /// Lateness that `ppm` of a million frames do not exceed (nearest rank), rounded up by at most a fifth.
     pub fn quantile(&self, ppm: u32) -> Duration {
         let wanted = nearest_rank(self.count(), ppm);
         let mut seen = 0;

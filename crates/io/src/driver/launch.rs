@@ -1,4 +1,4 @@
-//! Everything that the supervisor starts an engine with.
+//! Everything that the supervisor hands to an engine at its start.
 
 use super::{Driver, DriverConfig, Engine, InterfaceStates, Part};
 use crate::bpf::{Homes, RuleBook};
@@ -13,46 +13,55 @@ use weir_core::frame::Frames;
 use weir_core::steer::{Bound, Slot, Tally};
 use weir_core::time::Time;
 
-/// What an engine is started with.
+/// Parts that an engine is started with.
 pub struct Launch<'a> {
-    /// The pool.
+    /// The pool of frames.
     pub frames: Frames,
-    /// What the kernel's programs know of its flows: empty unless they take ACKs.
+    /// Slots of its flows; empty unless the programs take ACKs.
     pub slots: &'static [Slot],
-    /// What they count of its classes that ACKs cannot slow: empty unless they take ACKs.
+    /// Tallies of its classes that ACKs cannot slow; empty unless the programs take ACKs.
     pub tallies: &'static [Tally],
-    /// What they hold its classes to: empty unless they take ACKs.
+    /// Bounds of its classes; empty unless the programs take ACKs.
     pub bounds: &'static [Bound],
-    /// Where its rules are written; `None` unless they take ACKs.
+    /// Map that its rules are written to; `None` unless the programs take ACKs.
     pub rules: Option<RuleBook>,
-    /// Engines that ran before this one: if any, frames have gone past.
+    /// Engines that ran before this one. Frames have bypassed shaping if there were any.
     pub restarts: u32,
-    /// When the gateway was set up.
+    /// Time at which the gateway was set up.
     pub began: Time,
-    /// Where frames come from.
+    /// Sources of frames.
     pub(crate) inputs: Vec<Input>,
-    /// Ways out of LAN and WAN.
+    /// Exits to LAN and WAN.
     pub(crate) exits: [Exit; 2],
-    /// What is shared with the programs.
+    /// The programs in the kernel.
     pub(crate) programs: Part<'a>,
-    /// What the supervisor says of the interfaces.
+    /// States of the interfaces, from the supervisor.
     pub(crate) interfaces: &'a InterfaceStates,
-    /// From and to the supervisor's operator; `None` if there is none, and of engines beside the first.
+    /// Messages between the engine and the supervisor's operator; only for the first engine, `None` without
+    /// an operator.
     pub letters: Option<Letters>,
-    /// Which addresses are whose, if there are several engines; `None` of those beside the first.
+    /// Map from addresses to engines; only for the first engine, and only if there are several.
     pub homes: Option<Homes>,
-    /// The launches of the engines beside the first.
+    /// Launches of the engines after the first.
     pub others: Vec<Launch<'a>>,
     /// Readable when the engine is to stop.
     pub(crate) stop: BorrowedFd<'a>,
-    /// Hooks see what leaves, so that the way back can be judged.
+    /// True if hooks see the frames that leave, so that the way back can be judged.
     pub(crate) judged: bool,
 }
 
 impl<'a> Launch<'a> {
-    /// Runs an engine for this launch and one for each of the [others](Launch::others), each on a thread of its own, until they
-    /// are told to stop. Fails if one of them could not send all that it held. Where one fails before that, the process ends at
-    /// once: the next one takes all flows up. Panics if there are not as many engines as launches.
+    /// Runs an engine for this launch and one for each of the [others](Launch::others), each on its own
+    /// thread, until they are told to stop.
+    ///
+    /// An engine that fails before that ends the process at once, so that the next process takes over all
+    /// flows.
+    ///
+    /// # Errors
+    /// Fails if an engine could not send all frames that it held.
+    ///
+    /// # Panics
+    /// Panics if there are not as many engines as launches.
     pub fn run_all<E: Engine + Send>(mut self, engines: Vec<E>, config: DriverConfig) -> io::Result<()> {
         let others = std::mem::take(&mut self.others);
         assert_eq!(engines.len(), 1 + others.len(), "an engine for each launch");
@@ -75,10 +84,10 @@ impl<'a> Launch<'a> {
         })
     }
 
-    /// Runs an engine until it is told to stop. Fails if it could not send all that it held.
+    /// Runs an engine until it is told to stop. Fails if it could not send all frames that it held.
     pub fn run<E: Engine>(self, engine: E, config: DriverConfig) -> io::Result<E> {
         let rests = config.prepare_thread(self.restarts > 0);
-        // What is read once from files has been read now.
+        // Files that are read only once are read now, before privileges are given up.
         self.programs.counters();
         process::keep_status().unwrap_or_else(|error| tracing::warn!("/proc/self/status: {error}"));
         let missing = give_up_privileges()?;
@@ -89,10 +98,10 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// Runs one of several engines. If it fails before it is told to stop, this process ends.
+/// Runs one of several engines. A failure before it is told to stop ends this process.
 fn all_or_none<E: Engine>(launch: Launch<'_>, engine: E, config: DriverConfig) -> io::Result<()> {
     let (number, stop) = (launch.programs.number(), launch.stop);
-    // Nothing of the engine is looked at after a panic.
+    // No part of the engine is used after a panic.
     let run = catch_unwind(AssertUnwindSafe(|| launch.run(engine, config).map(drop)));
     let result = run.unwrap_or_else(|_| Err(io::Error::other("it panicked")));
     match &result {
@@ -107,8 +116,8 @@ fn fail(number: usize, error: &io::Error) -> ! {
     process::end_now(1)
 }
 
-/// Sockets are open and memory is locked: what remains needs no privilege, but to tell the kernel of flows before
-/// Linux 6.0, where every use of a map does (`kernel.unprivileged_bpf_disabled`).
+/// Gives up privileges: sockets are open and memory is locked. Only kernels before Linux 6.0 still need some,
+/// for every use of a map (`kernel.unprivileged_bpf_disabled`).
 fn give_up_privileges() -> io::Result<Vec<String>> {
     let old = process::kernel().is_some_and(|version| version < (6, 0));
     let keep = if old { capability::BPF | capability::SYS_ADMIN } else { capability::Set::empty() };

@@ -1,12 +1,13 @@
 //! The loop that runs a node in real time.
 //!
-//! Each round takes what has arrived, orders it by stamp, and hands it to the node with every missed deadline
-//! stepped in between, so that the node sees the same calls as in virtual time; then it sleeps until shortly
-//! before the next deadline ([`Spin`]). A heartbeat in every round tells the programs in the kernel that
-//! frames are wanted.
+//! Each round takes the frames that have arrived, orders them by stamp and hands them to the node. Missed
+//! deadlines are stepped in between, so the node sees the same calls as in virtual time. Then the loop sleeps
+//! until shortly before the next deadline ([`Spin`]). A heartbeat in every round tells the programs in the
+//! kernel that frames are wanted.
 //!
-//! A driver is one thread with one node; several engines are as many drivers, which share nothing but the programs in the
-//! kernel. A driver never waits for a lock, and the only memory it takes after the start is for inboxes that grow to their limit.
+//! A driver is one thread with one node. Several engines are several drivers, which share nothing but the
+//! programs in the kernel. A driver never waits for a lock. After the start it allocates only for inboxes,
+//! which grow to a limit.
 
 mod beat;
 mod config;
@@ -50,35 +51,35 @@ use weir_core::node::{self, Cx, Node, PortSet};
 use weir_core::steer::Fields;
 use weir_core::time::{Duration, Time};
 
-/// A node, and what it is told of running in real time. Every method but the node has a default: an emulator needs none.
+/// A node and its events in real time. Every method but `node` has a default: an emulator needs none of them.
 pub trait Engine {
     /// The kind of node.
     type Node: Node;
     /// The node that frames are handed to.
     fn node(&mut self) -> &mut Self::Node;
-    /// The kernel has heard of the engine: what comes from now on is taken.
+    /// Called when the kernel knows the engine: arriving frames are taken from now on.
     fn started(&mut self) {}
-    /// Frames have gone past the engine, through the kernel, before `cx.now`.
+    /// Called when frames have bypassed the engine, through the kernel, before `cx.now`.
     fn resync(&mut self, _cx: &mut Cx<'_>) {}
-    /// The engine ends: what must not die with it is due now, and is taken by `poll_transmit`
-    /// after this call. False: there is more, to be asked for again after that.
+    /// Called when the engine ends: everything that must survive it becomes due now, and `poll_transmit`
+    /// takes it after this call. False if there is more; the driver then calls again.
     fn stop(&mut self, _cx: &mut Cx<'_>) -> bool {
         true
     }
-    /// What the kernel is to be told of flows, in order, at most as much as `out` has capacity for.
+    /// Appends verdicts for the kernel, in order, at most as many as `out` has capacity for.
     fn verdicts(&mut self, _out: &mut Vec<Verdict>) {}
-    /// Called between two batches every few milliseconds: the engine may change what it does. True if it may control flows
-    /// that passed: the kernel forgets which pass.
+    /// Called between two batches every few milliseconds: the engine may change its configuration. True if it
+    /// may control flows that passed; the kernel then forgets its verdicts of passing.
     fn change(&mut self, _cx: &mut Cx<'_>) -> bool {
         false
     }
-    /// Are giant segments to be cut into the packets that they stand for before the engine sees them? Asked at the start and after
-    /// each [`Engine::change`].
+    /// True if giant segments are to be cut into their packets before the engine sees them. Called at the
+    /// start and after each [`Engine::change`].
     fn splits(&self) -> bool {
         false
     }
-    /// What the hooks are to look at of packets that are not TCP, of uploads and downloads. Asked at the start, and after every change
-    /// that may control flows that passed.
+    /// Fields of packets other than TCP that the hooks look at, for uploads and downloads. Called at the
+    /// start and after every change that may control flows that passed.
     fn counted(&self) -> [Fields; 2] {
         [Fields::NONE; 2]
     }
@@ -86,9 +87,9 @@ pub trait Engine {
     fn report(&mut self, _report: &Report<'_>) {}
 }
 
-/// How often the descriptors of a busy loop are looked at.
+/// Interval at which a busy loop polls its descriptors.
 const HOUSEKEEPING: Duration = Duration::from_millis(2);
-/// How long the end may take to send what is due.
+/// Longest time that the end takes to send due frames.
 const LAST_FRAMES: Duration = Duration::from_secs(2);
 
 const STOP: u64 = 1 << 32;
@@ -109,7 +110,7 @@ pub struct Driver<'a, E> {
     early: Early,
     verdicts: Verdicts,
     started: Time,
-    /// Processor time of this thread before that.
+    /// Processor time of this thread before `started`.
     cpu_before: Duration,
     beat: Beat,
     ways: Ways,
@@ -200,7 +201,7 @@ impl<'a, E: Engine> Driver<'a, E> {
         Ok(self.engine)
     }
 
-    /// Sleeps until a frame comes, at most until `until`.
+    /// Sleeps until a frame comes, or until `until` at the latest.
     fn sleep(&mut self, from: Time, until: Time, ready: &mut Vec<Ready>) -> io::Result<()> {
         let hooks = self.programs.hooks();
         for input in &self.inputs {
@@ -216,16 +217,17 @@ impl<'a, E: Engine> Driver<'a, E> {
         Ok(())
     }
 
-    /// One round: beat, take, hand in, send. Something may have to wait for a device until the time that is returned.
+    /// Runs one round: beat, take, hand in, send. Returns the time of the next attempt if frames wait for a
+    /// device.
     fn round(&mut self, now: Time) -> Option<Time> {
         self.rounds += 1;
         self.beat(now);
         self.out.flush(&mut self.frames, now);
         self.take(now);
         self.hand_in();
-        // Frames may have arrived after `now`; nothing that is due later may leave.
+        // Frames may have arrived after `now`, but no frame that is due later may leave yet.
         self.stepper.catch_up(self.engine.node(), &mut self.frames, &mut self.out, now);
-        // The answer to a segment that leaves may find its flow's slot.
+        // Verdicts come before the frames: the answer to a segment that leaves may then find its flow's slot.
         self.verdicts.write(&mut self.engine, &self.programs);
         let again = self.out.flush(&mut self.frames, now);
         if self.ways.look(now, &mut self.frames, &mut self.out, &self.inputs, &self.programs) {
@@ -259,7 +261,7 @@ impl<'a, E: Engine> Driver<'a, E> {
         self.early.release(now, &mut self.inbox);
         // The sort keeps the order of equals.
         self.inbox.sort_by_key(|(at, _, _)| *at);
-        // Segments of a ring may have come after `now`, too.
+        // Segments of a ring may have later stamps than `now`, too.
         if self.inbox.last().is_some_and(|(at, _, _)| *at > now) {
             self.early.keep(&self.frames, clock::now(), &mut self.inbox);
         }
@@ -272,7 +274,8 @@ impl<'a, E: Engine> Driver<'a, E> {
         }
     }
 
-    /// Lets the engine change. What the kernel was told, or is about to be told, of flows that pass may not hold any more.
+    /// Lets the engine change. Verdicts of passing, told or not yet told to the kernel, may not hold
+    /// afterwards.
     fn change(&mut self) {
         let (now, frames) = (self.stepper.last(), &mut self.frames);
         if self.engine.change(&mut Cx { now, frames }) {
@@ -305,7 +308,7 @@ impl<'a, E: Engine> Driver<'a, E> {
         self.engine.report(&report);
     }
 
-    /// What does not work as it should.
+    /// Returns the driver's faults in words, if there are any.
     fn degraded(&self, now: Time) -> Option<String> {
         let starved = self.beat.starved(now);
         let starved = starved.map(|percent| {
@@ -316,15 +319,14 @@ impl<'a, E: Engine> Driver<'a, E> {
         (!all.is_empty()).then(|| all.join(", "))
     }
 
-    /// Frames go to the kernel from here on; what was taken, and what the engine wants to say
-    /// before it ends, still leaves.
+    /// Gives frames back to the kernel, and sends the frames already taken and the engine's last ones.
     fn finish(&mut self) -> io::Result<()> {
         let until = clock::now() + LAST_FRAMES;
         let mut stopped = false;
         self.out.release(&mut self.frames);
         let left = loop {
             let now = clock::now();
-            // From now on nothing more is taken.
+            // The hooks take no more frames without a beat.
             self.programs.hooks().beat(Time::ZERO);
             self.early.close(now, &mut self.inbox);
             self.take(now);

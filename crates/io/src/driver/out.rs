@@ -1,4 +1,4 @@
-//! What a driver's node sends, on its way to the exits.
+//! Frames from a driver's node on their way to the exits.
 
 use super::{Egress, Lateness};
 use crate::port::{Exit, ExitStats};
@@ -24,13 +24,13 @@ impl Out {
         Out { exits, unflushed: 0, lateness: Lateness::default() }
     }
 
-    /// Sends what was handed over. Something may have to wait: then it is tried again at the time that is returned.
+    /// Sends the frames handed over. Returns the time of the next attempt if some have to wait.
     pub(super) fn flush(&mut self, frames: &mut Frames, now: Time) -> Option<Time> {
         self.unflushed = 0;
         self.exits.iter_mut().filter_map(|exit| exit.flush(frames, now)).min()
     }
 
-    /// All ports send, whatever is known of their ways.
+    /// Lets all ports send, whatever is known of their ways.
     pub(super) fn release(&mut self, frames: &mut Frames) {
         self.exits.iter_mut().for_each(|exit| exit.hold(frames, false));
     }
@@ -40,7 +40,7 @@ impl Out {
         &self.exits[port.0 as usize]
     }
 
-    /// As [`Out::exit`].
+    /// The exit of a port, for changes. Panics if there is none.
     pub(super) fn exit_mut(&mut self, port: Port) -> &mut Exit {
         &mut self.exits[port.0 as usize]
     }
@@ -50,7 +50,7 @@ impl Out {
         self.exits.iter().map(Exit::waiting).sum()
     }
 
-    /// How late frames were when they were handed over.
+    /// Lateness of frames when they were handed over.
     pub(super) fn lateness(&self) -> &Lateness {
         &self.lateness
     }

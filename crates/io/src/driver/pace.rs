@@ -1,53 +1,57 @@
 //! The loop's sleep, spin and rest.
 //!
-//! It sleeps until shortly before the next deadline, because a timer wakes late, and runs round after round for the
-//! rest: the margin. How late a timer wakes depends on the machine and on what it does: some ten microseconds
-//! where something runs, two or three milliseconds at the 99th percentile on an idle virtual processor, which its host
-//! has to schedule again. [`Spin::Adaptive`] follows what it measures, and keeps the tail of it. Whenever the loop wakes
-//! later than the margin after the time that it had set, whatever woke it, the margin becomes that lateness at once (4 ms at
-//! most). Every 100 ms it gives up a 64th of what it is above the latest wake-up of these 100 ms, or of the whole if the loop
-//! did not sleep. So a late wake-up counts for some ten seconds, however many others came meanwhile, and
-//! a loop that spins all the time finds out when that is no longer needed.
+//! The loop sleeps until shortly before the next deadline, because a timer wakes late. It runs round after
+//! round for the remaining time, which is the margin. The lateness of a timer depends on the machine and its
+//! load. It is some ten microseconds on a busy processor. On an idle virtual processor, which its host has to
+//! schedule first, it is two or three milliseconds at the 99th percentile.
 //!
-//! Where segments come by the ring, no segment wakes the loop while some have come lately: it naps for
-//! [`batch_delay`](super::DriverConfig::batch_delay), at most until the next deadline, and looks. Without a margin before
-//! deadlines a nap takes half of that at least, so that the releases of many flows are one wake-up: they count as
-//! due when they were. When three naps have found no segment, the loop has itself woken again: where segments come one at
-//! a time, that is fewer wake-ups. While whole frames come, which data waits for, it does not nap: they wake it.
+//! [`Spin::Adaptive`] measures this lateness and keeps its tail. A wake-up later than the margin after the
+//! time that was set raises the margin to that lateness at once, to 4 ms at most. The reason of the wake-up
+//! does not matter. Every 100 ms the margin gives up a 64th of its excess over the latest wake-up of these
+//! 100 ms, or over zero if the loop did not sleep. A late wake-up therefore counts for some ten seconds,
+//! however many others follow, and a loop that always spins finds out when it no longer needs to.
 //!
-//! Under SCHED_FIFO a thread that never sleeps starves everything else on its CPU, the kernel's own packet
-//! processing included, until the kernel stops it for 50 ms (RT throttling): after two milliseconds without real
-//! sleep it rests for a moment, whatever arrives.
+//! Segments that come by the ring do not wake the loop while segments have come lately. The loop naps for
+//! [`batch_delay`](super::DriverConfig::batch_delay), at most until the next deadline, and then looks.
+//! Without a margin before deadlines a nap takes at least half of that, so that the releases of many flows
+//! share one wake-up; they still count as due at their own times. After three naps without a segment the next
+//! segment wakes the loop again: segments that come one at a time cost fewer wake-ups so. The loop does not
+//! nap while whole frames come, because data waits for them: each wakes it.
+//!
+//! A thread under SCHED_FIFO that never sleeps starves everything else on its CPU, including the kernel's own
+//! packet processing, until the kernel stops it for 50 ms (RT throttling). Therefore the loop rests for a
+//! moment after two milliseconds without real sleep, even if frames wait.
 
 use weir_core::time::{Duration, Time};
 
-/// The heartbeat's limit is 50 ms. Each wake-up takes some 100 µs from whoever has the processor, where timers are those of a virtual machine.
+/// Longest sleep; the heartbeat's limit is 50 ms. Each wake-up costs the current owner of the processor some
+/// 100 µs where timers are those of a virtual machine.
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
-/// A port that is full is not tried again at once.
+/// Least time before a full port is tried again.
 const LEAST_PAUSE: Duration = Duration::from_micros(20);
 const LONGEST_BUSY: Duration = Duration::from_millis(2);
 const REST: Duration = Duration::from_micros(100);
-/// A shorter pause than this was none: the others did not get to run.
+/// Shortest pause that lets other threads run.
 const REAL_SLEEP: Duration = Duration::from_micros(20);
-/// So many naps have to find no segment before one wakes the loop again.
+/// Naps without a segment after which segments wake the loop again.
 const NAPS: u64 = 3;
-/// Whole frames have come lately: in this time.
+/// Time after a whole frame in which the loop does not nap.
 const LATELY: Duration = Duration::from_millis(2);
-/// Margins of [`Spin::Adaptive`].
+/// First margin of [`Spin::Adaptive`]; the longest one follows.
 const FIRST_MARGIN: Duration = Duration::from_millis(2);
 const LONGEST_MARGIN: Duration = Duration::from_millis(4);
-/// How often an adaptive margin is shortened, and by which part of what it is above the latest wake-up since.
+/// Interval at which an adaptive margin is shortened. The next constant is the divisor of its excess.
 const SHORTEN: Duration = Duration::from_millis(100);
 const FORGET: u64 = 64;
 
-/// How long before a deadline the loop stops sleeping.
+/// Time before a deadline at which the loop stops sleeping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spin {
-    /// Not at all: frames leave as late as timers wake.
+    /// No time: frames leave as late as timers wake.
     None,
-    /// So long.
+    /// A fixed time.
     Fixed(Duration),
-    /// As long as the timers of this machine are late; see the [module documentation](self).
+    /// The measured lateness of this machine's timers; see the [module documentation](self).
     Adaptive,
 }
 
@@ -56,9 +60,9 @@ pub enum Spin {
 struct Margin {
     now: Duration,
     adapts: bool,
-    /// When it was last shortened.
+    /// Time at which the margin was last shortened.
     at: Time,
-    /// The latest wake-up since.
+    /// Greatest lateness of a wake-up since then.
     latest: Duration,
 }
 
@@ -72,7 +76,7 @@ impl Margin {
         Margin { now: first, adapts, at: now, latest: Duration::ZERO }
     }
 
-    /// The loop woke so long after the time that it had set.
+    /// Records that the loop woke `late` after the time that it had set.
     fn woke(&mut self, late: Duration) {
         if self.adapts {
             self.latest = self.latest.max(late.min(LONGEST_MARGIN));
@@ -80,7 +84,7 @@ impl Margin {
         }
     }
 
-    /// It is `now`.
+    /// Shortens the margin if it is time.
     fn pass(&mut self, now: Time) {
         if self.adapts && now.since(self.at) >= SHORTEN {
             self.at = now;
@@ -90,12 +94,12 @@ impl Margin {
     }
 }
 
-/// What the loop does next.
+/// Next action of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Sleep until then, or until a frame comes.
+    /// Sleep until this time, or until a frame comes.
     Sleep(Time),
-    /// Sleep until then, whatever comes.
+    /// Sleep until this time, even if frames come.
     Nap(Time),
     /// Run the next round at once.
     Run,
@@ -106,50 +110,53 @@ pub(super) struct Pace {
     margin: Margin,
     batch_delay: Duration,
     rests: bool,
-    /// Since when it has not slept.
+    /// Time of the last real sleep.
     awake_since: Time,
-    /// When segments came last; `None` if none come by the ring.
+    /// Time at which segments came last; `None` if none come by the ring.
     came: Option<Time>,
-    /// When whole frames came last.
+    /// Time at which whole frames came last.
     whole: Option<Time>,
 }
 
 impl Pace {
-    /// `ring` says that segments come by the ring, and wake nobody; `rests` that the thread would starve others.
+    /// Creates the state at `now`. `ring` says that segments come by the ring and wake no thread. `rests`
+    /// says that the thread would starve others.
     pub fn new(spin: Spin, batch_delay: Duration, ring: bool, rests: bool, now: Time) -> Pace {
         let came = ring.then_some(Time::ZERO);
         Pace { margin: Margin::new(spin, now), batch_delay, rests, awake_since: now, came, whole: None }
     }
 
-    /// The margin now.
+    /// The current margin.
     pub fn margin(&self) -> Duration {
         self.margin.now
     }
 
-    /// Segments have come by the ring.
+    /// Records that segments have come by the ring.
     pub fn came(&mut self, now: Time) {
         self.came = Some(now);
     }
 
-    /// Whole frames have come.
+    /// Records that whole frames have come.
     pub fn whole(&mut self, now: Time) {
         self.whole = Some(now);
     }
 
-    /// The loop went to sleep at `from`, until `due`, and is awake again.
+    /// Records that the loop went to sleep at `from`, until `due`, and is awake at `now`.
     pub fn awake(&mut self, from: Time, due: Time, now: Time) {
         if now.since(from) >= REAL_SLEEP {
             self.awake_since = now;
         }
-        // A frame that woke it before says nothing of timers; one that came after `due` found it late.
+        // A frame that wakes the loop early measures no timer. A frame that comes after `due` finds the timer
+        // late.
         if due > from && now >= due {
             self.margin.woke(now.since(due));
         }
     }
 
-    /// What to do at `now`, when the node has this deadline next. A frame that waits for a port that was full is tried `again` then.
+    /// Returns the next action at `now`. The node's next deadline is `deadline`; a frame that waits for a
+    /// full port is tried at `again`.
     pub fn next(&mut self, now: Time, deadline: Option<Time>, again: Option<Time>) -> Next {
-        // Spinning with nobody to yield to is what must not last.
+        // Spinning without yielding to others must not last.
         if self.rests && now.since(self.awake_since) > LONGEST_BUSY {
             return Next::Nap(now + REST);
         }
@@ -205,9 +212,9 @@ mod tests {
         assert_eq!(next(pace, 0, 100 * US), sleep(60 * US));
         assert_eq!(next(pace, 60 * US, 100 * US), Next::Run);
         assert_eq!(next(pace, 0, 1_000_000 * US), sleep(10_000 * US));
-        // Came while the round was running.
+        // A frame came while the round was running.
         assert_eq!(next(pace, 100 * US, 100 * US - 1), Next::Run);
-        // Something waits for a port; another has to leave before it is looked at again.
+        // A frame waits for a port; another one has to leave before the port is tried again.
         let again = Some(at(50 * US));
         assert_eq!(pace.next(Time::ZERO, Some(at(1_000 * US)), again), sleep(50 * US));
         assert_eq!(pace.next(Time::ZERO, Some(at(30 * US)), again), Next::Run);
@@ -219,7 +226,7 @@ mod tests {
         pace.came(at(9_000 * US));
         pace.whole(at(8_999 * US));
         assert_eq!(next(pace, 9_000 * US, 90_000 * US), Next::Sleep(at(19_000 * US)));
-        // Two milliseconds after the last of them.
+        // Two milliseconds after the last whole frame.
         pace.came(at(11_000 * US));
         assert_eq!(next(pace, 11_000 * US, 90_000 * US), Next::Nap(at(11_200 * US)));
     }
@@ -252,15 +259,15 @@ mod tests {
         assert_eq!(pace.margin(), Duration::from_millis(2));
         pace.awake(at(0), at(1_000 * US), at(3_500 * US));
         assert_eq!(pace.margin(), Duration::from_micros(2_500));
-        // A frame that wakes it early says nothing of timers.
+        // A frame that wakes the loop early measures no timer.
         pace.awake(at(0), at(5_000 * US), at(100 * US));
         assert_eq!(pace.margin(), Duration::from_micros(2_500));
         pace.awake(at(0), at(1_000 * US), at(91_000 * US));
         assert_eq!(pace.margin(), LONGEST_MARGIN);
     }
 
-    /// A wake-up that is late now and then is a matter of time, not of how many others there were: at 2,000 a second, one of
-    /// 2.5 ms each second leaves nine shortenings between two, to 10 us + 2.49 ms × (63/64)^9.
+    /// A rare late wake-up counts by time, not by the number of other wake-ups. At 2,000 a second, one of 2.5
+    /// ms each second leaves nine shortenings between two of them, down to 10 us + 2.49 ms × (63/64)^9.
     #[test]
     fn the_margin_keeps_the_tail() {
         let pace = &mut pace(Spin::Adaptive, false, false);
@@ -278,7 +285,7 @@ mod tests {
     #[test]
     fn the_margin_comes_down_again() {
         let pace = &mut pace(Spin::Adaptive, false, false);
-        // Asleep: down to what is measured.
+        // The loop sleeps: the margin falls to the measured lateness.
         for i in 1..=1_000u64 {
             pace.awake(at(i * 100_000 * US), at(i * 100_000 * US + 1), at(i * 100_000 * US + 10_001));
             next(pace, (i * 100_000 + 10) * US, (i + 1) * 100_000 * US);
@@ -301,7 +308,7 @@ mod tests {
         let pace = &mut pace(FIXED, false, true);
         assert_eq!(next(pace, 2_000 * US, 2_010 * US), Next::Run);
         assert_eq!(next(pace, 2_001 * US, 2_010 * US), Next::Nap(at(2_101 * US)));
-        // Woken at once by a frame: that was no rest.
+        // A frame woke it at once: that was no rest.
         pace.awake(at(2_001 * US), at(2_101 * US), at(2_002 * US));
         assert_eq!(next(pace, 2_002 * US, 2_010 * US), Next::Nap(at(2_102 * US)));
         pace.awake(at(2_001 * US), at(2_101 * US), at(2_101 * US));

@@ -7,34 +7,34 @@ use weir_core::time::{Duration, Time};
 /// The state of a driver.
 #[derive(Debug)]
 pub struct Report<'a> {
-    /// The time.
+    /// Time of the report.
     pub now: Time,
-    /// The engine has ended: there will be no other.
+    /// True if the engine has ended: no other report follows.
     pub last: bool,
-    /// Since the driver started.
+    /// Time since the driver started.
     pub wall: Duration,
-    /// CPU time that its thread has used since then.
+    /// CPU time of its thread since then.
     pub cpu: Duration,
     /// Rounds so far.
     pub rounds: u64,
-    /// Times it had been away so long that frames went past it.
+    /// Times that frames bypassed the engine because its beat was late.
     pub resyncs: u64,
-    /// How late frames left.
+    /// Lateness of frames that left.
     pub lateness: &'a Lateness,
-    /// How long before a deadline it stops sleeping now.
+    /// Time before a deadline at which the driver stops sleeping now.
     pub margin: Duration,
-    /// The packet sockets that frames come from: LAN and WAN, or none where segments come by the ring.
+    /// Packet sockets that frames come from: LAN and WAN, or none where segments come by the ring.
     pub inputs: Vec<InputStats>,
-    /// The ways out: LAN and WAN.
+    /// Exits to LAN and WAN.
     pub exits: [ExitStats; 2],
-    /// What the programs in the kernel did; `None` if they could not be asked.
+    /// Counters of the programs in the kernel; `None` if they could not be read.
     pub hooks: Option<HookCounters>,
-    /// What is wrong with the interfaces: "eth1 is down". `None` if nothing is.
+    /// Faults in words, such as "eth1 is down"; `None` without a fault.
     pub degraded: Option<String>,
-    /// Bytes sent and received that the hooks did not see, although the interface counts them.
+    /// Bytes sent and received that the interface counts but the hooks did not see.
     pub unseen: [u64; 2],
-    /// Frames dropped by all, with reasons.
+    /// Frames dropped anywhere, by reason.
     pub drops: weir_core::stats::Drops,
-    /// Chunks free in the pool.
+    /// Free chunks of the pool.
     pub free_chunks: usize,
 }

@@ -1,24 +1,24 @@
-//! Calling a node as its contract says, whatever time it is when the driver wakes: the same calls
-//! at the same times as in virtual time. No clock and no I/O here.
+//! Calls of a node at the times that its contract demands, however late the driver wakes: the same calls at
+//! the same times as in virtual time. No clock and no I/O here.
 
 use weir_core::frame::{Frame, Frames};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::time::Time;
 
-/// Where transmitted frames go.
+/// Destination of transmitted frames.
 pub trait Egress {
     /// Ports that take a frame now.
     fn writable(&mut self) -> PortSet;
-    /// Takes a frame for one of them.
+    /// Takes a frame for one of these ports.
     fn send(&mut self, frames: &mut Frames, transmit: Transmit);
 }
 
 /// Steps a node through time.
 #[derive(Debug)]
 pub struct Stepper {
-    /// Time of the last call: it never goes backwards.
+    /// Time of the last call, which never goes backwards.
     last: Time,
-    /// Ports that took frames then.
+    /// Ports that took frames at that time.
     writable: PortSet,
 }
 
@@ -34,7 +34,7 @@ impl Stepper {
         self.last
     }
 
-    /// A frame arrived on `port` at `at`: what was due before comes first.
+    /// Delivers a frame that arrived on `port` at `at`, after everything that was due before.
     pub fn deliver(
         &mut self,
         node: &mut impl Node,
@@ -47,8 +47,8 @@ impl Stepper {
         self.drain(node, frames, out);
     }
 
-    /// Steps every deadline up to `until`, each at its own time. A port that has begun to take frames again does so from `until`
-    /// on, not at the deadlines that were missed.
+    /// Steps every deadline up to `until`, each at its own time. A port that has begun to take frames again
+    /// counts as open from `until` on, not at the missed deadlines.
     pub fn catch_up(
         &mut self,
         node: &mut impl Node,
@@ -68,12 +68,12 @@ impl Stepper {
         }
     }
 
-    /// Takes what the node has to send now, whether or not a deadline has come.
+    /// Takes the frames that the node can send now, whether or not a deadline has come.
     pub fn drain(&self, node: &mut impl Node, frames: &mut Frames, out: &mut impl Egress) {
         self.drain_by(node, frames, out, PortSet::ALL);
     }
 
-    /// Takes what the node has to send now by one of these ports.
+    /// Takes the frames that the node can send now by one of these ports.
     fn drain_by(&self, node: &mut impl Node, frames: &mut Frames, out: &mut impl Egress, ports: PortSet) {
         let now = self.last;
         while let Some(transmit) = node.poll_transmit(&mut Cx { now, frames }, out.writable().and(ports)) {
@@ -89,7 +89,7 @@ mod tests {
     use std::collections::VecDeque;
     use weir_core::time::Duration;
 
-    /// Each frame leaves by the port of the same number, 10 ns after it came.
+    /// A node that sends each frame by the port of the same number, 10 ns after it came.
     #[derive(Default)]
     struct Delay {
         held: VecDeque<(Time, Port, Frame)>,

@@ -1,40 +1,42 @@
-//! The way back of what is taken, one for each direction: whether what the hooks redirect comes to the engine, and whether what the engine
-//! sends is seen by the hook where it belongs. The hooks and the engine count, and counts that stand still while others grow tell of a break:
-//! a filter or another program in front, a socket of an interface that is gone, an internal pair that carries nothing.
+//! State of the way back of taken frames, one for each direction. A way is intact if redirected frames come
+//! to the engine, and if the hook at the destination sees the frames that the engine sends. The hooks and the
+//! engine count frames. A count that stands still while the one before it grows shows a break: a filter or
+//! another program in front, a socket of a missing interface, an internal pair that carries nothing.
 //!
-//! A way that is shut is tried once a second, with the frame that found no way or with one that tells nothing. If that does not arrive, as where
-//! a filter takes what it does not know, a single segment is taken a little later, and what the engine makes of it tries the way.
+//! A shut way is tried once a second, with the frame that found no way or with a probe. A probe may not
+//! arrive where a filter takes unknown frames. Then a single segment is taken a little later, and the ACK
+//! that the engine makes of it tries the way.
 
 use crate::port::Stuck;
 use std::fmt;
 use weir_core::gateway::Direction;
 use weir_core::time::{Duration, Time};
 
-/// For so long something may be under way.
+/// Longest time that frames may be under way.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// For so long a full socket may not take anything: a frame of 1,514 bytes takes 190 ms at 64 kbit/s.
+/// Longest time that a full socket may take nothing: a frame of 1,514 bytes takes 190 ms at 64 kbit/s.
 const FULL: Duration = Duration::from_millis(500);
-/// Interval at which a way is tried that is shut, or idle.
+/// Interval at which a shut or idle way is tried.
 const TRY: Duration = Duration::from_secs(1);
-/// When a segment is taken after a frame that tells nothing was sent.
+/// Time from a probe until a segment is taken.
 const TAKE: Duration = Duration::from_millis(100);
-/// Faults that are over sooner are not reported.
+/// Shortest fault that is reported.
 const WORTH_A_WORD: Duration = Duration::from_millis(100);
-/// The log has a line about the same fault so often at most.
+/// Least time between two lines of the log about the same fault.
 const BETWEEN_LINES: Duration = Duration::from_secs(60);
 
-/// Faults of a way.
+/// Fault of a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It has not been tried.
+    /// The way has not been tried.
     Untried,
     /// Redirected frames do not come to the engine.
     Unread,
-    /// Sent frames are not seen by the hook where they belong.
+    /// The hook at the destination does not see sent frames.
     Unseen,
     /// The socket fails with this error.
     Socket(i32),
-    /// The socket is full, and stays so.
+    /// The socket stays full.
     Full,
 }
 
@@ -54,13 +56,13 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Two counts, of which the second one follows the first.
+/// Two counts; the second follows the first.
 #[derive(Clone, Copy, Debug, Default)]
 struct Leg {
-    /// The first count when the second one last moved.
+    /// The first count at the second one's last move.
     from: u64,
     to: u64,
-    /// Since when the first one alone has moved.
+    /// Time since which only the first count has moved.
     since: Option<Time>,
 }
 
@@ -69,7 +71,7 @@ impl Leg {
         Leg { from, to, since: None }
     }
 
-    /// True if something has arrived.
+    /// Takes the current counts. True if frames have arrived.
     fn look(&mut self, now: Time, [from, to]: [u64; 2]) -> bool {
         if to != self.to {
             *self = Leg::beginning([from, to]);
@@ -89,26 +91,26 @@ impl Leg {
 /// Counts of a way at a moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
-    /// Frames that were redirected, and that the engine has received; the same twice where none are.
+    /// Frames redirected by the hooks, and frames received by the engine; zeros where none are redirected.
     pub there: [u64; 2],
-    /// Frames that the engine has sent, and that were seen where they belong.
+    /// Frames sent by the engine, and frames seen by the hook at the destination.
     pub back: [u64; 2],
-    /// Why nothing leaves.
+    /// Reason why no frame leaves.
     pub stuck: Option<Stuck>,
 }
 
-/// Action that a look at a way asks for.
+/// Action that the state of a way demands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// Nothing.
+    /// No action.
     Nothing,
-    /// Everything passes from now on; if `exit`, nothing is sent either.
+    /// All traffic passes from now on; if `exit`, no frame is sent either.
     Shut { exit: bool },
     /// Taken frames come back again.
     Open,
-    /// A frame is to be sent, to see whether it arrives.
+    /// A frame is sent, to see whether it arrives.
     Try,
-    /// A segment is to be taken, to see whether what becomes of it arrives.
+    /// A segment is taken, to see whether the engine's ACK arrives.
     Take,
 }
 
@@ -118,36 +120,36 @@ enum State {
     Shut { since: Time, fault: Fault },
 }
 
-/// Trial of a way that is shut.
+/// Means by which a shut way is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum With {
     Nothing,
-    /// The frame that found no way, or one that tells nothing.
+    /// The frame that found no way, or a probe.
     Frame,
     /// The ACK that the engine makes of a segment.
     Segment,
 }
 
-/// One direction.
+/// The way of one direction.
 #[derive(Debug)]
 pub(super) struct Way {
     state: State,
     there: Leg,
     back: Leg,
-    /// When something was sent last, or tried if it is shut.
+    /// Time at which a frame was sent last; for a shut way, at which it was tried.
     tried: Option<Time>,
     sent: u64,
-    /// With what.
+    /// Means of the last trial.
     with: With,
-    /// Frames that tell nothing do not arrive although others do.
+    /// True if probes do not arrive although other frames do.
     deaf: bool,
     told: Option<(Fault, Time)>,
-    /// The fault that the log has a line about now.
+    /// True while the log's last line reports a fault.
     telling: bool,
 }
 
 impl Way {
-    /// A way that has to be tried first. Until it has been, it is `open` as it was for the engine before.
+    /// A way that has to be tried first. Until then it stays `open` if it was open for the engine before.
     pub fn new(now: Time, counts: &Counts, open: bool) -> Way {
         let shut = State::Shut { since: now, fault: Fault::Untried };
         Way {
@@ -163,7 +165,7 @@ impl Way {
         }
     }
 
-    /// Returns its fault, if it has lasted long enough to be reported.
+    /// Returns the fault, if it has lasted long enough to be reported.
     pub fn fault(&self, now: Time) -> Option<Fault> {
         match self.state {
             State::Shut { since, fault } if now.since(since) >= WORTH_A_WORD => Some(fault),
@@ -171,7 +173,7 @@ impl Way {
         }
     }
 
-    /// Looks at it.
+    /// Takes the counts at `now`, and returns the action that they demand.
     pub fn look(&mut self, now: Time, counts: &Counts) -> Turn {
         let there = self.there.look(now, counts.there);
         let back = self.back.look(now, counts.back);
@@ -243,7 +245,7 @@ impl Way {
     }
 
     fn open(&mut self) -> Turn {
-        // What became of a segment arrived after a frame of the engine's own had not.
+        // The engine's ACK of a segment arrived after its probe had not.
         let untried = matches!(self.state, State::Shut { fault: Fault::Untried | Fault::Unseen, .. });
         self.deaf |= untried && self.with == With::Segment;
         self.state = State::Open;
@@ -251,14 +253,14 @@ impl Way {
         Turn::Open
     }
 
-    /// What was known to be in the way is not any more: a way that is shut is tried at once.
+    /// Tries a shut way at once, because a known obstacle is gone.
     pub fn retry(&mut self, now: Time) {
         if let State::Shut { since, .. } = &mut self.state {
             (*since, self.tried) = (now, None);
         }
     }
 
-    /// Has a line in the log to be written: of a fault, or that there is none any more.
+    /// Returns a change for the log: a fault, or `None` for its end.
     pub fn news(&mut self, now: Time) -> Option<Option<Fault>> {
         match self.fault(now) {
             None if matches!(self.state, State::Open) => std::mem::take(&mut self.telling).then_some(None),
@@ -275,7 +277,7 @@ impl Way {
         }
     }
 
-    /// For how long it has been shut.
+    /// Time for which the way has been shut.
     pub fn shut_for(&self, now: Time) -> Duration {
         match self.state {
             State::Open => Duration::ZERO,
@@ -284,7 +286,7 @@ impl Way {
     }
 }
 
-/// The words for what goes this way by the interface `name`.
+/// Returns the words for a fault of traffic in this direction on the interface `name`.
 pub(super) fn words(way: Direction, name: &str, fault: Fault) -> String {
     match (way, fault) {
         (Direction::Out, Fault::Unread) => format!("what leaves by {name} {fault}"),
@@ -310,7 +312,7 @@ mod tests {
         Counts { stuck: Some(Stuck { since, errno }), ..back(1, 1) }
     }
 
-    /// Open at once, by a frame that was seen.
+    /// A way that a seen frame opened at once.
     fn open() -> Way {
         let mut way = Way::new(ms(0), &back(0, 0), false);
         assert_eq!(way.look(ms(0), &back(0, 0)), Turn::Try);
@@ -341,17 +343,17 @@ mod tests {
     fn frames_that_are_not_seen_shut_it_after_20_ms() {
         let mut way = open();
         assert_eq!(way.look(ms(10), &back(5, 5)), Turn::Nothing);
-        // Nothing more is sent: nothing is missing.
+        // No frame is sent, so none is missing.
         assert_eq!(way.look(ms(500), &back(5, 5)), Turn::Nothing);
         assert_eq!(way.look(ms(501), &back(6, 5)), Turn::Nothing);
         assert_eq!(way.look(ms(520), &back(9, 5)), Turn::Nothing);
         assert_eq!(way.look(ms(521), &back(9, 5)), Turn::Shut { exit: true });
-        // Late ones open it again.
+        // Late frames open it again.
         assert_eq!(way.look(ms(530), &back(9, 6)), Turn::Open);
         assert_eq!(way.look(ms(531), &back(9, 9)), Turn::Nothing);
     }
 
-    /// At 64 kbit/s a queue of a few frames is full nearly always: each attempt is seen by the hook in front of it.
+    /// A queue of a few frames at 64 kbit/s is nearly always full: the hook in front of it sees each attempt.
     #[test]
     fn a_full_queue_behind_the_hook_is_no_break() {
         let mut way = open();
@@ -359,7 +361,7 @@ mod tests {
             let counts = Counts { stuck: Some(Stuck { since: ms(0), errno: libc::ENOBUFS }), ..back(n, n) };
             assert_eq!(way.look(ms(20 * n), &counts), Turn::Nothing);
         }
-        // A socket whose frames wait there, each for 190 ms.
+        // A socket whose frames wait in it, each for 190 ms.
         for n in 0..190 {
             assert_eq!(way.look(ms(20_000 + n), &stuck(libc::EAGAIN, ms(20_000))), Turn::Nothing);
         }
@@ -392,7 +394,7 @@ mod tests {
         assert_eq!(turns.next(), Some((3_021, Turn::Try)));
         drop(turns);
         assert_eq!(way.look(ms(3_022), &back(3, 2)), Turn::Open);
-        // A frame that tells nothing opened it: another one is sent when nothing else is.
+        // A probe opened the way: another one is sent when no other frame is.
         assert_eq!(way.look(ms(4_022), &back(3, 2)), Turn::Try);
     }
 
@@ -402,7 +404,7 @@ mod tests {
         assert_eq!(way.look(ms(0), &back(0, 0)), Turn::Try);
         assert_eq!(way.look(ms(100), &back(1, 0)), Turn::Take);
         assert_eq!(way.look(ms(105), &back(2, 1)), Turn::Open);
-        // Frames that tell nothing say nothing of it.
+        // Probes are no evidence here.
         assert_eq!(way.look(ms(9_000), &back(2, 1)), Turn::Nothing);
     }
 
@@ -447,7 +449,7 @@ mod tests {
         assert_eq!(way.news(ms(5_000)), None);
         way.look(ms(5_000), &back(3, 2));
         assert_eq!((way.news(ms(5_000)), way.news(ms(5_001))), (Some(None), None));
-        // The same again within the minute is not said again, and neither is its end.
+        // The same fault within the minute is not reported again, and neither is its end.
         way.look(ms(6_000), &back(4, 2));
         assert_eq!(way.look(ms(6_020), &back(4, 2)), Turn::Shut { exit: true });
         assert_eq!(way.news(ms(7_000)), None);

@@ -1,4 +1,4 @@
-//! The ways of both directions, as a driver uses them.
+//! Ways of both directions, as a driver uses them.
 
 use super::out::Out;
 use super::way::{words, Counts, Turn, Way};
@@ -10,20 +10,20 @@ use weir_core::gateway::{Direction, LAN, WAN};
 use weir_core::node::Port;
 use weir_core::time::{Duration, Time};
 
-/// Windows stay bounded for so long while everything passes.
+/// Time for which windows stay bounded while everything passes.
 const A_WHILE: Duration = Duration::from_millis(500);
 
-/// Both ways, or none where no hook sees what leaves.
+/// Both ways, or none where no hook sees the frames that leave.
 #[derive(Debug)]
 pub(super) struct Ways {
     ways: Vec<(Direction, Way)>,
-    /// Windows are those of the receivers.
+    /// True if windows are those of the receivers.
     unbounded: bool,
-    /// The interfaces are not as they should be.
+    /// True if the interfaces have faults of their own.
     explained: bool,
 }
 
-/// The port by which frames leave that go this way.
+/// The port by which frames in this direction leave.
 const fn port(way: Direction) -> Port {
     match way {
         Direction::Out => WAN,
@@ -33,7 +33,7 @@ const fn port(way: Direction) -> Port {
 
 fn counts(way: Direction, out: &Out, inputs: &[Input], programs: &Part<'_>) -> Counts {
     let (hooks, exit) = (programs.hooks(), out.exit(port(way)));
-    // What leaves came by the other port.
+    // Leaving frames came by the other port.
     let from = port(if way == Direction::Out { Direction::In } else { Direction::Out });
     let came = inputs.iter().find_map(|input| input.came(from));
     let there = came.map_or([0; 2], |came| [hooks.taken(way), came]);
@@ -41,7 +41,8 @@ fn counts(way: Direction, out: &Out, inputs: &[Input], programs: &Part<'_>) -> C
 }
 
 impl Ways {
-    /// Ways that have to be tried, of the `first` engine before anything is taken; none unless they are `judged`.
+    /// Creates the ways, which have to be tried; none unless they are `judged`. The `first` engine takes no
+    /// frames before that.
     pub fn new(
         (judged, first): (bool, bool),
         now: Time,
@@ -62,7 +63,7 @@ impl Ways {
         Ways { ways, unbounded: false, explained: false }
     }
 
-    /// Looks at both, and does what is to be done. True if frames went past the engine.
+    /// Takes the counts of both ways and acts on them. True if frames bypassed the engine.
     pub fn look(
         &mut self,
         now: Time,
@@ -104,7 +105,7 @@ impl Ways {
         past
     }
 
-    /// Where everything passes for long, windows are those of the receivers, as without an engine.
+    /// Restores the receivers' windows where everything passes for long, as without an engine.
     fn follow_windows(&mut self, now: Time, programs: &Part<'_>) {
         let long = self.ways.iter().any(|(_, way)| way.shut_for(now) >= A_WHILE);
         if long && !self.unbounded {
@@ -113,7 +114,7 @@ impl Ways {
         self.unbounded = long;
     }
 
-    /// Writes what there is to say into the log, unless the `interfaces` explain it.
+    /// Writes changes of the ways into the log, unless faults of the `interfaces` explain them.
     pub fn tell(&mut self, now: Time, interfaces: &InterfaceStates) {
         let name = interfaces.wan();
         let explained = interfaces.degraded().is_some();
@@ -137,7 +138,7 @@ impl Ways {
         }
     }
 
-    /// Returns the fault of the ways, in words.
+    /// Returns the faults of the ways in words.
     pub fn degraded(&self, now: Time, interfaces: &InterfaceStates) -> Option<String> {
         let wrong = self
             .ways
