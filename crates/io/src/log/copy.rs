@@ -1,4 +1,4 @@
-//! The thread's work: lines from the pipe to a descriptor of any kind, however long that takes.
+//! Thread that copies lines from the pipe to a descriptor of any kind, however long that takes.
 
 use super::line::{self, parts};
 use super::repeats::{Copied, Repeats};
@@ -9,16 +9,16 @@ use std::os::fd::OwnedFd;
 
 /// Time between two attempts.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(1);
-/// A pipe's default capacity.
+/// Default capacity of a pipe.
 const ROOM: usize = 1 << 16;
 
 pub struct Copy {
     from: OwnedFd,
     to: OwnedFd,
     repeats: Repeats,
-    /// Lines that could not be written since the last one that could.
+    /// Lines that could not be written since the last one that was written.
     lost: u64,
-    /// The last write ended within a line.
+    /// True if the last write ended within a line.
     torn: bool,
 }
 
@@ -27,7 +27,7 @@ impl Copy {
         Copy { from, to, repeats: Repeats::new(), lost: 0, torn: false }
     }
 
-    /// Copies until no writer is left. `done` is told how many bytes were dealt with.
+    /// Copies until no writer is left. `done` gets the number of bytes dealt with.
     pub fn run(mut self, done: impl Fn(u64)) {
         let mut room = vec![0; ROOM];
         let mut filled = 0;
@@ -67,7 +67,7 @@ impl Copy {
                 Ok(0) => break,
                 Ok(count) => left = &left[count..],
                 Err(Errno::INTR) => {}
-                // Somebody has made it non-blocking: here is time.
+                // Another process has made it non-blocking. This thread may wait.
                 Err(Errno::AGAIN) => self.wait(),
                 Err(_) => break,
             }
@@ -80,9 +80,9 @@ impl Copy {
 
     /// Waits until there is room.
     fn wait(&self) {
-        // What cannot be waited for is tried again.
+        // A failed poll is followed by another attempt.
         let _ = poll(&mut [PollFd::new(&self.to, PollFlags::OUT)], None);
-        // Some descriptors call themselves ready and take nothing.
+        // Some descriptors report ready and take nothing.
         std::thread::sleep(PAUSE);
     }
 }

@@ -3,14 +3,14 @@
 /// Longest event in bytes. With a notice it stays below the 4,096 bytes that a pipe takes whole.
 const LONGEST: usize = 2_000;
 
-/// The event as one line with its end.
+/// Formats an event as one line with its end.
 pub fn one(text: &str) -> String {
     let mut line = shown(text.trim_end_matches('\n'), LONGEST);
     line.push('\n');
     line
 }
 
-/// Text with its control characters escaped, cut to `most` bytes with an ellipsis.
+/// Escapes the control characters of a text, and cuts it to `most` bytes with an ellipsis.
 pub fn shown(text: &str, most: usize) -> String {
     let mut shown = String::new();
     for c in text.chars() {
@@ -27,13 +27,13 @@ pub fn shown(text: &str, most: usize) -> String {
     shown
 }
 
-/// The time that a line begins with, and the rest, which begins with blanks.
+/// Splits a line into the time that it begins with and the rest, which begins with blanks.
 pub fn parts(line: &str) -> (&str, &str) {
     let end = line.find(' ').filter(|_| line.starts_with(|c: char| c.is_ascii_digit())).unwrap_or(0);
     line.split_at(end)
 }
 
-/// The line, after one that says how many lines before it were dropped, if any were.
+/// Returns the line, behind a notice of dropped lines if there are any.
 pub fn with_notice(line: &str, dropped: u64) -> String {
     if dropped == 0 {
         return line.to_owned();

@@ -1,18 +1,20 @@
-//! The log: lines for standard error from processes that must neither wait nor panic.
+//! Log of processes that must neither wait nor panic: lines on standard error.
 //!
-//! Standard error may be a pipe that nobody reads, a terminal that is stopped or gone, or a file on a full or frozen disk.
+//! Standard error may be a pipe without a reader, a stopped or closed terminal, or a file on a full or frozen
+//! disk.
 //!
 //! ```text
 //! supervisor ─┐
 //! engine ─────┴─ pipe, non-blocking ──▶ thread of the supervisor ── may wait ──▶ standard error
 //! ```
 //!
-//! - A writer makes one line of each event and writes it to the pipe with one atomic write, or drops it if there is no room.
-//! - The thread copies lines to standard error, and drops those that cannot be written.
-//! - The next line that can be written says how many were dropped.
+//! - A writer makes one line of each event and writes it to the pipe with one atomic write, or drops it
+//!   without room.
+//! - The thread copies lines to standard error and drops those that cannot be written.
+//! - The next written line tells how many were dropped.
 //!
-//! The thread is started before engines are forked. It takes no lock but the allocator's, which libc releases in a forked
-//! process. It has no privileges and takes no signals.
+//! The thread is started before engines are forked. It takes no lock but the allocator's, which libc releases
+//! in a forked process. It has no privileges and takes no signals.
 
 mod copy;
 mod line;
@@ -34,14 +36,14 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, OnceLock};
 use weir_core::time::Duration;
 
-/// Longest time that the end of a process waits for a log that makes no progress.
+/// Longest time that the end of a process waits for a log without progress.
 const LAST_LINES: Duration = Duration::from_millis(300);
 /// Time between two looks at the progress.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(1);
 
 /// Places of counters in the memory that all processes share.
 mod counter {
-    /// Lines dropped by writers and not yet told.
+    /// Lines dropped by writers and not yet reported.
     pub const LOST: usize = 0;
     /// Bytes written to the pipe.
     pub const WRITTEN: usize = 8;
@@ -50,7 +52,7 @@ mod counter {
     pub const BYTES: usize = 24;
 }
 
-/// The log of a process and of those that it forks.
+/// Log of a process and of those that it forks.
 #[derive(Debug)]
 pub struct Log {
     pipe: OwnedFd,
@@ -59,39 +61,39 @@ pub struct Log {
 
 static LOG: OnceLock<Log> = OnceLock::new();
 
-/// Opens the log on standard error, for the life of the process. A second call returns the first log. Signals that only writing
-/// raises (`SIGTTOU`, `SIGXFSZ`) are ignored from then on.
+/// Opens the log on standard error, for the life of the process. A second call returns the first log. From
+/// then on the process ignores signals that only writing raises (`SIGTTOU`, `SIGXFSZ`).
 pub fn open() -> io::Result<&'static Log> {
     if LOG.get().is_none() {
         process::ignore_signals_of_output();
         let log = Log::new(io::stderr().as_fd().try_clone_to_owned()?)?;
-        // Whoever was faster has a log that is as good.
+        // A log that another thread has opened meanwhile is as good.
         let _ = LOG.set(log);
     }
     LOG.get().ok_or_else(|| io::ErrorKind::NotConnected.into())
 }
 
-/// The log, if it is open.
+/// Returns the log, if it is open.
 pub fn opened() -> Option<&'static Log> {
     LOG.get()
 }
 
 impl Log {
-    /// A log that is copied to `to`, with the thread that does so.
+    /// Creates a log that a thread copies to `to`.
     fn new(to: OwnedFd) -> io::Result<Log> {
         let (from, pipe) = pipe_with(PipeFlags::CLOEXEC)?;
         fcntl_setfl(&pipe, OFlags::NONBLOCK)?;
         let counters = Arc::new(Mapping::anonymous(counter::BYTES, true)?);
         let done = counters.clone();
         process::spawn_beside_forks("log", move || {
-            // What it keeps makes nothing worse: the file is open.
+            // Privileges that it keeps do no harm: the file is open.
             let _ = privileges::keep_only(privileges::capability::Set::empty());
             Copy::new(from, to).run(|bytes| _ = done.atomic_u64(counter::DONE).fetch_add(bytes, Release));
         })?;
         Ok(Log { pipe, counters })
     }
 
-    /// Writes an event as one line, without waiting: control characters are escaped, and what is too long is cut.
+    /// Writes an event as one line without waiting. Control characters are escaped, and a long event is cut.
     pub fn write(&self, text: &str) {
         let lost = self.counters.atomic_u64(counter::LOST);
         let dropped = lost.swap(0, Relaxed);
@@ -101,14 +103,14 @@ impl Log {
         }
     }
 
-    /// One write, which is whole or fails (pipe(7): at most PIPE_BUF bytes).
+    /// Writes a line whole or fails (pipe(7): at most PIPE_BUF bytes).
     fn put(&self, line: &str) -> io::Result<()> {
         let written = rustix::io::retry_on_intr(|| rustix::io::write(&self.pipe, line.as_bytes()))?;
         self.counters.atomic_u64(counter::WRITTEN).fetch_add(written as u64, Relaxed);
         Ok(())
     }
 
-    /// Waits until standard error has what was written, or makes no progress for 300 ms.
+    /// Waits until standard error has all lines written so far, or for 300 ms without progress.
     pub fn drain(&self) {
         let written = self.counters.atomic_u64(counter::WRITTEN).load(Relaxed);
         let done = || self.counters.atomic_u64(counter::DONE).load(Acquire);
@@ -122,7 +124,7 @@ impl Log {
     }
 }
 
-/// As a destination of formatted events: each write is a whole event.
+/// Destination of formatted events: each write is a whole event.
 #[derive(Clone, Copy, Debug)]
 pub struct Events(pub &'static Log);
 

@@ -1,14 +1,14 @@
-//! Repetition: how many lines of one kind a minute may have. A process that is restarted each second repeats what the one before
-//! it has said, so this is decided where the lines of all processes come together.
+//! Limits of repetition: lines of one kind in a minute. A process that is restarted each second repeats the
+//! lines of the one before it, so the limits hold for the lines of all processes together.
 
 use super::line;
 use std::hash::Hasher;
 use weir_core::time::{Duration, Time};
 
-/// Lines of one kind that are copied within [`WINDOW`].
+/// Most lines of one kind that are copied within [`WINDOW`].
 const MOST: u32 = 30;
 const WINDOW: Duration = Duration::from_secs(60);
-/// Kinds that are remembered.
+/// Most kinds that are remembered.
 const KINDS: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -18,16 +18,16 @@ struct Kind {
     lines: u32,
 }
 
-/// Kinds of lines in their current minute. Lines are of one kind if they differ in nothing but digits.
+/// Kinds of lines in their current minute. Lines are of one kind if they differ only in digits.
 #[derive(Debug)]
 pub struct Repeats([Kind; KINDS]);
 
 /// Decision about a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copied {
-    /// It is copied, after so many of its kind were not.
+    /// The line is copied, after this many of its kind were left out.
     After(u32),
-    /// There were too many of its kind.
+    /// The line is left out: there were too many of its kind.
     Not,
 }
 
@@ -36,7 +36,7 @@ impl Repeats {
         Repeats([Kind { hash: 0, since: Time::ZERO, lines: 0 }; KINDS])
     }
 
-    /// Decides about a line that comes now.
+    /// Decides about a line that comes at `now`.
     pub fn come(&mut self, text: &str, now: Time) -> Copied {
         let hash = kind(text);
         let known = self.0.iter().position(|kind| kind.lines > 0 && kind.hash == hash);
@@ -57,9 +57,9 @@ impl Repeats {
     }
 }
 
-/// A hash of a line's text without its time and digits.
+/// Hashes a line's text without its time and digits.
 fn kind(text: &str) -> u64 {
-    // Always the same key: whoever chooses texts that collide hides lines of his own kind.
+    // The key is fixed: an author of texts that collide only hides lines of the same origin.
     let mut hasher = std::hash::DefaultHasher::new();
     line::parts(text).1.bytes().filter(|byte| !byte.is_ascii_digit()).for_each(|byte| hasher.write_u8(byte));
     hasher.finish()

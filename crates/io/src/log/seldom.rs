@@ -1,10 +1,10 @@
-//! A message about something that goes on: said at once, and then once a minute.
+//! Message about a lasting state: logged at once, and then once a minute.
 
 use weir_core::time::{Duration, Time};
 
 const BETWEEN: Duration = Duration::from_secs(60);
 
-/// When a message was said last, and how often it was not since.
+/// Time of the last message, and the messages left out since.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seldom {
     said: Option<Time>,
@@ -12,12 +12,13 @@ pub struct Seldom {
 }
 
 impl Seldom {
-    /// A message that has not been said.
+    /// A message that was never logged.
     pub const fn new() -> Seldom {
         Seldom { said: None, unsaid: 0 }
     }
 
-    /// Is it to be said now? With how often it was due and not said since the last time.
+    /// Returns whether the message is to be logged now, with the number of times it was left out since the
+    /// last one.
     pub fn is_due(&mut self, now: Time) -> Option<u32> {
         if self.said.is_some_and(|said| now.since(said) < BETWEEN) {
             self.unsaid = self.unsaid.saturating_add(1);

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::time::Instant;
 
-/// Fails if this takes longer than a thousand lines may.
+/// Runs `what`. Panics if it takes longer than a thousand lines may.
 fn at_once(what: impl FnOnce()) {
     let began = Instant::now();
     what();
@@ -29,7 +29,7 @@ fn line(n: usize) -> String {
     format!("line {n} {}{}{} {}", letter(n), letter(n / 26), letter(n / 676), "x".repeat(200))
 }
 
-/// Lines that notices say were lost.
+/// Lines that notices report as lost.
 fn lost(text: &str) -> u64 {
     let told = text.lines().filter(|line| line.ends_with("lost: nothing took them"));
     told.map(|line| line.split_whitespace().find_map(|word| word.parse::<u64>().ok()).unwrap()).sum()
@@ -101,7 +101,7 @@ fn terminal() -> (OwnedFd, OwnedFd) {
 fn a_terminal_may_be_stopped_and_closed() {
     let (shows, takes) = terminal();
     let log = Log::new(takes.try_clone().unwrap()).unwrap();
-    // SAFETY: the descriptor is a terminal's. As after ctrl-S and ctrl-Q.
+    // SAFETY: the descriptor is a terminal's. The actions are those of ctrl-S and ctrl-Q.
     let flow = |action| assert_eq!(unsafe { libc::tcflow(takes.as_raw_fd(), action) }, 0);
     flow(libc::TCOOFF);
     at_once(|| (0..1_000).for_each(|n| log.write(&line(n))));

@@ -1,8 +1,8 @@
-//! The way out of a port, over packet sockets.
+//! Exit of a port, over packet sockets.
 //!
-//! Frames leave in the order in which they were handed over, whichever of the sockets each one takes. What the
-//! kernel has no room for stays at the front, and the port takes nothing more until it has left: no frame is sent
-//! twice, none is lost for want of room.
+//! Frames leave in the order in which they were handed over, whichever socket each one takes. A frame that
+//! the kernel has no room for stays at the front, and the port takes no more frames until it has left. No
+//! frame is sent twice, and none is lost for want of room.
 
 use crate::bpf::{Leaving, Metadata};
 use crate::sys::packet::{Sender, Vnet};
@@ -12,57 +12,57 @@ use weir_core::frame::{Checksum, Frame, Frames};
 use weir_core::stats::DropReason;
 use weir_core::time::{Duration, Time};
 
-/// Frames that are handed over at most before the kernel has taken them.
+/// Most frames handed over and not yet taken by the kernel.
 const ROOM: usize = 256;
-/// Frames that one call sends.
+/// Most frames that one call sends.
 const BATCH: usize = 64;
 
-/// What went out.
+/// Counters of an exit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExitStats {
     /// Frames that the kernel took.
     pub sent: u64,
-    /// Bytes of them.
+    /// Bytes of these frames.
     pub sent_bytes: u64,
     /// Checksums computed in full before a frame left.
     pub completed_checksums: u64,
-    /// System calls to send.
+    /// System calls for sending.
     pub calls: u64,
-    /// How often the kernel had no room.
+    /// Times that the kernel had no room.
     pub full: u64,
-    /// Frames that the kernel refused: too long, or malformed.
+    /// Frames that the kernel refused as too long or malformed.
     pub refused: u64,
-    /// Frames that the interface's hook should have seen: those that were sent, and those for which there was no room behind it.
+    /// Frames that the interface's hook should have seen: those sent, and those without room behind the hook.
     pub offered: u64,
 }
 
-/// The first pause after an attempt for which there was no room, and the longest: each is twice as long as the one before.
+/// First and longest pause after an attempt without room. Each pause is twice as long as the one before.
 const PAUSES: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(2)];
 
-/// A frame that tells nothing and harms nobody: it is consumed where it arrives. Its protocol is one of those left to local
-/// experiments, and its addresses are zero.
+/// Probe: a frame that does no harm, because it is consumed where it arrives. Its protocol is one of those
+/// left to local experiments, and its addresses are zero.
 const PROBE: [u8; 60] = {
     let mut frame = [0; 60];
     (frame[12], frame[13]) = (0x88, 0xb6); // ETH_P_PROBE
     frame
 };
 
-/// Why nothing leaves by a port.
+/// Reason why no frame leaves by a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stuck {
-    /// Since when.
+    /// Time of the first failed attempt.
     pub since: Time,
-    /// The kernel's error.
+    /// Error of the kernel.
     pub errno: i32,
 }
 
-/// Sends frames of the pool.
+/// Sender of the pool's frames.
 pub trait FrameSender {
-    /// Sends frames in order and says how many left. The error is that of the first frame.
+    /// Sends frames in order and returns the number that left. The error is that of the first frame.
     fn send<'f>(&mut self, frames: &'f Frames, run: impl Iterator<Item = &'f Frame>) -> io::Result<usize>;
-    /// Are frames sent with notes on their checksum?
+    /// Returns whether frames are sent with notes on their checksum.
     fn has_vnet(&self) -> bool;
-    /// Sends a frame that is made up of these bytes.
+    /// Sends a frame made of these bytes.
     fn send_bytes(&mut self, frame: &[u8]) -> io::Result<()>;
 }
 
@@ -71,7 +71,7 @@ impl FrameSender for Sender {
         const NOTHING: &[u8] = &[0; Vnet::LEN];
         let mut batch = self.batch();
         for frame in run {
-            // What it came with lies in front of it.
+            // The notes that the frame came with lie in front of it.
             let headroom = frames.headroom(frame);
             if batch.has_vnet() {
                 batch.part(headroom.last_chunk::<{ Vnet::LEN }>().map_or(NOTHING, |b| b));
@@ -96,12 +96,13 @@ impl FrameSender for Sender {
     }
 }
 
-/// The sockets of a port.
+/// Sockets of a port.
 #[derive(Debug)]
 pub struct ExitSockets<W = Sender> {
-    /// For frames that leave as they are.
+    /// Socket for frames that leave as they are.
     pub plain: W,
-    /// For plain ACKs that the kernel's program brings up to date ([`Frame::restamp`]); all go by `plain` without.
+    /// Socket for plain ACKs that the kernel's program brings up to date ([`Frame::restamp`]). Without it
+    /// they take `plain`.
     pub restamp: Option<W>,
 }
 
@@ -117,35 +118,35 @@ impl<W> ExitSockets<W> {
     }
 }
 
-/// See the [module documentation](self).
+/// Exit of a port; see the [module documentation](self).
 #[derive(Debug)]
 pub struct Exit<W = Sender> {
     sockets: ExitSockets<W>,
     waiting: VecDeque<Frame>,
     blocked: bool,
-    /// Nothing has left since an attempt failed.
+    /// Set while no frame has left since an attempt failed.
     stuck: Option<Stuck>,
-    /// When it is tried again, and how long it was waited for that.
+    /// Time of the next attempt, and the pause before it.
     again: Time,
     pause: Duration,
-    /// Nothing leaves until it is tried by hand.
+    /// True while only [attempts](Exit::attempt) send.
     held: bool,
-    /// Frames wait for an interface that is down; without, they are lost.
+    /// True if frames wait for an interface that is down; otherwise they are lost.
     patient: bool,
-    /// Where the hooks find metadata of frames.
+    /// Place where the hooks find metadata of frames.
     metadata: Option<Leaving>,
     stats: ExitStats,
 }
 
-/// What became of an attempt.
+/// Reasons why a frame did not leave.
 enum Refusal {
     /// There is no room now.
     Full,
-    /// The interface is down or gone.
+    /// The interface is down or missing.
     Down,
-    /// It was this frame.
+    /// The kernel refuses this frame.
     Frame(DropReason),
-    /// Nothing was wrong.
+    /// The call was interrupted.
     Again,
 }
 
@@ -159,7 +160,7 @@ fn refusal(error: &io::Error) -> Refusal {
     }
 }
 
-/// The checksum of a frame with these notes is complete, right or wrong: the kernel is not asked to complete it.
+/// Marks the checksum as complete, right or wrong, so that the kernel does not complete it.
 fn settle(headroom: &mut [u8]) {
     let Some(notes) = headroom.last_chunk_mut() else { return };
     let vnet = Vnet::read(notes);
@@ -169,7 +170,7 @@ fn settle(headroom: &mut [u8]) {
 }
 
 impl<W: FrameSender> Exit<W> {
-    /// A way out over these sockets. Frames wait while the interface is down if `patient`.
+    /// Creates an exit over these sockets. If `patient`, frames wait while the interface is down.
     pub fn new(sockets: ExitSockets<W>, patient: bool) -> Exit<W> {
         let (waiting, stats) = (VecDeque::with_capacity(ROOM), ExitStats::default());
         let (stuck, again, pause) = (None, Time::ZERO, Duration::ZERO);
@@ -177,25 +178,25 @@ impl<W: FrameSender> Exit<W> {
         Exit { sockets, waiting, blocked, stuck, again, pause, held, patient, metadata, stats }
     }
 
-    /// The same way out, where frames keep their metadata.
+    /// Adds the place for metadata of frames.
     pub fn with_metadata(mut self, records: Leaving) -> Exit<W> {
         self.metadata = Some(records);
         self
     }
 
-    /// What went out so far.
+    /// Counters since the start.
     pub fn stats(&self) -> ExitStats {
         self.stats
     }
 
-    /// May a frame be handed over?
+    /// Returns whether a frame may be handed over.
     pub fn takes(&self) -> bool {
         !self.blocked && !self.held && self.waiting.len() < ROOM
     }
 
     /// Hands a frame over; it leaves with the next [`Exit::flush`].
     pub fn push(&mut self, frames: &mut Frames, mut frame: Frame) {
-        // A frame whose payload is elsewhere cannot leave by a real port.
+        // A frame whose payload is absent cannot leave by a real port.
         if frames.parts(&frame).map(<[u8]>::len).sum::<usize>() != frame.len() {
             return frames.drop(frame, DropReason::TooLong);
         }
@@ -212,25 +213,26 @@ impl<W: FrameSender> Exit<W> {
         self.waiting.push_back(frame);
     }
 
-    /// Leaves a frame's metadata to the hooks, and notes by which number they are found. As many frames wait
-    /// at most as there is room for before a number comes again.
+    /// Leaves a frame's metadata to the hooks, and notes the number by which they are found. The place has
+    /// room for all waiting frames, so no number comes again while its frame waits.
     fn leave_metadata(&mut self, frames: &mut Frames, frame: &Frame) {
         let Some(metadata) = Metadata::of(frames.headroom(frame)) else { return };
         let number = self.metadata.as_mut().map_or(0, |records| records.put(metadata));
         Metadata::renumber(frames.headroom_mut(frame), number);
     }
 
-    /// Frames that were handed over and have not left.
+    /// Frames handed over that have not left.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Why nothing leaves, if that is so.
+    /// Reason why no frame leaves, if none does.
     pub fn stuck(&self) -> Option<Stuck> {
         self.stuck
     }
 
-    /// From now on nothing leaves but what is [tried](Exit::attempt), and what waits beyond the first frame is lost; or everything leaves again.
+    /// Holds or releases the exit. A held exit sends only [attempts](Exit::attempt), and loses all waiting
+    /// frames but the first.
     pub fn hold(&mut self, frames: &mut Frames, held: bool) {
         self.held = held;
         (self.blocked, self.again, self.pause) = (false, Time::ZERO, Duration::ZERO);
@@ -239,7 +241,8 @@ impl<W: FrameSender> Exit<W> {
         }
     }
 
-    /// Tries with the frame that waits, or with one that tells nothing. Whether it arrives, who counts there knows.
+    /// Tries the way with the first waiting frame, or with a probe. The counts at the destination show
+    /// whether it arrives.
     pub fn attempt(&mut self, frames: &mut Frames, now: Time) {
         self.stats.calls += 1;
         if self.waiting.is_empty() {
@@ -259,7 +262,7 @@ impl<W: FrameSender> Exit<W> {
         }
     }
 
-    /// Sends what was handed over. Some of it may have to wait: then it is tried again at the time that is returned.
+    /// Sends the frames handed over. Returns the time of the next attempt if some have to wait.
     pub fn flush(&mut self, frames: &mut Frames, now: Time) -> Option<Time> {
         if self.held {
             return None;
@@ -301,7 +304,7 @@ impl<W: FrameSender> Exit<W> {
 
     fn note(&mut self, error: &io::Error, now: Time) {
         let errno = error.raw_os_error().unwrap_or_default();
-        // The hook is in front of whatever has no room, and so are filters that drop.
+        // `ENOBUFS` comes from behind the hook, which has counted the frame, or from a filter that drops.
         self.stats.offered += u64::from(errno == libc::ENOBUFS);
         let since = self.stuck.map_or(now, |stuck| stuck.since);
         self.stuck = Some(Stuck { since, errno });
@@ -338,7 +341,7 @@ impl<W: FrameSender> Exit<W> {
 mod tests {
     use super::*;
 
-    /// Takes so many frames, then answers with the error.
+    /// A wire that takes `room` frames, then answers with the error.
     #[derive(Default)]
     struct Wire {
         sent: Vec<Vec<u8>>,
@@ -402,7 +405,7 @@ mod tests {
         exit.sockets.plain.room = 1;
         exit.sockets.plain.error = libc::ENOBUFS;
         assert!(exit.flush(&mut frames, ms(0)).is_some());
-        // The second plain frame waits for room; those for the other socket in front of it have left.
+        // The second plain frame waits for room. The frames for the other socket in front of it have left.
         assert_eq!(numbers(&exit.sockets.plain), [1]);
         assert_eq!(numbers(exit.sockets.restamp.as_ref().unwrap()), [2, 3]);
         assert!(!exit.takes() && exit.waiting() == 1);
@@ -428,7 +431,8 @@ mod tests {
         assert_eq!(numbers(&exit.sockets.plain), (0..200).collect::<Vec<u8>>());
     }
 
-    /// Attempts for a frame that the kernel has no room for in a second: after 50, 100, ..., 1,600 us and every 2 ms from then on.
+    /// Attempts in a second for a frame without room: after 50, 100, ..., 1,600 us, and every 2 ms from then
+    /// on.
     #[test]
     fn a_port_without_room_is_tried_less_and_less_often() {
         let (mut exit, mut frames) = (exit(true), Frames::new(8, 128, 0));
@@ -439,7 +443,7 @@ mod tests {
             now = exit.flush(&mut frames, now).unwrap();
         }
         assert_eq!(exit.stats().calls, 505);
-        // A filter in front of the hook refuses like that too: the hook may have seen all of them.
+        // A filter in front of the hook refuses in the same way, so the hook may have seen all attempts.
         assert_eq!((exit.stats().offered, exit.stats().sent), (505, 0));
         assert_eq!(exit.stuck(), Some(Stuck { since: ms(0), errno: libc::ENOBUFS }));
         exit.sockets.plain.room = 1;
@@ -505,7 +509,7 @@ mod tests {
         assert_eq!(exit.flush(&mut frames, ms(0)), None);
         assert_eq!(numbers(&exit.sockets.plain), [2]);
         assert_eq!(frames.drops().get(DropReason::TooLong), 1);
-        // Its payload is elsewhere.
+        // A frame whose payload is absent.
         let frame = frames.receive_copy(&[3; 60], 1514, Time::ZERO).unwrap();
         exit.push(&mut frames, frame);
         assert_eq!((exit.waiting(), frames.free_chunks()), (0, 8));

@@ -22,7 +22,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// Puts what has come into `inbox`. Returns how much that was.
+    /// Puts the frames that have come into `inbox`. Returns their number.
     pub fn receive(
         &mut self,
         frames: &mut Frames,
@@ -34,7 +34,8 @@ impl Input {
         match self {
             Input::Ring(ring) => take(ring, frames, inbox),
             Input::Packets(packets) => {
-                // An interface that goes down or away says so once: whoever watches it knows more.
+                // An interface that goes down or away causes one error. The watch on interfaces reports it
+                // better.
                 if let Err(error) = packets.receive(frames, limit, now, inbox) {
                     tracing::debug!("receiving: {error}");
                 }
@@ -43,7 +44,8 @@ impl Input {
         inbox.len() - before
     }
 
-    /// Frames that have come for the node's `port` so far, if they come by a packet socket and none waits there.
+    /// Frames that have come for the node's `port` so far, if they come by a packet socket and none waits
+    /// there.
     pub fn came(&self, port: Port) -> Option<u64> {
         match self {
             Input::Packets(packets) => packets.came(port),
@@ -51,14 +53,14 @@ impl Input {
         }
     }
 
-    /// From now on giant segments come in as the packets that they stand for, or whole.
+    /// Sets whether giant segments come in as single packets or whole, from now on.
     pub fn set_split(&mut self, split: bool) {
         if let Input::Packets(packets) = self {
             packets.set_split(split);
         }
     }
 
-    /// What came in so far, by packet sockets.
+    /// Counters of packet sockets; `None` for a ring.
     pub fn stats(&mut self) -> Option<InputStats> {
         match self {
             Input::Ring(_) => None,
@@ -67,7 +69,7 @@ impl Input {
     }
 }
 
-/// The node's port for a segment: what leaves by the interface came from the LAN.
+/// Returns the node's port for a segment. A segment that leaves by the interface came from the LAN.
 fn port(hook: Hook, fate: Fate) -> Port {
     match (hook, fate) {
         (Hook::Egress, Fate::Taken) => LAN,
@@ -80,7 +82,7 @@ fn port(hook: Hook, fate: Fate) -> Port {
 }
 
 fn take(ring: &mut Segments, frames: &mut Frames, inbox: &mut Vec<(Time, Port, Frame)>) {
-    // What finds no chunk stays in the ring: when that is full, segments pass.
+    // Segments without a free chunk stay in the ring. When it is full, segments pass.
     let most = RECORDS.min(frames.free_chunks().saturating_sub(frames.reserve()));
     ring.drain(most, |segment| {
         let frame = match &segment.metadata {

@@ -16,61 +16,61 @@ use weir_core::gateway::{LAN, WAN};
 use weir_core::node::Port;
 use weir_core::time::Time;
 
-/// An Ethernet header's two addresses; a VLAN tag comes after them.
+/// Bytes of an Ethernet header's two addresses; a VLAN tag follows them.
 const ADDRESSES: usize = 12;
 pub(super) const TAG: usize = 4;
-/// Frames received at once.
+/// Most frames received at once.
 const BATCH: usize = 32;
-/// Bytes received at once, about: so few that they are still in the processor's own cache when they are copied again, as
-/// frames that leave.
+/// Approximate bytes received at once. They are few enough to be still in the processor's own cache when they
+/// are copied again, as leaving frames.
 const BATCH_BYTES: usize = 128 << 10;
-/// Chunks of the longest frame: 64 KiB of IP packet.
+/// Chunks of the longest frame, which has 64 KiB of IP packet.
 const PARTS: usize = (14 + 2 * TAG + 65_535 - (CHUNK - HEAD)).div_ceil(CHUNK) + 1;
 
-/// What came in.
+/// Counters of an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InputStats {
     /// Frames received.
     pub received: u64,
-    /// Bytes of them.
+    /// Bytes of these frames.
     pub received_bytes: u64,
-    /// Of them, giant segments.
+    /// Giant segments among them.
     pub giant: u64,
-    /// Longer than 64 KiB: lost.
+    /// Frames lost because they are longer than 64 KiB.
     pub too_long: u64,
-    /// Packets of giant segments that found no room in the pool: lost.
+    /// Packets of giant segments lost for want of room in the pool.
     pub no_room: u64,
-    /// Lost in the kernel, since they were not received in time.
+    /// Frames lost in the kernel because they were not received in time.
     pub lost: u64,
 }
 
-/// The frames that an interface receives.
+/// Frames that an interface receives.
 #[derive(Debug)]
 pub struct Packets {
     port: Port,
     receiver: Receiver,
-    /// Memory of the frames to come, [`PARTS`] chunks for each.
+    /// Memory for the next frames, [`PARTS`] chunks each.
     chunks: Box<[u32]>,
-    /// Of each of them, how many chunks are missing: the first ones.
+    /// Number of missing chunks of each of them; the first ones are missing.
     missing: Box<[usize]>,
-    /// The first so many may miss some.
+    /// Number of frames at the front that may miss chunks.
     open: usize,
-    /// Cuts giant segments, if they are to be cut.
+    /// Cutter, if giant segments are to be cut.
     splitter: Option<Splitter>,
     always_splits: bool,
-    /// Bytes of a frame, on average of those that were received at once last.
+    /// Average bytes of the frames received at once last.
     typical: usize,
-    /// Metadata of the frames, where hooks leave any.
+    /// Metadata of the frames, if hooks leave any.
     metadata: Option<Arriving>,
-    /// Frames that were read, whatever became of them.
+    /// Frames read, whatever became of them.
     came: u64,
-    /// None waited when it was last read.
+    /// True if none waited at the last read.
     empty: bool,
     stats: InputStats,
 }
 
 impl Packets {
-    /// The frames that the interface numbered `ifindex` receives, for the node's `port`.
+    /// Opens the frames that the interface numbered `ifindex` receives, for the node's `port`.
     pub fn open(port: Port, ifindex: u32, promiscuous: bool) -> io::Result<Packets> {
         let receiver = Receiver::open(ifindex, promiscuous, BATCH, PARTS)?;
         let chunks = vec![NO_CHUNK; BATCH * PARTS].into_boxed_slice();
@@ -91,7 +91,7 @@ impl Packets {
         })
     }
 
-    /// From now on frames have the metadata that the hooks have left for them, and arrive at their departure
+    /// From now on, gives frames the metadata that the hooks have left, and delivers them at their departure
     /// times.
     pub fn take_metadata(&mut self, records: Arriving) -> io::Result<()> {
         self.receiver.receive_marks()?;
@@ -99,13 +99,13 @@ impl Packets {
         Ok(())
     }
 
-    /// Giant segments always come in as the packets that they stand for.
+    /// Cuts giant segments from now on, whatever [`Packets::set_split`] says.
     pub fn split_always(&mut self) {
         self.always_splits = true;
         self.set_split(true);
     }
 
-    /// From now on giant segments come in as the packets that they stand for, or whole if they may.
+    /// Sets whether giant segments come in as single packets or, if they may, whole.
     pub fn set_split(&mut self, split: bool) {
         let split = split || self.always_splits;
         if split != self.splitter.is_some() {
@@ -113,23 +113,23 @@ impl Packets {
         }
     }
 
-    /// What came in so far.
+    /// Counters since the start.
     pub fn stats(&mut self) -> InputStats {
         self.stats.lost = self.receiver.dropped();
         self.stats
     }
 
-    /// Frames that have come so far for the node's `port`, if it is this one's and none waits.
+    /// Frames that have come so far for the node's `port`, if it is this input's and none waits.
     pub fn came(&self, port: Port) -> Option<u64> {
         let is = |whole, part| self.port == whole && port == part;
         let same = self.port == port || is(LAN_WHOLE, LAN) || is(WAN_WHOLE, WAN);
         (same && self.empty).then_some(self.came)
     }
 
-    /// Takes at most `limit` frames, of [`BATCH_BYTES`] together, about, and puts them into `inbox`. Frames without a stamp
-    /// get `now`.
+    /// Takes at most `limit` frames of about [`BATCH_BYTES`] together, and puts them into `inbox`. Frames
+    /// without a stamp get `now`.
     ///
-    /// `frames` is a pool of a fixed size, and the same every time.
+    /// `frames` is a pool of fixed size, and always the same one.
     pub fn receive(
         &mut self,
         frames: &mut Frames,
@@ -168,7 +168,8 @@ impl Packets {
         Ok(())
     }
 
-    /// Gives frames to come the memory that those before them took along, and says how many have theirs.
+    /// Replaces the memory that received frames took along. Returns the number of next frames with all their
+    /// memory.
     fn refill(&mut self, frames: &mut Frames) -> usize {
         let memory = frames.memory_mut().as_mut_ptr();
         for i in 0..self.open {
@@ -177,9 +178,9 @@ impl Packets {
                 self.chunks[i * PARTS + part] = chunk;
                 self.missing[i] = part;
                 let before = if part == 0 { HEAD - Vnet::LEN } else { 0 };
-                // SAFETY: the chunk lies in the pool's memory. It has been taken and is in no frame, so that nobody
-                // uses it, until `frame` makes it part of one and counts it as missing, which leads back here before
-                // the next call. The memory of a pool of a fixed size does not move.
+                // SAFETY: the chunk lies in the pool's memory. It is taken and in no frame, so it has no
+                // other user until `frame` makes it part of a frame. `frame` then counts it as missing, which
+                // leads back here before the next call. The memory of a pool of fixed size does not move.
                 unsafe {
                     let start = memory.add(chunk as usize * CHUNK + before);
                     self.receiver.set_part(i, part, start, CHUNK - before);
@@ -190,7 +191,7 @@ impl Packets {
         BATCH
     }
 
-    /// The frame that lies in the memory numbered `i`.
+    /// Makes a frame of the memory numbered `i`.
     fn frame(&mut self, frames: &mut Frames, i: usize, received: Received, now: Time) -> Option<Frame> {
         let chunks = &self.chunks[i * PARTS..][..PARTS];
         let len = received.len.checked_sub(Vnet::LEN).filter(|len| *len >= ADDRESSES)?;
@@ -243,7 +244,8 @@ impl AsFd for Packets {
     }
 }
 
-/// Puts a tag back into the frame whose first chunk begins `chunk`, and says by how much it begins earlier now.
+/// Puts a tag back into the frame whose first chunk is `chunk`. Returns the bytes by which the frame begins
+/// earlier.
 fn restore_tag(chunk: &mut [u8], tag: Option<(u16, u16)>) -> usize {
     let Some((protocol, tag)) = tag else { return 0 };
     let notes = HEAD - Vnet::LEN;

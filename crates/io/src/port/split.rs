@@ -1,7 +1,7 @@
-//! Cutting giant segments into the packets that they stand for, as the kernel does (`tcp_gso_segment()`,
-//! `__udp_gso_segment()`): for links that lose, mark and delay single packets.
+//! Cutting of giant segments into their packets, as the kernel does it (`tcp_gso_segment()`,
+//! `__udp_gso_segment()`), for links that lose, mark and delay single packets.
 //!
-//! Checksums stay as they are noted: to be completed by whoever sends them on, over the pseudo-header of each packet.
+//! Checksums stay noted: the sender of a packet completes each over the packet's own pseudo-header.
 
 use super::{CHUNK, HEAD};
 use crate::bpf::Metadata;
@@ -12,24 +12,24 @@ use weir_core::wire::{self, checksum, Packet, TCP, UDP};
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 
-/// Cuts giant segments.
+/// Cutter of giant segments.
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
     whole: Vec<u8>,
 }
 
-/// Where things are in a giant segment.
+/// Layout of a giant segment.
 struct Layout {
     packet: Packet,
     /// Bytes of all headers.
     headers: usize,
-    /// Offset of the checksum's field.
+    /// Offset of the checksum field.
     field: usize,
     mss: usize,
 }
 
 impl Layout {
-    /// `None` for what cannot be cut: another protocol, a tunnel, a checksum that is complete.
+    /// Returns `None` for segments that cannot be cut: other protocols, tunnels, complete checksums.
     fn of(bytes: &[u8], len: usize, gso_size: u16, notes: Vnet) -> Option<Layout> {
         let packet = wire::packet(bytes, len).ok()?;
         let l4 = packet.l4 as usize;
@@ -46,8 +46,8 @@ impl Layout {
 }
 
 impl Splitter {
-    /// Gives the packets of a giant segment to `each`, or the frame itself if it is none or cannot be cut. Returns how
-    /// many found no room in the pool.
+    /// Gives the packets of a giant segment to `each`, or the frame itself if it is not giant or cannot be
+    /// cut. Returns the number of packets that found no room in the pool.
     pub fn split(&mut self, frames: &mut Frames, frame: Frame, mut each: impl FnMut(Frame)) -> usize {
         let headroom = frames.headroom(&frame);
         let notes = headroom.last_chunk().map(Vnet::read).unwrap_or_default();
@@ -129,7 +129,7 @@ mod tests {
     use weir_core::wire::build::{SegmentBuilder, Sum};
     use weir_core::wire::Flags;
 
-    /// Puts a giant into the pool as a packet socket does.
+    /// Puts a giant segment into the pool as a packet socket does.
     fn receive(frames: &mut Frames, bytes: &[u8], notes: Vnet) -> Frame {
         let mut chunks = vec![frames.take_chunk().unwrap()];
         let head = bytes.len().min(CHUNK - HEAD);
@@ -154,7 +154,7 @@ mod tests {
         Vnet { flags: 1, gso_type: 1, gso_size, checksum_start: l4, checksum_offset: offset, header: l4 + 20 }
     }
 
-    /// The packets, each with its checksum completed.
+    /// Cuts a segment and completes the checksum of each packet.
     fn packets(segment: &SegmentBuilder, notes: Vnet) -> Vec<Vec<u8>> {
         let mut frames = Frames::new(64, CHUNK, 0);
         let giant = segment.clone().checksum(Sum::Partial).build();
@@ -195,7 +195,7 @@ mod tests {
                 };
                 let seq = (u32::MAX - 1000).wrapping_add(i as u32 * 1400);
                 let mut wanted = segment.clone().seq(seq).flags(flags).data(part).build();
-                // The identification is counted on; everything else is as if it had been sent alone.
+                // The identification counts up. Everything else is as if the packet had been sent alone.
                 if wanted[18] == 0x45 {
                     let id = get(&wanted, 22).wrapping_add(i as u16);
                     put(&mut wanted, 22, id);
