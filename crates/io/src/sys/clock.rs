@@ -1,4 +1,4 @@
-//! The clocks: one of the few places where Weir asks what time it is.
+//! Clocks of the system: one of the few places where Weir reads the time.
 
 use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{clock_gettime, ClockId, Timespec};
@@ -9,12 +9,12 @@ fn read(clock: ClockId) -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// CLOCK_MONOTONIC, the clock of `bpf_ktime_get_ns`.
+/// Time of CLOCK_MONOTONIC, the clock of `bpf_ktime_get_ns`.
 pub fn now() -> Time {
     Time::from_nanos(read(ClockId::Monotonic))
 }
 
-/// CLOCK_REALTIME in nanoseconds, the clock that packets are stamped with.
+/// Nanoseconds of CLOCK_REALTIME, the clock that packets are stamped with.
 pub fn realtime() -> u64 {
     read(ClockId::Realtime)
 }
@@ -26,11 +26,11 @@ pub fn thread_cpu() -> Duration {
 
 /// Sleeps until `at`, or until a signal.
 pub fn sleep_until(at: Time) {
-    // An error is a signal.
+    // The only error is an interruption by a signal.
     let _ = clock_nanosleep_absolute(ClockId::Monotonic, &timespec(at));
 }
 
-/// A time as system calls take it.
+/// Converts a time for system calls.
 pub(super) fn timespec(at: Time) -> Timespec {
     let ns = at.as_nanos();
     Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }

@@ -11,10 +11,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use weir_core::time::Time;
 
-/// Most events that one wait reports; more come with the next.
+/// Most events that one wait reports; the next wait reports more.
 const EVENTS: usize = 16;
 
-/// An epoll instance with a timer of its own.
+/// An epoll instance with its own timer.
 #[derive(Debug)]
 pub struct Waiter {
     epoll: OwnedFd,
@@ -22,12 +22,12 @@ pub struct Waiter {
     armed: Option<Time>,
 }
 
-/// What a wait ended with: the tokens that became ready, and whether each is in error.
+/// A descriptor that became ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// As given to [`Waiter::add`].
+    /// Token given to [`Waiter::add`].
     pub token: u64,
-    /// The descriptor reports an error or was hung up.
+    /// True if the descriptor reports an error or was hung up.
     pub error: bool,
 }
 
@@ -35,7 +35,7 @@ const TIMER: u64 = u64::MAX;
 const ZERO: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 impl Waiter {
-    /// A new instance that waits for nothing but time.
+    /// Creates an instance without descriptors; only time wakes it.
     pub fn new() -> io::Result<Waiter> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
@@ -50,14 +50,13 @@ impl Waiter {
         Ok(epoll::add(&self.epoll, fd, EventData::new_u64(token), EventFlags::IN)?)
     }
 
-    /// Sleeps until something is ready or it is `until`, whichever comes first. With `until` in
-    /// the past it only looks.
+    /// Sleeps until a descriptor is ready, at most until `until`. A time in the past makes it only poll.
     pub fn wait(&mut self, until: Time, ready: &mut Vec<Ready>) -> io::Result<()> {
         self.arm(until)?;
         self.collect(None, ready)
     }
 
-    /// What is ready now.
+    /// Collects the descriptors that are ready now.
     pub fn look(&mut self, ready: &mut Vec<Ready>) -> io::Result<()> {
         self.collect(Some(&ZERO), ready)
     }
@@ -84,7 +83,7 @@ impl Waiter {
         for event in &events[..count] {
             let (flags, data) = (event.flags, event.data);
             match data.u64() {
-                // Expired: it must be armed anew to sleep again.
+                // An expired timer must be armed again.
                 TIMER => self.armed = None,
                 token => {
                     ready.push(Ready { token, error: flags.intersects(EventFlags::ERR | EventFlags::HUP) })
@@ -95,7 +94,7 @@ impl Waiter {
     }
 }
 
-/// Is there something to read now?
+/// Returns whether `fd` is readable now.
 pub fn is_readable(fd: BorrowedFd<'_>) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
     poll(&mut fds, Some(&ZERO)).is_ok_and(|ready| ready > 0)

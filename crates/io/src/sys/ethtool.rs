@@ -13,26 +13,27 @@ const ETH_SS_FEATURES: u32 = 4;
 const ETH_GSTRING_LEN: usize = 32;
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 
-/// An interface to be asked and told.
+/// An interface whose settings are read and changed.
 #[derive(Debug)]
 pub struct Ethtool {
     socket: OwnedFd,
     name: [libc::c_char; libc::IFNAMSIZ],
 }
 
-/// One offload: its name in the kernel, whether it is on, and whether it can be changed.
+/// An offload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feature {
-    /// As `ethtool -k` calls it where it knows no shorter name: `rx-gro`, `tx-tcp-segmentation`.
+    /// Name in the kernel, which `ethtool -k` prints where it knows no shorter one: `rx-gro`,
+    /// `tx-tcp-segmentation`.
     pub name: String,
-    /// On now.
+    /// True if it is on now.
     pub on: bool,
-    /// Can be changed.
+    /// True if it can be changed.
     pub changeable: bool,
 }
 
 impl Ethtool {
-    /// The interface `name` of this network namespace.
+    /// Opens the interface `name` of this network namespace.
     pub fn open(name: &str) -> io::Result<Ethtool> {
         if name.len() >= libc::IFNAMSIZ {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -45,14 +46,14 @@ impl Ethtool {
         Ok(Ethtool { socket, name: text })
     }
 
-    /// Runs the command in `words`, whose first word says which; the answer replaces it.
+    /// Runs the command in the first of `words`; the answer replaces them.
     fn call(&self, words: &mut [u32]) -> io::Result<i32> {
         // SAFETY: zero is a valid `ifreq`.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         request.ifr_name = self.name;
         request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
-        // SAFETY: both structures are valid for reads and writes; every caller below makes `words`
-        // as long as the kernel writes for its command.
+        // SAFETY: both structures are valid for reads and writes. Every caller below makes `words` as long as
+        // the kernel writes for its command.
         let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), SIOCETHTOOL as _, &mut request) };
         if result < 0 {
             return Err(io::Error::last_os_error());
@@ -60,9 +61,9 @@ impl Ethtool {
         Ok(result)
     }
 
-    /// Name of the driver.
+    /// Returns the name of the driver.
     pub fn driver(&self) -> io::Result<String> {
-        // struct ethtool_drvinfo is 196 bytes; the name is the first string, of 32 bytes.
+        // struct ethtool_drvinfo is 196 bytes; its first string, of 32 bytes, is the name.
         let mut words = [0u32; 49];
         words[0] = ETHTOOL_GDRVINFO;
         self.call(&mut words)?;
@@ -70,12 +71,11 @@ impl Ethtool {
         Ok(until_nul(&bytes))
     }
 
-    /// All offloads that the kernel knows, in its order.
+    /// Returns all offloads that the kernel knows, in its order.
     pub fn features(&self) -> io::Result<Vec<Feature>> {
         let names = self.feature_names()?;
         let blocks = names.len().div_ceil(32);
-        // struct ethtool_gfeatures: cmd, size, then per block available, requested, active,
-        // never_changed.
+        // struct ethtool_gfeatures: cmd, size, then per block available, requested, active, never_changed.
         let mut words = vec![0u32; 2 + blocks * 4];
         (words[0], words[1]) = (ETHTOOL_GFEATURES, blocks as u32);
         self.call(&mut words)?;
@@ -85,7 +85,7 @@ impl Ethtool {
         Ok(names.into_iter().enumerate().map(feature).collect())
     }
 
-    /// Switches one offload. The kernel may refuse silently or change others with it: look again.
+    /// Switches one offload. The kernel may refuse silently or change other offloads, too: read them again.
     pub fn set_feature(&self, name: &str, on: bool) -> io::Result<()> {
         let names = self.feature_names()?;
         let index = names.iter().position(|n| n == name).ok_or(io::ErrorKind::NotFound)?;

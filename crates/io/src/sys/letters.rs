@@ -1,5 +1,5 @@
-//! Messages of any length between two processes, each whole: its text is a file in memory whose descriptor crosses over. So
-//! neither side ever waits for the other, and what was sent is not read by halves.
+//! Messages of any length between two processes. The text of a message is a file in memory, and its
+//! descriptor crosses over. Neither side ever waits for the other, and messages arrive whole.
 
 use rustix::fs::{memfd_create, MemfdFlags};
 use rustix::io::Errno;
@@ -13,23 +13,23 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-/// No letter is longer.
+/// Longest message that is accepted.
 const LONGEST: u64 = 1 << 28;
 
-/// One end of a way between two processes. Some ten letters may be under way.
+/// One end of a connection between two processes. It holds some ten messages under way.
 #[derive(Debug)]
 pub struct Letters {
     fd: OwnedFd,
 }
 
 impl Letters {
-    /// Both ends.
+    /// Creates both ends.
     pub fn pair() -> io::Result<(Letters, Letters)> {
         let (a, b) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         Ok((Letters { fd: a }, Letters { fd: b }))
     }
 
-    /// Sends a letter. Fails, without waiting, if too many are under way or the other end is gone.
+    /// Sends a message without waiting. Fails if too many are under way or the other end is gone.
     pub fn send(&self, text: &[u8]) -> io::Result<()> {
         let mut file = File::from(memfd_create("letter", MemfdFlags::CLOEXEC)?);
         file.write_all(text)?;
@@ -42,7 +42,7 @@ impl Letters {
         Ok(())
     }
 
-    /// The next letter, `None` if none is there. Fails if the other end is gone.
+    /// Takes the next message, `None` without one. Fails if the other end is gone.
     pub fn take(&self) -> io::Result<Option<Vec<u8>>> {
         match self.receive(RecvFlags::DONTWAIT) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
@@ -50,7 +50,7 @@ impl Letters {
         }
     }
 
-    /// Waits for the next letter. Fails if the other end is gone.
+    /// Waits for the next message. Fails if the other end is gone.
     pub fn wait(&self) -> io::Result<Vec<u8>> {
         self.receive(RecvFlags::empty())
     }
@@ -77,7 +77,7 @@ impl Letters {
     }
 }
 
-/// The whole file. Its offset is that of its writer, at its end.
+/// Reads the whole file. The descriptor's offset is the writer's, at the end.
 fn read(file: OwnedFd) -> io::Result<Vec<u8>> {
     let file = File::from(file);
     let length = file.metadata()?.len();
@@ -90,7 +90,7 @@ fn read(file: OwnedFd) -> io::Result<Vec<u8>> {
 }
 
 impl AsFd for Letters {
-    /// Readable when a letter has come or the other end is gone.
+    /// Readable when a message has come or the other end is gone.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

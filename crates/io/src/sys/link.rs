@@ -1,4 +1,4 @@
-//! Network interfaces over rtnetlink: what they are, and the few changes Weir makes to them.
+//! Network interfaces over rtnetlink: their properties, and the few changes that Weir makes to them.
 
 use super::pod::{bytes_of, Pod};
 use rustix::io::Errno;
@@ -14,33 +14,33 @@ use std::time::Duration;
 /// An interface of this network namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostInterface {
-    /// Its number, unique in the namespace.
+    /// Number, unique in the namespace.
     pub index: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Ethernet address; empty for interfaces without.
     pub mac: Vec<u8>,
     /// Largest packet, without the Ethernet header.
     pub mtu: u32,
-    /// Administratively up.
+    /// True if it is administratively up.
     pub up: bool,
-    /// Has a carrier, and frames pass it.
+    /// True if it has a carrier and frames pass.
     pub carrier: bool,
-    /// Its frames begin with an Ethernet header.
+    /// True if its frames begin with an Ethernet header.
     pub ethernet: bool,
-    /// Its frames are IP packets without a header: TUN, PPP, WireGuard, tunnels.
+    /// True if its frames are IP packets without a header: TUN, PPP, WireGuard, tunnels.
     pub plain_ip: bool,
     /// Kind of a virtual interface: `veth`, `bridge`.
     pub kind: String,
-    /// Longest segment that is sent or put together on it, if the kernel says (since 4.16, 5.19 and 6.3).
+    /// Longest segment that is sent or reassembled on it, if the kernel tells (since 4.16, 5.19 and 6.3).
     pub longest: u32,
-    /// It is a tunnel without an other end of its own: each packet comes with where it goes (`external`).
+    /// True for a tunnel without a fixed remote end: each packet brings its destination (`external`).
     pub external: bool,
-    /// What is sent on it comes back to this host.
+    /// True if sent packets come back to this host.
     pub loopback: bool,
-    /// Number of the bridge or bond that it is a port of, 0 for none.
+    /// Number of its bridge or bond, 0 for none.
     pub master: u32,
-    /// Number of the interface below it, or of a pair's other end, 0 for none in this network namespace.
+    /// Number of the interface below it or of a pair's other end, 0 for none in this network namespace.
     pub below: u32,
     /// Number of the XDP program on it, 0 for none.
     pub xdp: u32,
@@ -84,7 +84,7 @@ const IFLA_XDP_PROG_ID: u16 = 4;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
-/// `IFLA_GSO_MAX_SIZE`, `IFLA_GRO_MAX_SIZE`, and both for IPv4.
+/// Attributes `IFLA_GSO_MAX_SIZE`, `IFLA_GRO_MAX_SIZE`, and both for IPv4.
 const LONGEST_SEGMENTS: [u16; 4] = [41, 58, 63, 64];
 /// Attributes that make a tunnel `external`, by its kind (`linux/if_link.h`, `linux/if_tunnel.h`).
 const COLLECT_METADATA: [(&str, u16); 10] = [
@@ -99,27 +99,27 @@ const COLLECT_METADATA: [(&str, u16); 10] = [
     ("ip6tnl", 19),
     ("xfrm", 3),
 ];
-/// Kinds of interfaces without a header (`linux/if_arp.h`): none, PPP, raw IP, tunnels of IPv4 and IPv6, SIT.
+/// Link types without a header (`linux/if_arp.h`): none, PPP, raw IP, tunnels of IPv4 and IPv6, SIT.
 const PLAIN_IP: [u16; 6] =
     [libc::ARPHRD_NONE, libc::ARPHRD_PPP, 519, libc::ARPHRD_TUNNEL, libc::ARPHRD_TUNNEL6, libc::ARPHRD_SIT];
-/// How long the kernel may take to answer.
+/// Longest time that the kernel may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest packet of a virtual interface.
 pub const LONGEST: u32 = 65_535;
 
-/// The interface called `name`, `None` if there is none.
+/// Finds the interface called `name`, `None` if there is none.
 pub fn find(name: &str) -> io::Result<Option<HostInterface>> {
     Ok(all()?.into_iter().find(|link| link.name == name))
 }
 
-/// Is there an interface numbered `index`? Unlike the other questions this one does not wait for
-/// the lock that the kernel holds while an interface goes up or down (measured: 65 ms).
+/// Returns whether there is an interface numbered `index`. Unlike the other queries, this one does not wait
+/// for the lock that the kernel holds while an interface goes up or down (measured: 65 ms).
 pub fn exists(index: u32) -> bool {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
     socket.is_ok_and(|socket| netdevice::index_to_name_inlined(&socket, index).is_ok())
 }
 
-/// All interfaces, in the order of their numbers.
+/// Returns all interfaces, in the order of their numbers.
 pub fn all() -> io::Result<Vec<HostInterface>> {
     let body = LinkMessage { family: 0, pad: 0, kind: [0; 2], index: 0, flags: 0, change: 0 };
     let mut links = Vec::new();
@@ -137,22 +137,22 @@ pub fn set_up(index: u32, up: bool) -> io::Result<()> {
     exchange(libc::RTM_NEWLINK, libc::NLM_F_ACK, &body, |_| ())
 }
 
-/// Sets the length of an interface's longest packet.
+/// Sets the MTU of an interface.
 pub fn set_mtu(index: u32, mtu: u32) -> io::Result<()> {
     let mut body = change(index, 0, 0);
     attribute(&mut body, IFLA_MTU, &mtu.to_ne_bytes());
     exchange(libc::RTM_NEWLINK, libc::NLM_F_ACK, &body, |_| ())
 }
 
-/// Takes an interface out of the bridge or bond that it is a port of.
+/// Removes an interface from its bridge or bond.
 pub fn release(index: u32) -> io::Result<()> {
     let mut body = change(index, 0, 0);
     attribute(&mut body, IFLA_MASTER, &[0; 4]);
     exchange(libc::RTM_NEWLINK, libc::NLM_F_ACK, &body, |_| ())
 }
 
-/// Makes a pair of virtual Ethernet interfaces, each the other's peer, for packets of any length; an error if a
-/// name is taken.
+/// Creates a pair of virtual Ethernet interfaces, each the other's peer, for packets of any length. Fails if
+/// a name is taken.
 pub fn create_veth(names: [&str; 2]) -> io::Result<()> {
     let end = |name: &str, info: &[u8]| {
         let mut body = change(0, 0, 0);
@@ -188,14 +188,14 @@ fn attribute(to: &mut Vec<u8>, kind: u16, value: &[u8]) {
     to.resize(to.len().next_multiple_of(4), 0);
 }
 
-/// The attributes in `bytes`; stops at one that is cut short.
+/// Attributes in `bytes`; stops at a truncated one.
 fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let [l0, l1, k0, k1] = *bytes.first_chunk()?;
         let len = u16::from_ne_bytes([l0, l1]) as usize;
         let value = bytes.get(4..len)?;
         bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or_default();
-        // The top bits say "nested" and "network order".
+        // The top bits mean "nested" and "network order".
         Some((u16::from_ne_bytes([k0, k1]) & 0x3fff, value))
     })
 }
@@ -236,7 +236,7 @@ fn parse_link(message: &[u8]) -> Option<HostInterface> {
     Some(link)
 }
 
-/// Some kinds say it with a byte, others by the attribute being there.
+/// Some kinds have a byte as a flag; for others the attribute itself is the flag.
 fn is_external(kind: &str, data: &[u8]) -> bool {
     let says = |(of, attribute): &(&str, u16)| {
         *of == kind && attributes(data).any(|(kind, value)| kind == *attribute && value != [0])
@@ -248,32 +248,32 @@ fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(value.strip_suffix(&[0]).unwrap_or(value)).into_owned()
 }
 
-/// What happened to an interface.
+/// Change of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It is new, or something about it changed.
+    /// The interface is new or has changed.
     Is(HostInterface),
-    /// The one with this number is gone.
+    /// The interface with this number is gone.
     Gone(u32),
-    /// Some events were lost: look at all interfaces.
+    /// Events were lost: all interfaces have to be read again.
     Missed,
 }
 
-/// Hears of changes of the interfaces of this network namespace.
+/// Listener to changes of the interfaces of this network namespace.
 #[derive(Debug)]
 pub struct Monitor {
     socket: OwnedFd,
 }
 
 impl Monitor {
-    /// Listens from now on.
+    /// Starts listening.
     pub fn new() -> io::Result<Monitor> {
         let socket = open(SocketFlags::NONBLOCK)?;
         bind(&socket, &SocketAddrNetlink::new(0, libc::RTMGRP_LINK as u32))?;
         Ok(Monitor { socket })
     }
 
-    /// What happened since the last call.
+    /// Returns the changes since the last call.
     pub fn events(&self) -> io::Result<Vec<Event>> {
         let mut events = Vec::new();
         let mut buffer = vec![0; 1 << 16];
@@ -292,14 +292,14 @@ impl Monitor {
 }
 
 impl AsFd for Monitor {
-    /// Readable when something happened.
+    /// Readable after a change.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
 fn event(kind: u16, body: &[u8]) -> Option<Event> {
-    // Messages of other families tell of ports of bridges.
+    // Messages of other families are about ports of bridges.
     let head: LinkMessage = super::pod::read(body)?;
     if head.family != libc::AF_UNSPEC as u8 {
         return None;
@@ -311,7 +311,7 @@ fn event(kind: u16, body: &[u8]) -> Option<Event> {
     }
 }
 
-/// The messages of one datagram: kind and body.
+/// Messages of one datagram: kind and body.
 fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let header: Header = super::pod::read(bytes)?;
@@ -321,7 +321,7 @@ fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// Sends one request and hands the body of every answer to `each`, until the kernel says it is done.
+/// Sends one request and hands the body of every answer to `each`, until the kernel reports the end.
 fn exchange(kind: u16, flags: i32, body: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<()> {
     let socket = open(SocketFlags::empty())?;
     let header = Header {
@@ -342,14 +342,14 @@ fn exchange(kind: u16, flags: i32, body: &[u8], mut each: impl FnMut(&[u8])) -> 
     }
 }
 
-/// A socket of NETLINK_ROUTE, which is what no protocol means.
+/// Opens a socket of NETLINK_ROUTE, which is the default protocol.
 fn open(flags: SocketFlags) -> io::Result<OwnedFd> {
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC | flags, None)?;
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(ANSWER_TIMEOUT))?;
     Ok(socket)
 }
 
-/// Goes through one datagram of answers; true at the end of all answers.
+/// Handles one datagram of answers; true at the end of all answers.
 fn answers(bytes: &[u8], each: &mut impl FnMut(&[u8])) -> io::Result<bool> {
     for (kind, body) in messages(bytes) {
         match i32::from(kind) {

@@ -1,5 +1,4 @@
-//! Mapped memory with checked access: rings, maps and pools that the kernel or another process
-//! writes too.
+//! Mapped memory with checked access: rings, maps and pools that the kernel or another process writes, too.
 
 use super::pod::Pod;
 use rustix::mm::{madvise, mmap, mmap_anonymous, munmap, Advice, MapFlags, ProtFlags};
@@ -10,7 +9,7 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// A type in memory that others write at any time.
+/// A type in memory that other processes or the kernel write at any time.
 ///
 /// # Safety
 /// Every byte of it lies in an atomic integer, and any bit pattern is a value.
@@ -23,8 +22,8 @@ unsafe impl Shared for weir_core::steer::Tally {}
 // SAFETY: atomic words without padding.
 unsafe impl Shared for weir_core::steer::Bound {}
 
-/// A mapping, unmapped when dropped. Others may write it at any time, so it is only read and
-/// written as atomics or by value.
+/// A mapping, unmapped when dropped. Other processes may write it at any time, so it is only read and written
+/// as atomics or by value.
 #[derive(Debug)]
 pub struct Mapping {
     start: NonNull<u8>,
@@ -33,12 +32,12 @@ pub struct Mapping {
 
 // SAFETY: a mapping belongs to the process, not to a thread, and access needs `&mut` or atomics.
 unsafe impl Send for Mapping {}
-// SAFETY: through a shared reference it is read and written as atomics, or read where nobody writes.
+// SAFETY: through a shared reference it is accessed as atomics, or read where there is no writer.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `len` bytes of a descriptor from `offset` on, shared with the kernel. A read-only
-    /// mapping must not be written: that would fault.
+    /// Maps `len` bytes of a descriptor from `offset` on, shared with the kernel. A write to a read-only
+    /// mapping would fault.
     pub fn of_fd(fd: BorrowedFd<'_>, len: usize, offset: u64, writable: bool) -> io::Result<Mapping> {
         let access = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
@@ -50,10 +49,10 @@ impl Mapping {
     pub fn anonymous(len: usize, shared: bool) -> io::Result<Mapping> {
         let flags = if shared { MapFlags::SHARED } else { MapFlags::PRIVATE };
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: as above.
+        // SAFETY: a mapping at an address of the kernel's choice touches no existing memory.
         let map = Mapping::new(unsafe { mmap_anonymous(std::ptr::null_mut(), len, access, flags) }?, len)?;
-        // Flow records are read at random: with pages of 4 KiB every look-up would wait for the page table as well. A
-        // kernel that has no large ones to give says so, and nothing is lost.
+        // Flow records are read at random. With pages of 4 KiB every look-up would wait for the page table as
+        // well. A kernel without large pages only returns an error.
         // SAFETY: advice on a mapping of our own that changes no contents.
         let _ = unsafe { madvise(map.start.as_ptr().cast(), len, Advice::LinuxHugepage) };
         Ok(map)
@@ -64,8 +63,8 @@ impl Mapping {
         Ok(Mapping { start, len })
     }
 
-    /// Takes the memory for all of it now, instead of page by page as it is used. A kernel that cannot (before Linux 5.14) leaves it
-    /// as it is.
+    /// Allocates all of the memory now, instead of page by page at first use. A kernel that cannot (before
+    /// Linux 5.14) leaves it unallocated.
     pub fn populate(&self) {
         // SAFETY: advice on a mapping of our own that changes no contents.
         let _ = unsafe { madvise(self.start.as_ptr().cast(), self.len, Advice::LinuxPopulateWrite) };
@@ -75,7 +74,7 @@ impl Mapping {
     pub fn len(&self) -> usize {
         self.len
     }
-    /// True for no bytes, which cannot be mapped.
+    /// True for a length of 0, which cannot be mapped.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -90,8 +89,8 @@ impl Mapping {
 
     /// The 32-bit counter at `offset`.
     pub fn atomic_u32(&self, offset: usize) -> &AtomicU32 {
-        // SAFETY: inside the mapping and aligned (`at`; mappings start at a page), alive as long
-        // as `self`, and everyone accesses it atomically or by single loads and stores.
+        // SAFETY: inside the mapping and aligned (`at`; mappings start at a page), alive as long as `self`.
+        // All access is atomic or by single loads and stores.
         unsafe { AtomicU32::from_ptr(self.at(offset, 4, 4).cast()) }
     }
 
@@ -101,31 +100,31 @@ impl Mapping {
         unsafe { AtomicU64::from_ptr(self.at(offset, 8, 8).cast()) }
     }
 
-    /// The value at `offset`, which nobody is writing now.
+    /// Reads the value at `offset`, which must have no writer now.
     pub fn get<T: Pod>(&self, offset: usize) -> T {
-        // SAFETY: inside and aligned (`at`), any bit pattern is a value (`Pod`). Volatile: the
-        // kernel wrote it.
+        // SAFETY: inside and aligned (`at`), any bit pattern is a value (`Pod`). Volatile, because the kernel
+        // wrote it.
         unsafe { self.at(offset, size_of::<T>(), align_of::<T>()).cast::<T>().read_volatile() }
     }
 
-    /// Writes the value at `offset`, which nobody is reading now.
+    /// Writes the value at `offset`, which must have no reader now.
     pub fn set<T: Pod>(&mut self, offset: usize, value: T) {
-        // SAFETY: as for `get`; `&mut self` keeps others of this process out.
+        // SAFETY: as for `get`; `&mut self` excludes other users in this process.
         unsafe { self.at(offset, size_of::<T>(), align_of::<T>()).cast::<T>().write_volatile(value) }
     }
 
     /// Bytes from `offset` on.
     ///
     /// # Safety
-    /// Nobody writes them while the result lives.
+    /// The bytes must have no writer while the result lives.
     pub unsafe fn bytes(&self, offset: usize, len: usize) -> &[u8] {
-        // SAFETY: inside the mapping (`at`), which lives as long as the borrow; the caller says that
-        // nobody writes.
+        // SAFETY: inside the mapping (`at`), which lives as long as the borrow. The caller guarantees that
+        // there is no writer.
         unsafe { std::slice::from_raw_parts(self.at(offset, len, 1), len) }
     }
 
-    /// Gives the memory away for the life of the process. Nobody else writes it: it is private, or other processes only
-    /// read copies of it ([`Mapping::get`]).
+    /// Gives the memory away for the life of the process. It has no other writer: it is private, or other
+    /// processes only read copies of it ([`Mapping::get`]).
     pub fn leak<T: Pod>(self) -> &'static mut [T] {
         let all = ManuallyDrop::new(self);
         // SAFETY: never unmapped; the only reference, since `self` was owned.
@@ -135,22 +134,24 @@ impl Mapping {
     /// All of the memory.
     ///
     /// # Safety
-    /// It is never unmapped, and nothing else in this process refers to it or uses it from now on.
+    /// It is never unmapped, and no other code of this process refers to it or uses it from now on.
     pub unsafe fn all<T: Pod>(&self) -> &'static mut [T] {
         let (start, count) = self.values();
-        // SAFETY: valid for `count` values and aligned (`values`); the rest is the caller's. Any bit pattern is a value.
+        // SAFETY: valid for `count` values and aligned (`values`). The caller guarantees the rest. Any bit
+        // pattern is a value.
         unsafe { std::slice::from_raw_parts_mut(start, count) }
     }
 
-    /// The memory as values that everybody who has mapped it reads and writes, for the life of the process.
+    /// The memory as values that all processes with the mapping read and write, for the life of the process.
     pub fn share<T: Shared>(self) -> &'static [T] {
         let (start, count) = ManuallyDrop::new(self).values();
-        // SAFETY: valid for `count` values and aligned (`values`), never unmapped. The pointer is the mapping's own, which
-        // may be written; every byte of a value lies in an atomic (`Shared`), so that it may change behind a shared reference.
+        // SAFETY: valid for `count` values and aligned (`values`), never unmapped. The pointer is the
+        // mapping's own, which may be written. Every byte of a value lies in an atomic (`Shared`), so it may
+        // change behind a shared reference.
         unsafe { std::slice::from_raw_parts(start, count) }
     }
 
-    /// Address of as many values as there is room for, and their number.
+    /// Address of the values that fit, and their number.
     fn values<T>(&self) -> (*mut T, usize) {
         let count = self.len / size_of::<T>();
         let start = self.at(0, count * size_of::<T>(), 1).cast::<T>();
@@ -161,7 +162,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: exactly what was mapped, and no reference outlives `self`.
+        // SAFETY: this is the whole mapping, and no reference outlives `self`.
         let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
         debug_assert!(unmapped.is_ok(), "{unmapped:?}");
     }
@@ -192,7 +193,7 @@ mod tests {
         let map = Mapping::anonymous(64 << 20, false).unwrap();
         let before = anonymous_kb();
         map.populate();
-        // Other tests of this process take and give back some, too.
+        // Other tests of this process allocate and free memory, too.
         let kernel = crate::sys::process::kernel().unwrap();
         assert!(kernel < (5, 14) || anonymous_kb() > before + (32 << 10));
     }

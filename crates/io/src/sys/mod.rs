@@ -1,4 +1,5 @@
-//! System calls, so that the rest of the crate is safe code: through `rustix`, and wrapped here where it has none.
+//! System calls, so that the rest of the crate is safe code: through `rustix`, or wrapped here where it lacks
+//! them.
 
 pub mod clock;
 pub mod epoll;
@@ -21,7 +22,7 @@ pub mod tun;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
-/// The result of a call that says -1 and sets `errno`.
+/// Converts the result of a call that returns -1 and sets `errno`.
 pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     match result {
         -1 => Err(io::Error::last_os_error()),
@@ -29,12 +30,12 @@ pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     }
 }
 
-/// As [`check`] for calls that return a new descriptor.
+/// Converts the result of a call that returns a new descriptor, like [`check`].
 ///
 /// # Safety
-/// `result` is what such a call returned, and nothing else has taken the descriptor.
+/// `result` comes from such a call, and the descriptor has no owner yet.
 pub(crate) unsafe fn check_fd(result: RawFd) -> io::Result<OwnedFd> {
     let fd = check(result)?;
-    // SAFETY: the caller says that it is a new descriptor without an owner.
+    // SAFETY: the caller guarantees a new descriptor without an owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -12,12 +12,12 @@ use std::sync::OnceLock;
 /// A child process.
 #[derive(Debug)]
 pub struct Child {
-    /// Its number.
+    /// Process number.
     pub pid: i32,
     handle: OwnedFd,
 }
 
-/// How a child ended.
+/// End of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// It exited with this code.
@@ -27,17 +27,18 @@ pub enum Ended {
 }
 
 impl Child {
-    /// Forks and runs `body` in the child, which exits with the code that `body` returns and never
-    /// comes back. The child gets SIGTERM when the calling thread ends.
+    /// Forks and runs `body` in the child, which exits with the code that `body` returns and never comes
+    /// back. The child gets SIGTERM when the calling thread ends.
     ///
-    /// An error if this process has threads beside this one and those of [`spawn_beside_forks`]: a lock that another
-    /// thread held would stay held in the child for ever.
+    /// # Errors
+    /// Fails if this process has threads beside this one and those of [`spawn_beside_forks`]. A lock that
+    /// another thread held would stay held in the child for ever.
     pub fn fork(body: impl FnOnce() -> i32) -> io::Result<Child> {
         if threads()? != 1 + BESIDE_FORKS.load(Ordering::Relaxed) {
             return Err(io::Error::other("the process has several threads: it cannot fork safely"));
         }
         let parent = std::process::id();
-        // SAFETY: no other thread takes a lock, so the child has every lock free and may run any code.
+        // SAFETY: no other thread takes a lock, so all locks are free in the child and it may run any code.
         match check(unsafe { libc::fork() })? {
             0 => {
                 BESIDE_FORKS.store(0, Ordering::Relaxed);
@@ -50,23 +51,24 @@ impl Child {
             pid => {
                 let number = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?;
                 let handle = process::pidfd_open(number, PidfdFlags::empty());
-                // Nobody could look after a child without one.
+                // A child without a handle could not be watched.
                 Ok(handle.map(|handle| Child { pid, handle }).inspect_err(|_| end(pid))?)
             }
         }
     }
 
-    /// Sends it a signal.
+    /// Sends the child a signal.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         Ok(process::pidfd_send_signal(&self.handle, signal)?)
     }
 
-    /// Kills it and waits until it is gone, whatever else fails.
+    /// Kills the child and waits until it is gone, whatever else fails.
     pub fn end(self) {
         end(self.pid);
     }
 
-    /// How it ended, `None` if it runs (or is stopped). Reaps it: ask no more after an answer.
+    /// Returns the child's end, `None` while it runs or is stopped. Reaps the child: do not call again after
+    /// an end.
     pub fn ended(&self) -> io::Result<Option<Ended>> {
         let ended = process::waitpid(Pid::from_raw(self.pid), WaitOptions::NOHANG)?;
         Ok(ended.map(|(_, status)| match status.terminating_signal() {
@@ -83,15 +85,16 @@ impl AsFd for Child {
     }
 }
 
-/// Threads of [`spawn_beside_forks`].
+/// Number of threads of [`spawn_beside_forks`].
 static BESIDE_FORKS: AtomicUsize = AtomicUsize::new(0);
 
-/// Runs `body` for the life of the process in a thread that takes no signals. [`Child::fork`] forks beside it, so `body` may take no
-/// lock but the allocator's, which libc releases in the child.
+/// Runs `body` for the life of the process in a thread that takes no signals. [`Child::fork`] forks beside
+/// it, so `body` may take no lock but the allocator's, which libc releases in the child.
 pub fn spawn_beside_forks(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let (begins, begun) = std::sync::mpsc::channel();
     let run = move || {
-        // The one who waits is there. From here on the thread is done with what std locks to start it.
+        // The receiver still waits. From here on the thread holds none of the locks that std takes to start
+        // it.
         let _ = begins.send(());
         drop(begins);
         body();
@@ -101,13 +104,13 @@ pub fn spawn_beside_forks(name: &str, body: impl FnOnce() + Send + 'static) -> i
     set_signal_mask(&mask)?;
     started?;
     BESIDE_FORKS.fetch_add(1, Ordering::Relaxed);
-    // An error means that it has ended.
+    // An error means that the thread has ended.
     let _ = begun.recv();
     Ok(())
 }
 
-/// Writing raises no signal any more in this process: neither beyond a limit of file sizes (`SIGXFSZ`) nor to the terminal of
-/// another process group (`SIGTTOU`). `SIGPIPE` is ignored by the runtime of Rust.
+/// Ignores the signals that writing raises: `SIGXFSZ` beyond a limit of file sizes, and `SIGTTOU` for the
+/// terminal of another process group. The runtime of Rust ignores `SIGPIPE`.
 pub fn ignore_signals_of_output() {
     for signal in [libc::SIGXFSZ, libc::SIGTTOU] {
         // SAFETY: no handler is installed, and the signals exist.
@@ -115,7 +118,7 @@ pub fn ignore_signals_of_output() {
     }
 }
 
-/// A set of these signals, or of all.
+/// Makes a set of these signals, or of all.
 fn signal_set(signals: Option<&[i32]>) -> libc::sigset_t {
     // SAFETY: a signal set is an array of bits; it is filled before use.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
@@ -132,7 +135,7 @@ fn signal_set(signals: Option<&[i32]>) -> libc::sigset_t {
     set
 }
 
-/// Blocks signals in this thread, and returns its mask of before.
+/// Blocks signals in this thread, and returns its previous mask.
 fn block_signals(set: &libc::sigset_t) -> io::Result<libc::sigset_t> {
     let mut before = signal_set(Some(&[]));
     // SAFETY: both sets are valid.
@@ -142,16 +145,16 @@ fn block_signals(set: &libc::sigset_t) -> io::Result<libc::sigset_t> {
     }
 }
 
-/// Gives this thread a mask that it had before.
+/// Restores a previous signal mask of this thread.
 fn set_signal_mask(mask: &libc::sigset_t) -> io::Result<()> {
-    // SAFETY: the set is valid; the old one is not asked for.
+    // SAFETY: the set is valid, and the old one is not requested.
     match unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) } {
         0 => Ok(()),
         error => Err(io::Error::from_raw_os_error(error)),
     }
 }
 
-/// Ends this process with all its threads, without running what was registered for its exit.
+/// Ends this process with all its threads, without running exit handlers.
 pub fn end_now(code: i32) -> ! {
     // SAFETY: it has no requirements.
     unsafe { libc::_exit(code) }
@@ -160,33 +163,33 @@ pub fn end_now(code: i32) -> ! {
 /// Kills a child and waits until it is gone.
 fn end(pid: i32) {
     let Some(pid) = Pid::from_raw(pid) else { return };
-    // The number is a child's that has not been reaped: neither fails.
+    // The number is that of a child not yet reaped, so neither call fails.
     let _ = process::kill_process(pid, Signal::KILL);
     let _ = process::waitpid(Some(pid), WaitOptions::empty());
 }
 
 fn end_with_parent(parent: u32) {
-    // Neither fails: the signal exists, and a process may signal itself.
+    // Neither call fails: the signal exists, and a process may signal itself.
     let _ = process::set_parent_process_death_signal(Some(Signal::TERM));
-    // It may have ended before that.
+    // The parent may have ended before that.
     if parent_id() != parent {
         let _ = process::kill_process(process::getpid(), Signal::TERM);
     }
 }
 
-/// The end of its parent as a process hears of it: by this signal, if that is still the parent.
+/// Notice that this process gets of its parent's end: this signal, if the parent is still this one.
 #[derive(Clone, Copy, Debug)]
 pub struct EndOfParent {
     signal: Option<Signal>,
     parent: u32,
 }
 
-/// How this process hears of the end of its parent.
+/// Returns the notice that this process gets of its parent's end.
 pub fn end_of_parent() -> io::Result<EndOfParent> {
     Ok(EndOfParent { signal: process::parent_process_death_signal()?, parent: parent_id() })
 }
 
-/// Has this process hear of the end of its parent, which may have come already.
+/// Makes this process get this notice of its parent's end, which may have come already.
 pub fn end_with(ends: EndOfParent) -> io::Result<()> {
     process::set_parent_process_death_signal(ends.signal)?;
     match ends.signal {
@@ -200,7 +203,7 @@ pub fn parent_id() -> u32 {
     process::getppid().map_or(0, |pid| pid.as_raw_pid() as u32)
 }
 
-/// Threads of this process.
+/// Number of threads of this process.
 pub fn threads() -> io::Result<usize> {
     Ok(std::fs::read_dir("/proc/self/task")?.count())
 }
@@ -211,10 +214,10 @@ pub struct Signals {
     fd: OwnedFd,
 }
 
-/// What signals said.
+/// Signals that have arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heard {
-    /// It is to end: SIGTERM or SIGINT.
+    /// SIGTERM or SIGINT: the process is to end.
     pub ends: bool,
     /// SIGHUP.
     pub hangup: bool,
@@ -226,7 +229,7 @@ impl Signals {
         Signals::of(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP])
     }
 
-    /// Takes over SIGTERM and SIGINT of this process alone: what else is held back stays so.
+    /// Takes over only SIGTERM and SIGINT of this process: other blocked signals stay blocked.
     pub fn ends_only() -> io::Result<Signals> {
         Signals::of(&[libc::SIGTERM, libc::SIGINT])
     }
@@ -234,12 +237,12 @@ impl Signals {
     fn of(signals: &[i32]) -> io::Result<Signals> {
         let set = signal_set(Some(signals));
         block_signals(&set)?;
-        // SAFETY: `set` is valid; the result is a new descriptor.
+        // SAFETY: `set` is valid, and the result is a new descriptor.
         let fd = unsafe { check_fd(libc::signalfd(-1, &set, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC)) }?;
         Ok(Signals { fd })
     }
 
-    /// Reads what arrived.
+    /// Reads the signals that arrived.
     pub fn heard(&self) -> Heard {
         let mut heard = Heard::default();
         while let Some(signal) = self.next() {
@@ -254,7 +257,7 @@ impl Signals {
     fn next(&self) -> Option<i32> {
         let mut info = [0; size_of::<libc::signalfd_siginfo>()];
         let got = rustix::io::read(&self.fd, &mut info).ok()?;
-        // Its first field is the signal's number (`ssi_signo`).
+        // The first field is the signal's number (`ssi_signo`).
         (got == info.len()).then(|| info.first_chunk().map(|number| i32::from_ne_bytes(*number)))?
     }
 }
@@ -266,7 +269,7 @@ impl AsFd for Signals {
     }
 }
 
-/// The kernel's version: major and minor.
+/// Version of the kernel: major and minor.
 pub fn kernel() -> Option<(u32, u32)> {
     let text = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
     let mut numbers = text.split(|c: char| !c.is_ascii_digit());
@@ -280,7 +283,7 @@ pub fn capabilities() -> io::Result<u64> {
     line.and_then(|l| u64::from_str_radix(l.trim(), 16).ok()).ok_or(io::ErrorKind::InvalidData.into())
 }
 
-/// Identifies the network namespace, `None` if it is the one that the machine started with.
+/// Number of the network namespace, `None` for the one that the machine started with.
 pub fn namespace() -> io::Result<Option<u64>> {
     use std::os::unix::fs::MetadataExt;
     let here = std::fs::metadata("/proc/self/ns/net")?.ino();
@@ -290,16 +293,16 @@ pub fn namespace() -> io::Result<Option<u64>> {
     }
 }
 
-/// This process as /proc has it, for one that may not open files later.
+/// Status file of this process in /proc, for a process that may not open files later.
 static STATUS: OnceLock<File> = OnceLock::new();
 
-/// Opens what [`resident_memory`] reads.
+/// Opens the file that [`resident_memory`] reads.
 pub fn keep_status() -> io::Result<()> {
     let _ = STATUS.set(File::open("/proc/self/status")?);
     Ok(())
 }
 
-/// Resident memory of this process in bytes, what it shares with others included (`VmRSS` of proc_pid_status(5)).
+/// Resident memory of this process in bytes, including shared memory (`VmRSS` of proc_pid_status(5)).
 pub fn resident_memory() -> io::Result<u64> {
     let status = match STATUS.get() {
         None => std::fs::read_to_string("/proc/self/status")?,
@@ -314,26 +317,26 @@ pub fn resident_memory() -> io::Result<u64> {
     kb.map(|kb| kb << 10).ok_or(io::ErrorKind::InvalidData.into())
 }
 
-/// Raises the limit of open files as far as this process may; returns it.
+/// Raises the limit of open files as far as this process may, and returns it.
 pub fn raise_file_limit() -> u64 {
     let mut limit = process::getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // Where that is refused the limit stays as it is.
+    // A refusal leaves the limit unchanged.
     let _ = process::setrlimit(Resource::Nofile, limit);
     process::getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// Memory that this process may lock, in bytes.
+/// Bytes of memory that this process may lock.
 pub fn lockable_memory() -> u64 {
-    // Without a limit it says none.
+    // `None` means that there is no limit.
     process::getrlimit(Resource::Memlock).current.unwrap_or(u64::MAX)
 }
 
-/// Stack that the engine has from the start on.
+/// Bytes of stack that the engine uses from the start.
 const STACK: usize = 1 << 20;
 
-/// Uses so much of the stack once. A stack that is locked counts as it grows, and where no privilege allows more than the limit
-/// of locked memory, growing ends the process.
+/// Uses this much of the stack once. A locked stack counts as it grows. Without the privilege to exceed the
+/// limit of locked memory, growing would end the process.
 #[inline(never)]
 fn grow_stack() {
     let mut room = [0u8; STACK];
@@ -341,8 +344,8 @@ fn grow_stack() {
     std::hint::black_box(&room);
 }
 
-/// Locks all memory that is mapped now: a page fault would delay releases. `at_once` takes tens of milliseconds for tens of
-/// megabytes; otherwise each page is locked when it is first used.
+/// Locks all memory that is mapped now, because a page fault would delay releases. `at_once` takes tens of
+/// milliseconds for tens of megabytes; otherwise each page is locked at its first use.
 pub fn lock_memory(at_once: bool) -> io::Result<()> {
     use rustix::mm::MlockAllFlags;
     let when = if at_once { MlockAllFlags::empty() } else { MlockAllFlags::ONFAULT };

@@ -1,8 +1,9 @@
-//! Confinement of the engine, which reads what strangers send: a user of its own that owns nothing, no capability, no file, and
-//! only the system calls that its work needs.
+//! Confinement of the engine, which parses packets of strangers. It gets a user that owns nothing, no
+//! capability, no file, and only the system calls that its work needs.
 //!
-//! All of this holds for the calling thread and the threads that it starts. What a kernel lacks is left out, and named.
-//! A system call that is not allowed fails with `EPERM` and changes nothing; no process is killed for one.
+//! The confinement holds for the calling thread and the threads that it starts. Parts that the kernel lacks
+//! are left out and named. A forbidden system call fails with `EPERM` and changes nothing; it kills no
+//! process.
 
 use super::privileges::{self, capability};
 use super::process;
@@ -20,12 +21,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
 
-/// The first of the users that engines have: one for each process, far from those that systems give away.
+/// First user number of engines. Each process has one, far from those that systems assign.
 const USERS: u32 = 0x5745_0000;
-/// The newest features of Landlock that are asked for.
+/// Newest version of Landlock whose features are requested.
 const NEWEST: ABI = ABI::V6;
 
-/// Confines an engine's thread, which keeps the capabilities `keep`. Names what is missing.
+/// Confines an engine's thread, which keeps the capabilities `keep`. Returns the names of missing parts.
 pub fn confine_engine(keep: capability::Set) -> io::Result<Vec<String>> {
     let mut missing = Vec::new();
     if keep.is_empty() {
@@ -40,35 +41,36 @@ pub fn confine_engine(keep: capability::Set) -> io::Result<Vec<String>> {
     Ok(missing)
 }
 
-/// Confines a thread that writes files in one directory alone, as the user that it has.
+/// Confines a thread that only writes files in one directory, under its current user.
 pub fn confine_writer(directory: impl AsFd) -> io::Result<()> {
     privileges::keep_only(capability::Set::empty())?;
-    // What is missing is missing for the engine, too, which says so.
+    // The engine lacks the same parts and reports them.
     let _ = no_files(Some(directory));
     let _ = few_calls(&WRITING);
     Ok(())
 }
 
-/// Gives this thread a user and a group that nobody else has.
+/// Gives this thread a user and a group of its own.
 fn change_user() -> io::Result<()> {
     use capability::{KILL, SETGID, SETUID};
-    // Whoever may not kill other users could not end it. A process that is nobody's already stays as it is.
+    // A supervisor that may not kill other users could not end the engine. An unprivileged process keeps its
+    // user.
     if !capability::have()?.contains(KILL | SETGID | SETUID) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     let number = USERS + (std::process::id() & 0xff_ffff);
-    // Without capabilities nothing can be taken from the bounding set any more.
+    // Without capabilities, the bounding set can no longer be reduced.
     privileges::bound_to(capability::Set::empty())?;
     let ends = process::end_of_parent()?;
     let (user, group) = (Uid::from_raw(number), Gid::from_raw(number));
     set_thread_groups(&[])?;
     set_thread_res_gid(group, group, group)?;
     set_thread_res_uid(user, user, user)?;
-    // The kernel forgets it with the user.
+    // The change of user clears the signal for the parent's end.
     process::end_with(ends)
 }
 
-/// Takes all access to files by their names, but to those beneath a directory.
+/// Takes away access to all files by name, except those beneath a directory.
 fn no_files(beneath: Option<impl AsFd>) -> Result<(), String> {
     let say = |error: landlock::RulesetError| error.to_string();
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
@@ -85,17 +87,17 @@ fn no_files(beneath: Option<impl AsFd>) -> Result<(), String> {
     }
 }
 
-/// What a thread that writes files does beside the rest.
+/// System calls of a thread that writes files, beside the others.
 const WRITING: [i64; 4] = [libc::SYS_openat, libc::SYS_renameat, libc::SYS_renameat2, libc::SYS_unlinkat];
 
-/// System calls with any arguments: memory, threads, time, waiting, and descriptors that are open.
+/// System calls allowed with any arguments: memory, threads, time, waiting, and open descriptors.
 const ANY: &[i64] = &[
     libc::SYS_brk,
     libc::SYS_capget,
     libc::SYS_clock_getres,
     libc::SYS_clock_gettime,
     libc::SYS_clock_nanosleep,
-    // Refused by a filter of its own.
+    // A separate filter refuses this one.
     libc::SYS_clone3,
     libc::SYS_close,
     libc::SYS_epoll_create1,
@@ -156,7 +158,7 @@ const ANY: &[i64] = &[
     libc::SYS_writev,
 ];
 
-/// The same where an architecture has older ones, too.
+/// Older variants of these on this architecture.
 #[cfg(target_arch = "x86_64")]
 const OLD: &[i64] = &[libc::SYS_epoll_wait, libc::SYS_poll, libc::SYS_rename, libc::SYS_time];
 #[cfg(not(target_arch = "x86_64"))]
@@ -164,12 +166,12 @@ const OLD: &[i64] = &[];
 
 /// Commands of bpf(2) that look up and change entries of maps (`linux/bpf.h`).
 const OF_MAPS: [u64; 8] = [1, 2, 3, 4, 15, 24, 26, 27];
-/// Names of threads and of memory.
+/// Commands of prctl(2) that name threads and memory.
 const NAMES: [u64; 3] = [libc::PR_SET_NAME as u64, libc::PR_GET_NAME as u64, libc::PR_SET_VMA as u64];
 
-/// Lets this thread do nothing but what is listed, and `more`.
+/// Permits only the listed system calls and `more` to this thread.
 fn few_calls(more: &[i64]) -> Result<(), String> {
-    // The kind of thread that is cloned cannot be seen in memory that the argument points to. libc has another way.
+    // A filter cannot read the flags of `clone3`, which are in memory. With ENOSYS libc uses `clone` instead.
     let refused = BTreeMap::from([(libc::SYS_clone3, vec![])]);
     install(refused, SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32))?;
     let any = ANY.iter().chain(OLD).chain(more).map(|call| (*call, vec![]));
@@ -186,7 +188,7 @@ fn few_calls(more: &[i64]) -> Result<(), String> {
     install(rules, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)
 }
 
-/// A rule about one argument.
+/// Makes a rule about one argument.
 fn argument(number: u8, compare: SeccompCmpOp, value: u64) -> Result<SeccompRule, String> {
     let condition = SeccompCondition::new(number, SeccompCmpArgLen::Dword, compare, value);
     condition.and_then(|condition| SeccompRule::new(vec![condition])).map_err(|e| e.to_string())
@@ -209,7 +211,7 @@ mod tests {
     use rustix::fs::{fstat, openat, Mode, OFlags};
     use std::fs::File;
 
-    /// Runs a test in a thread of its own, which is confined by it and ends.
+    /// Runs a test in its own thread, because the test confines the thread for good.
     fn in_thread(test: impl FnOnce() + Send + 'static) {
         std::thread::spawn(test).join().unwrap();
     }
@@ -222,7 +224,7 @@ mod tests {
             assert!(std::net::UdpSocket::bind("127.0.0.1:0").is_err());
             assert!(std::process::Command::new("/bin/true").status().is_err());
             assert_eq!(capability::have().unwrap(), capability::Set::empty());
-            // Memory, threads and time it has.
+            // Memory, threads and time are allowed.
             let sum = std::thread::spawn(|| vec![1u64; 1 << 20].iter().sum::<u64>()).join().unwrap();
             assert_eq!(sum, 1 << 20);
             std::thread::sleep(std::time::Duration::from_millis(1));
@@ -254,7 +256,7 @@ mod tests {
             let file = openat(&directory, "x", flags, Mode::RUSR | Mode::WUSR).unwrap();
             assert_eq!(rustix::io::write(&file, b"text").unwrap(), 4);
             assert!(fstat(&file).is_ok());
-            // Landlock may be missing; without root there is nothing else to write to.
+            // Landlock may be missing; without root, the file cannot be written anyway.
             let _ =
                 openat(rustix::fs::CWD, "/etc/weir-test", flags, Mode::RUSR).map(|_| unreachable!("written"));
         });

@@ -10,8 +10,8 @@ use std::num::NonZero;
 const MOST_PREFERRED: i32 = -20;
 const AUTOGROUP_ATTEMPTS: u32 = 10;
 
-/// Timers of this thread expire to the nanosecond. The default slack of 50 µs would be added to
-/// every release.
+/// Makes timers of this thread expire to the nanosecond. The default slack of 50 µs would be added to every
+/// release.
 pub fn no_timer_slack() -> io::Result<()> {
     Ok(set_current_timer_slack(NonZero::new(1))?)
 }
@@ -25,15 +25,15 @@ pub fn fifo(priority: u8) -> io::Result<()> {
     Ok(())
 }
 
-/// Prefers this process to ordinary ones as far as that is possible without starving them: nice −20.
+/// Prefers this process to ordinary ones by nice −20, which does not starve them.
 pub fn prefer() -> io::Result<()> {
     Ok(setpriority_process(None, MOST_PREFERRED)?)
 }
 
-/// Prefers this process to those of other sessions. With autogroups (sched(7)) the kernel shares out time between
-/// sessions first, and niceness counts only within one: the process gets a session of its own, and that the same
-/// preference. The kernel continues a stopped process that its parent leaves behind in the same session only, so this one
-/// is killed when its parent ends.
+/// Prefers this process to those of other sessions. With autogroups (sched(7)) the kernel first divides time
+/// between sessions, and niceness counts only within one. So the process gets its own session, with the same
+/// preference. The kernel continues a stopped process that its parent leaves behind only in the parent's
+/// session. Therefore this one is killed when its parent ends.
 pub fn prefer_session() -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     setsid()?; // refused to the leader of a process group, which no forked child is
@@ -43,7 +43,7 @@ pub fn prefer_session() -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 std::thread::sleep(std::time::Duration::from_millis(50));
             }
-            // It has no autogroups.
+            // The kernel has no autogroups.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             result => return result,
         }

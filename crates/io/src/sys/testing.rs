@@ -14,7 +14,7 @@ use weir_core::frame::{Frame, Frames};
 use weir_core::gateway::LAN;
 use weir_core::time::Time;
 
-/// Making namespaces and loading programs needs privileges that an ordinary test run does not have.
+/// Returns whether this run may make namespaces and load programs; ordinary runs may not.
 pub fn privileged() -> bool {
     const CAP_NET_ADMIN: u32 = 12;
     let able = super::process::capabilities().is_ok_and(|c| c >> CAP_NET_ADMIN & 1 == 1);
@@ -24,13 +24,13 @@ pub fn privileged() -> bool {
     able
 }
 
-/// Runs `test` in a thread with a network namespace of its own; nothing of it remains.
+/// Runs `test` in a thread with its own network namespace, which disappears afterwards.
 pub fn in_namespace(test: impl FnOnce() + Send) {
     if !privileged() {
         return;
     }
     let body = || {
-        // SAFETY: it concerns the calling thread, which was made for this, and no descriptors.
+        // SAFETY: this affects only the calling thread, which was made for it, and no descriptors.
         unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.unwrap();
         test();
     };
@@ -44,14 +44,14 @@ pub fn run(command: &str) {
     assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Two interfaces that are each other's far end, up and silent; their numbers.
+/// Creates a pair of interfaces, up and silent, and returns their numbers.
 pub fn pair(a: &str, b: &str) -> (u32, u32) {
     run(&format!("ip link add {a} type veth peer name {b}"));
     for end in [a, b] {
         let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{end}/disable_ipv6"), "1");
         run(&format!("ip link set {end} up"));
     }
-    // The kernel begins to pass frames a little later.
+    // The kernel passes frames a little later.
     for end in [a, b] {
         eventually("an interface is ready", || link::find(end).unwrap().filter(|link| link.carrier));
     }
@@ -84,15 +84,15 @@ impl Tun {
         run(&format!("ip link set {name} up"));
         Tun(fd)
     }
-    /// Lets a packet come in on the interface.
+    /// Makes a packet come in on the interface.
     pub fn send(&self, packet: &[u8]) {
         assert_eq!(rustix::io::write(&self.0, packet).unwrap(), packet.len());
     }
-    /// A packet that has left by the interface.
+    /// Waits for a packet that has left by the interface.
     pub fn receive(&self) -> Vec<u8> {
         eventually("a packet has left", || self.poll())
     }
-    /// One if there is one.
+    /// Returns a packet that has left by the interface, if there is one.
     pub fn poll(&self) -> Option<Vec<u8>> {
         let mut buffer = vec![0; 1 << 16];
         match rustix::io::read(&self.0, &mut buffer[..]) {
@@ -103,7 +103,7 @@ impl Tun {
     }
 }
 
-/// What `holds` says when it says something.
+/// Waits until `holds` returns a value, and returns it.
 pub fn eventually<T>(what: &str, mut holds: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
@@ -120,13 +120,13 @@ pub fn ethernet(ifindex: u32) -> Device {
     Device { ifindex, ethernet: true }
 }
 
-/// Listens on an interface.
+/// Listener on an interface.
 pub struct Ear {
     pub packets: Packets,
     frames: Frames,
 }
 
-/// What is known of a frame that was heard.
+/// Properties of a frame that was heard.
 #[derive(Debug)]
 pub struct Heard {
     pub frame: Frame,
@@ -139,7 +139,7 @@ impl Ear {
         let frames = Frames::new(8192, CHUNK, 0);
         Ear { packets: Packets::open(LAN, index, false).unwrap(), frames }
     }
-    /// Frames that are there, with what is known of them.
+    /// Takes the frames that have come, with their properties.
     pub fn now(&mut self) -> Vec<(Vec<u8>, Heard)> {
         let mut inbox = Vec::new();
         self.packets.receive(&mut self.frames, 1000, clock::now(), &mut inbox).unwrap();
@@ -150,7 +150,7 @@ impl Ear {
         };
         inbox.into_iter().map(heard).collect()
     }
-    /// The next frame alone.
+    /// Waits for the next frame, which must come alone.
     pub fn next(&mut self) -> (Vec<u8>, Heard) {
         let mut frames = eventually("a frame has come", || Some(self.now()).filter(|f| !f.is_empty()));
         assert_eq!(frames.len(), 1, "{frames:?}");

@@ -5,9 +5,9 @@ use rustix::fs::{open, Mode, OFlags};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// A TUN device of this name in the network namespace of the calling thread. Each read is a packet that was sent through it,
-/// each write one that comes in on it; neither waits. It is gone with the descriptor. Needs CAP_NET_ADMIN in the user namespace that
-/// the network namespace belongs to.
+/// Creates a TUN device of this name in the network namespace of the calling thread. Each read returns a
+/// packet sent through it, and each write makes one come in on it; neither waits. The device disappears with
+/// the descriptor. Needs CAP_NET_ADMIN in the user namespace that the network namespace belongs to.
 pub fn create(name: &str) -> io::Result<OwnedFd> {
     if name.is_empty() || name.len() >= libc::IFNAMSIZ {
         return Err(io::ErrorKind::InvalidInput.into());

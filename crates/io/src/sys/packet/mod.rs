@@ -1,8 +1,8 @@
-//! AF_PACKET: whole frames out of an interface and in from one, with what the kernel knows of their
-//! segmentation and checksum (`PACKET_VNET_HDR`).
+//! AF_PACKET: whole frames sent and received on an interface, with the kernel's notes on their segmentation
+//! and checksum (`PACKET_VNET_HDR`).
 //!
-//! Never with `PACKET_QDISC_BYPASS`: what is sent passes the interface's queueing discipline and its tc
-//! hooks like everything else.
+//! `PACKET_QDISC_BYPASS` is never set: sent frames pass the interface's queueing discipline and tc hooks like
+//! all others.
 
 mod receive;
 mod send;
@@ -17,36 +17,36 @@ use rustix::net::{socket_with, AddressFamily, SocketFlags, SocketType};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-/// An interface as a packet socket sees it.
+/// An interface for packet sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Device {
     /// Its number.
     pub ifindex: u32,
-    /// Its frames begin with an Ethernet header. To others the header that the core works with is not sent.
+    /// True if its frames begin with an Ethernet header. On other interfaces the core's header is not sent.
     pub ethernet: bool,
 }
 
 /// `struct virtio_net_hdr`, in the byte order of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vnet {
-    /// See [`Vnet::NEEDS_CHECKSUM`].
+    /// Flags; see [`Vnet::NEEDS_CHECKSUM`].
     pub flags: u8,
     /// Kind of a giant segment, 0 for none.
     pub gso_type: u8,
     /// Bytes that the kernel should keep together.
     pub header: u16,
-    /// Payload of each segment.
+    /// Payload bytes of each segment.
     pub gso_size: u16,
-    /// Where the checksum begins.
+    /// Offset at which the checksum begins.
     pub checksum_start: u16,
-    /// Where its field is, from there.
+    /// Offset of the checksum field from there.
     pub checksum_offset: u16,
 }
 
 impl Vnet {
     /// Bytes of the header.
     pub const LEN: usize = 10;
-    /// Only the pseudo-header is summed.
+    /// Flag: only the pseudo-header is summed.
     pub const NEEDS_CHECKSUM: u8 = 1;
 
     /// Reads a header.
@@ -74,7 +74,8 @@ impl Vnet {
     }
 }
 
-/// A new socket: with the Ethernet header or without. It receives nothing before it is bound with a protocol.
+/// Opens a socket, with the Ethernet header or without. It receives no frames before it is bound with a
+/// protocol.
 fn open(ethernet: bool) -> io::Result<OwnedFd> {
     let kind = if ethernet { SocketType::RAW } else { SocketType::DGRAM };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

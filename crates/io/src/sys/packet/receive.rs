@@ -1,4 +1,4 @@
-//! Receiving in batches, straight into memory that the caller provides.
+//! Receiving in batches, straight into memory of the caller.
 
 use super::{bind, open, set, Vnet};
 use crate::sys::{check, clock};
@@ -7,18 +7,19 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use weir_core::time::Time;
 
-/// What may wait to be received, as the kernel counts it: some milliseconds at 10 Gb/s.
+/// Bytes that may wait to be received, as the kernel counts them: some milliseconds at 10 Gb/s.
 const RECEIVE_BUFFER: usize = 8 << 20;
-/// Linux 4.20.
+/// Option since Linux 4.20.
 const PACKET_IGNORE_OUTGOING: i32 = 23;
-/// Linux 5.19.
+/// Option since Linux 5.19.
 const SO_RCVMARK: i32 = 75;
-/// An older stamp is none: the wall clock was set, or it is the departure time of a frame of this host.
+/// Nanoseconds after which a stamp is not credible: the wall clock was set, or the stamp is the departure
+/// time of a frame of this host.
 const CREDIBLE: i64 = 1_000_000_000;
 /// Room for a time stamp, the auxiliary data and a mark.
 const CONTROL: usize = 16;
 
-/// Receives the frames that an interface receives, each preceded by a [`Vnet`] header.
+/// Receiver of an interface's frames. Each is preceded by a [`Vnet`] header.
 #[derive(Debug)]
 pub struct Receiver {
     socket: OwnedFd,
@@ -33,31 +34,31 @@ pub struct Receiver {
 // SAFETY: the pointers in the arrays are not followed between calls.
 unsafe impl Send for Receiver {}
 
-/// A frame that was received.
+/// A received frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
-    /// Bytes, with the [`Vnet`] header.
+    /// Bytes, including the [`Vnet`] header.
     pub len: usize,
-    /// When; `None` if the kernel has not stamped it in the last second.
+    /// Time of the kernel's stamp; `None` without a stamp of the last second.
     pub at: Option<Time>,
-    /// A VLAN tag that was taken out of the frame: protocol and tag.
+    /// VLAN tag that was taken out of the frame: protocol and tag.
     pub tag: Option<(u16, u16)>,
-    /// It was longer than its memory.
+    /// True if the frame was longer than its memory.
     pub cut: bool,
-    /// Its mark, if marks are received.
+    /// Mark of the frame, if marks are received.
     pub mark: u32,
 }
 
 impl Receiver {
-    /// A receiver of the frames of the interface numbered `ifindex`, `batch` at once, each in `parts` pieces of
-    /// memory. With `promiscuous`, also of those for other hosts.
+    /// Opens a receiver on the interface numbered `ifindex`. It receives `batch` frames at once, each in
+    /// `parts` pieces of memory, and with `promiscuous` also those for other hosts.
     pub fn open(ifindex: u32, promiscuous: bool, batch: usize, parts: usize) -> io::Result<Receiver> {
         let socket = open(true)?;
         set(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1i32)?;
         set(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_AUXDATA, &1i32)?;
         set(socket.as_fd(), libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1i32)?;
         set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1i32)?;
-        // Beyond the limit of the system where that is permitted.
+        // The forced size may exceed the system's limit, with the privilege.
         sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER)
             .or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER))?;
         if promiscuous {
@@ -83,26 +84,26 @@ impl Receiver {
         Ok(Receiver { socket, parts, iovecs, _controls: controls, messages, dropped: 0 })
     }
 
-    /// From now on frames come with their marks.
+    /// Receives frames with their marks from now on.
     pub fn receive_marks(&self) -> io::Result<()> {
         set(self.socket.as_fd(), libc::SOL_SOCKET, SO_RCVMARK, &1i32)
     }
 
-    /// Frames received at once.
+    /// Most frames received at once.
     pub fn batch(&self) -> usize {
         self.messages.len()
     }
 
-    /// The memory of part `part` of frame `frame`.
+    /// Sets the memory of part `part` of frame `frame`.
     ///
     /// # Safety
-    /// It stays valid for writes, and is neither read nor written by others, during every call of
-    /// [`Receiver::receive`] that includes the frame, until this is called again for the same part.
+    /// The memory stays valid for writes until this is called again for the same part. No other code reads or
+    /// writes it during a call of [`Receiver::receive`] that includes the frame.
     pub unsafe fn set_part(&mut self, frame: usize, part: usize, memory: *mut u8, len: usize) {
         self.iovecs[frame * self.parts + part] = libc::iovec { iov_base: memory.cast(), iov_len: len };
     }
 
-    /// Receives into the memory of the first `count` frames at most, and says how many came.
+    /// Receives into the memory of the first `count` frames at most. Returns the number of frames that came.
     pub fn receive(&mut self, count: usize) -> io::Result<usize> {
         let count = count.min(self.messages.len());
         for message in &mut self.messages[..count] {
@@ -110,8 +111,8 @@ impl Receiver {
         }
         let (fd, flags) = (self.socket.as_raw_fd(), libc::MSG_DONTWAIT);
         let none = std::ptr::null_mut();
-        // SAFETY: `messages` is valid for `count` entries, which point to `iovecs` and `_controls` (boxed: they have
-        // not moved); where the parts point is valid for writes (`set_part`).
+        // SAFETY: `messages` is valid for `count` entries, which point to `iovecs` and `_controls` (boxed:
+        // they have not moved). The memory of the parts is valid for writes (`set_part`).
         let got = unsafe { libc::recvmmsg(fd, self.messages.as_mut_ptr(), count as u32, flags as _, none) };
         match check(got) {
             Ok(got) => Ok(got as usize),
@@ -120,8 +121,8 @@ impl Receiver {
         }
     }
 
-    /// What is known of a frame that the last call received. The kernel stamps with CLOCK_REALTIME: `realtime` is how
-    /// far that is ahead of CLOCK_MONOTONIC, which says `now`.
+    /// Describes a frame that the last call received. The kernel stamps with CLOCK_REALTIME. `realtime` is
+    /// its lead over CLOCK_MONOTONIC, which is `now`.
     pub fn received(&self, frame: usize, realtime: i64, now: Time) -> Received {
         let message = &self.messages[frame];
         let mut received = Received {
@@ -129,40 +130,40 @@ impl Receiver {
             cut: message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
             ..Received::default()
         };
-        // SAFETY: the header describes the control data that the kernel wrote, which lies in `_controls`.
+        // SAFETY: the header describes the control data that the kernel wrote into `_controls`.
         let mut control = unsafe { libc::CMSG_FIRSTHDR(&message.msg_hdr) };
-        // SAFETY: null or a control message that lies wholly in the control data.
+        // SAFETY: the pointer is null or a control message that lies wholly in the control data.
         while let Some(head) = unsafe { control.as_ref() } {
-            // SAFETY: the data follows its head; which structure it is, level and type say.
+            // SAFETY: the data follows its head. Level and type determine its structure.
             let data = unsafe { libc::CMSG_DATA(control) };
             match (head.cmsg_level, head.cmsg_type) {
                 (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
-                    // SAFETY: as said; it need not be aligned.
+                    // SAFETY: the data has this structure; it need not be aligned.
                     let at = unsafe { data.cast::<libc::timespec>().read_unaligned() };
                     let ns = at.tv_sec as i64 * 1_000_000_000 + at.tv_nsec as i64 - realtime;
                     let credible = (0..CREDIBLE).contains(&(now.as_nanos() as i64 - ns));
                     received.at = u64::try_from(ns).ok().filter(|_| credible).map(Time::from_nanos);
                 }
                 (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
-                    // SAFETY: as said.
+                    // SAFETY: the data has this structure.
                     let data = unsafe { data.cast::<libc::tpacket_auxdata>().read_unaligned() };
                     received.tag = tag(&data);
                 }
                 (libc::SOL_SOCKET, libc::SO_MARK) => {
-                    // SAFETY: as said.
+                    // SAFETY: the data has this structure.
                     received.mark = unsafe { data.cast::<u32>().read_unaligned() };
                 }
                 _ => {}
             }
-            // SAFETY: as for the first.
+            // SAFETY: as for the first message.
             control = unsafe { libc::CMSG_NXTHDR(&message.msg_hdr, control) };
         }
         received
     }
 
-    /// Frames that the kernel dropped since the start, since nobody received them in time.
+    /// Frames that the kernel dropped since the start, because they were not received in time.
     pub fn dropped(&mut self) -> u64 {
-        // Reading the numbers sets them to zero.
+        // Reading the counts sets them to zero.
         let mut counts = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
         let mut len = size_of_val(&counts) as libc::socklen_t;
         // SAFETY: `counts` is valid for writes of `len` bytes.
@@ -189,7 +190,7 @@ fn tag(data: &libc::tpacket_auxdata) -> Option<(u16, u16)> {
     has(libc::TP_STATUS_VLAN_VALID).then_some((protocol, data.tp_vlan_tci))
 }
 
-/// The time, and how far CLOCK_REALTIME is ahead of it in nanoseconds.
+/// The time, and the lead of CLOCK_REALTIME over it in nanoseconds.
 pub fn clocks() -> (Time, i64) {
     let now = clock::now();
     (now, clock::realtime() as i64 - now.as_nanos() as i64)

@@ -7,17 +7,17 @@ use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-/// What may wait in the queueing discipline and the device, as the kernel counts it.
+/// Bytes that may wait in the queueing discipline and the device, as the kernel counts them.
 const SEND_BUFFER: usize = 4 << 20;
 const ETHERNET: usize = 14;
 
-/// Sends frames out of one interface, past its queueing discipline and its egress hook.
+/// Sender of frames on one interface. They pass its queueing discipline and its egress hook.
 #[derive(Debug)]
 pub struct Sender {
     socket: OwnedFd,
     device: Device,
     vnet: bool,
-    // The arrays of one call, kept for their memory.
+    // Arrays of one call, kept for their memory.
     parts: Vec<libc::iovec>,
     ends: Vec<usize>,
     addresses: Vec<libc::sockaddr_ll>,
@@ -25,7 +25,7 @@ pub struct Sender {
     messages: Vec<libc::mmsghdr>,
 }
 
-/// A control message that says when a frame departs.
+/// Control message with a frame's departure time.
 #[derive(Debug)]
 #[repr(C)]
 struct Departure {
@@ -51,7 +51,7 @@ impl Departure {
 // SAFETY: the pointers in the arrays are not followed between calls.
 unsafe impl Send for Sender {}
 
-/// Frames that are put together for one call.
+/// Frames collected for one call.
 #[derive(Debug)]
 pub struct Sending<'s, 'f> {
     sender: &'s mut Sender,
@@ -59,27 +59,28 @@ pub struct Sending<'s, 'f> {
 }
 
 impl Sender {
-    /// A sender on an interface. `vnet`: every frame is preceded by a [`Vnet`] header. It receives nothing.
+    /// Opens a sender on an interface. With `vnet` every frame is preceded by a [`Vnet`] header. It receives
+    /// no frames.
     pub fn open(device: Device, vnet: bool) -> io::Result<Sender> {
         let socket = open(device.ethernet)?;
         bind(&socket, device.ifindex, 0)?;
         if vnet {
             set(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1i32)?;
         }
-        // Beyond the limit of the system where that is permitted.
+        // The forced size may exceed the system's limit, with the privilege.
         sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER)
             .or_else(|_| sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER))?;
         let (parts, ends, addresses, messages) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Ok(Sender { socket, device, vnet, parts, ends, addresses, departures: Vec::new(), messages })
     }
 
-    /// From now on frames may say when they depart.
+    /// Permits departure times of frames from now on.
     pub fn take_departures(&self) -> io::Result<()> {
         let clock = libc::sock_txtime { clockid: libc::CLOCK_MONOTONIC, flags: 0 };
         set(self.socket.as_fd(), libc::SOL_SOCKET, libc::SO_TXTIME, &clock)
     }
 
-    /// Are frames preceded by a [`Vnet`] header?
+    /// Returns whether frames are preceded by a [`Vnet`] header.
     pub fn has_vnet(&self) -> bool {
         self.vnet
     }
@@ -90,7 +91,7 @@ impl Sender {
         set(self.socket.as_fd(), libc::SOL_SOCKET, option, value)
     }
 
-    /// What the kernel's programs know the socket by.
+    /// Number by which the kernel's programs know the socket.
     pub fn cookie(&self) -> io::Result<u64> {
         Ok(sockopt::socket_cookie(&self.socket)?)
     }
@@ -104,7 +105,8 @@ impl Sender {
         Sending { sender: self, frames: PhantomData }
     }
 
-    /// Sends frames that need no [`Vnet`] header, in order, and says how many left; see [`Sending::send`].
+    /// Sends frames that need no [`Vnet`] header, in order. Returns the number that left; see
+    /// [`Sending::send`].
     pub fn send<B: AsRef<[u8]>>(&mut self, frames: &[B]) -> io::Result<usize> {
         let mut batch = self.batch();
         for frame in frames {
@@ -117,14 +119,14 @@ impl Sender {
     }
 
     fn address_of(&self, frame: &[u8]) -> libc::sockaddr_ll {
-        // The network protocol stands at the end of the Ethernet header.
+        // The network protocol is at the end of the Ethernet header.
         let protocol = frame.get(12..ETHERNET).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]));
         address(self.device.ifindex, protocol)
     }
 }
 
 impl<'f> Sending<'_, 'f> {
-    /// Must frames be preceded by a [`Vnet`] header?
+    /// Returns whether frames must be preceded by a [`Vnet`] header.
     pub fn has_vnet(&self) -> bool {
         self.sender.vnet
     }
@@ -133,19 +135,18 @@ impl<'f> Sending<'_, 'f> {
     pub fn len(&self) -> usize {
         self.sender.ends.len()
     }
-    /// No frame yet?
+    /// Returns whether the batch has no frame yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The next part of the frame that is being put together.
+    /// Adds a part to the current frame.
     pub fn part(&mut self, bytes: &'f [u8]) {
         let part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
         self.sender.parts.push(part);
     }
 
-    /// The frame that is being put together goes on with `bytes`, from the Ethernet header on. More parts
-    /// may follow.
+    /// Adds `bytes` to the current frame, from the Ethernet header on. More parts may follow.
     pub fn first(&mut self, bytes: &'f [u8]) {
         if !self.sender.device.ethernet {
             self.sender.addresses.push(self.sender.address_of(bytes));
@@ -154,26 +155,26 @@ impl<'f> Sending<'_, 'f> {
         self.part(bytes);
     }
 
-    /// The frame that is being put together departs at this time of CLOCK_MONOTONIC, in nanoseconds. The
-    /// sender takes departures, or the kernel refuses the frame.
+    /// Sets the departure time of the current frame, in nanoseconds of CLOCK_MONOTONIC. The kernel refuses
+    /// the frame unless the sender takes departures.
     pub fn departs(&mut self, time: u64) {
         let frame = self.len();
         self.sender.departures.push(Departure::new(frame, time));
     }
 
-    /// All parts of the frame are there.
+    /// Ends the current frame.
     pub fn end(&mut self) {
         self.sender.ends.push(self.sender.parts.len());
     }
 
-    /// A frame in one part.
+    /// Adds a frame of one part.
     pub fn frame(&mut self, bytes: &'f [u8]) {
         self.first(bytes);
         self.end();
     }
 
-    /// Sends the frames in order and says how many left. The error, if the first one did not, is that of the
-    /// first: the others have not been tried.
+    /// Sends the frames in order and returns the number that left. An error is that of the first frame; the
+    /// others have not been tried then.
     pub fn send(self) -> io::Result<usize> {
         let Sender { socket, parts, ends, addresses, departures, messages, .. } = self.sender;
         messages.clear();
@@ -199,10 +200,9 @@ impl<'f> Sending<'_, 'f> {
             message.msg_hdr.msg_control = (&raw mut departure.head).cast();
         }
         let count = messages.len() as libc::c_uint;
-        // SAFETY: `messages` is valid for `count` entries; each points to entries of `parts`, `addresses` and
-        // `departures`,
-        // which are not touched until the call is over; the parts point to frames that are borrowed for `'f`,
-        // and sending only reads them.
+        // SAFETY: `messages` is valid for `count` entries. Each points to entries of `parts`, `addresses` and
+        // `departures`, which are not touched until the call is over. The parts point to frames that are
+        // borrowed for `'f`, and sending only reads them.
         let sent = check(unsafe {
             libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), count, libc::MSG_DONTWAIT)
         })?;

@@ -88,12 +88,12 @@ fn giant_frames_stay_whole_and_are_cut_where_they_must() {
         let six = (six, Vnet { header: 14 + 40 + 32, ..notes(40, 4) });
         for (segment, vnet) in [four, six] {
             let frame = segment.checksum(Sum::Partial).build();
-            // In pieces.
+            // The frame is sent in pieces.
             let pieces = [&frame[..1000], &frame[1000..30_000], &frame[30_000..]];
             send_noted(&mut sender, vnet, &pieces);
             let (seen, heard) = ear.next();
             assert!(seen == frame && heard.vnet == vnet, "{:?}", heard.vnet);
-            // A device that cannot cut them has it done for it, and the checksums completed.
+            // The kernel cuts them for a device that cannot, and completes the checksums.
             run("ethtool -K wbpf0 tso off gso off tx off");
             send_noted(&mut sender, vnet, &pieces);
             let mut got = Vec::new();
@@ -120,7 +120,7 @@ fn what_cannot_be_sent_is_told() {
         let code = |result: io::Result<usize>| result.map_err(|e| e.raw_os_error().unwrap());
         assert_eq!(code(sender.send(&[&good, &long, &good])), Ok(1));
         assert_eq!(code(sender.send(&[&long, &good])), Err(libc::EMSGSIZE));
-        // A queue of a few frames that hardly moves.
+        // A queue of a few frames with hardly any rate.
         run("tc qdisc add dev wbpf0 root tbf rate 8kbit burst 1600 limit 3000");
         let frame = segment().payload(1000).build();
         let went = sender.send(&[&frame; 100]).unwrap();
