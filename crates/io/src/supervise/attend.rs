@@ -1,4 +1,4 @@
-//! Watching an engine from its start to its end: its beat, its process, the interfaces and the signals.
+//! Watch on an engine from its start to its end: its beat, its process, the interfaces and the signals.
 
 use super::process::Process;
 use super::{EngineEnd, Operator, Senders, Supervisor, LOOK, TRY_AGAIN};
@@ -10,17 +10,18 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 use weir_core::time::{Duration, Time};
 
-/// The hooks' clock is read at other moments than this process's.
+/// Allowance for the hooks' clock, which is read at other moments than this process's.
 const JUST_AFTER: Duration = Duration::from_micros(100);
-/// How often the beat of an engine that beats is looked at.
+/// Interval between looks at the beat of an engine that beats.
 const LOOK_WHILE_WELL: Duration = Duration::from_millis(20);
-/// A look that came so late says more of the machine than of the engine.
+/// Lateness of a look that tells more about the machine than about the engine.
 const STOOD_STILL: Duration = Duration::from_millis(15);
-/// How long an engine may take to its first beat.
+/// Longest time that an engine may take to its first beat.
 const START: Duration = Duration::from_secs(30);
 
-/// How long an engine has not beaten, without what this process had to wait for a processor too: if the whole machine stood still, the
-/// engine gets its turn. If this process is late at every look, the time still adds up.
+/// Time since an engine's last beat, without the time that this process had to wait for a processor, too.
+/// After the whole machine stood still, the engine gets its turn first. The time still adds up if this
+/// process is late at every look.
 #[derive(Clone, Copy, Debug)]
 struct Silence {
     beat: Time,
@@ -32,7 +33,7 @@ impl Silence {
         Silence { beat, stood_still: Duration::ZERO }
     }
 
-    /// At a look that was `due` and came `now`; the engine's last beat was at `beat`.
+    /// Returns the silence at a look that was `due` and came `now`; the engine's last beat was at `beat`.
     fn at(&mut self, beat: Time, due: Time, now: Time) -> Duration {
         if beat != self.beat {
             *self = Silence::since(beat);
@@ -46,7 +47,7 @@ impl Silence {
 }
 
 impl Supervisor {
-    /// Watches an engine that was `started` then, until it ends, hangs, or needs other sockets.
+    /// Watches an engine that was `started` at this time, until it ends, hangs, or needs other sockets.
     pub(super) fn watch(
         &mut self,
         process: &Process,
@@ -60,13 +61,13 @@ impl Supervisor {
         waiter.add(self.signals.as_fd(), 1)?;
         waiter.add(self.monitor.as_fd(), 2)?;
         let (mut first_beat, mut again) = (None, started);
-        // The beat after which nothing came for long enough to send what was held.
+        // Last beat before a silence that was long enough to flush.
         let (mut flushed_after, mut silence) = (Time::ZERO, Silence::since(started));
         let mut ready = Vec::new();
         loop {
             let due = self.next_look(clock::now(), first_beat.is_some());
             waiter.wait(due, &mut ready)?;
-            // A signal to the whole group ends the engine too: it is no loss then.
+            // A signal to the whole group ends the engine, too. That counts as a stop, not as a loss.
             if self.hears_the_end(&ready, operator) {
                 return process.stop().map(|cleanly| EngineEnd::Stopped { cleanly });
             }
@@ -79,7 +80,7 @@ impl Supervisor {
             }
             self.reap()?;
             let (now, last) = (clock::now(), self.site.programs.last_beat());
-            // An older beat is the last engine's.
+            // An older beat is that of the previous engine.
             if last > started {
                 first_beat = first_beat.or(Some(last));
                 self.owed = false;
@@ -108,8 +109,8 @@ impl Supervisor {
         }
     }
 
-    /// When the beat of an engine that has `begun` to beat, or not, is looked at next: the moment at which everything begins to pass is not
-    /// missed.
+    /// Returns the time of the next look at the beat. It does not miss the moment at which all traffic begins
+    /// to pass. `begun` says whether the engine has beaten yet.
     fn next_look(&self, now: Time, begun: bool) -> Time {
         let stale = self.site.programs.last_beat() + self.site.setup.stale + JUST_AFTER;
         let well = begun && stale > now && !self.control.is_busy() && self.dying.is_empty();
@@ -121,8 +122,8 @@ impl Supervisor {
         }
     }
 
-    /// Follows the interfaces; true if programs were attached anew, so that an engine needs other sockets. What did not
-    /// work is tried again at `again`.
+    /// Follows the interfaces. True if programs were attached again, so that an engine needs other sockets.
+    /// Failures are tried again at `again`.
     fn has_moved(&mut self, again: &mut Time) -> io::Result<bool> {
         let mut moved = self.site.follow(&self.monitor.events()?)?;
         let now = clock::now();
@@ -134,12 +135,13 @@ impl Supervisor {
         Ok(moved)
     }
 
-    /// Does any engine beat?
+    /// Returns whether any engine beats.
     fn some_beat(&self, now: Time) -> bool {
         now.since(self.site.programs.latest_beat()) <= self.site.setup.stale
     }
 
-    /// Kills engines of which one hangs. From then on it is as if all had died now: nothing passes while the next ones start.
+    /// Kills the engines, of which one hangs. Then all count as having died now: no traffic passes while the
+    /// next ones start.
     fn end_all(&self, process: &Process) -> io::Result<()> {
         process.kill()?;
         let programs = &self.site.programs;
@@ -147,8 +149,8 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Kills an engine and sends what it held. It does nothing more once the signal is sent; its sockets may take tens
-    /// of milliseconds to close, and senders would wait that long.
+    /// Kills an engine and sends what it held. It does nothing more once the signal is sent. Its sockets may
+    /// take tens of milliseconds to close, and senders need not wait for that.
     fn replace(&self, process: &Process, flush: &mut impl FnMut(&Senders, Range<usize>)) -> io::Result<()> {
         process.signal(Signal::KILL)?;
         self.site.programs.beat(Time::ZERO);
@@ -169,7 +171,7 @@ mod tests {
     fn what_the_machine_stood_still_is_not_silence() {
         let mut silence = Silence::since(ms(0));
         assert_eq!(silence.at(ms(100), ms(104), ms(104)), Duration::from_millis(4));
-        // A second in which nothing ran.
+        // The machine stands still for a second.
         assert_eq!(silence.at(ms(100), ms(109), ms(1_104)), Duration::from_millis(9));
         assert_eq!(silence.at(ms(100), ms(1_109), ms(1_109)), Duration::from_millis(14));
         // The engine has had its turn.

@@ -1,54 +1,53 @@
-//! Changes that the supervisor made to the host, kept so that they can be undone: on exit, by the next start after everything
-//! was killed, or by `weir down`.
+//! Changes of the supervisor to the host, kept so that they can be undone: at the end, at the next start
+//! after everything was killed, or by `weir down`.
 //!
-//! A change is saved before it is made. Undoing what was not made after all does no harm.
+//! A change is saved before it is made. Undoing a change that was never made does no harm.
 
 use super::state::Directory;
 use crate::sys::link::{self, HostInterface};
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// An interface as it was when something about it was changed. An interface of the same name that
-/// was made since is another one.
+/// An interface at the time of a change. A later interface of the same name is another one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Interface {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its number.
+    /// Number.
     pub index: u32,
 }
 
-/// A change, with what is needed to undo it.
+/// A change, with the data needed to undo it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Change {
     /// A pair of virtual interfaces was made.
     Veth {
-        /// Its first end: the other one goes with it.
+        /// First end; the other one disappears with it.
         name: String,
-        /// The numbers of both ends, once there are some.
+        /// Numbers of both ends, once they exist.
         #[serde(default)]
         ends: Option<[u32; 2]>,
     },
-    /// Classifiers may be left behind on a kernel that does not take them off by itself.
+    /// Classifiers may stay on a kernel that does not remove them by itself.
     Filters {
-        /// Where.
+        /// Interface that they are on.
         interface: Interface,
     },
 }
 
-/// What is saved.
+/// Contents of the file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Saved {
-    /// Their names.
+    /// Names of the interfaces.
     interfaces: Vec<String>,
-    /// Their numbers, in the same order.
+    /// Numbers of the interfaces, in the same order.
     #[serde(default)]
     numbers: Vec<u32>,
     changes: Vec<Change>,
 }
 
-/// The changes made so far, newest last.
+/// Changes made so far, newest last.
 #[derive(Debug)]
 pub(super) struct Changes {
     directory: Directory,
@@ -57,7 +56,7 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// Those that an earlier run of this instance left behind; none if it ended well.
+    /// Opens the changes that an earlier run of this instance left behind; none if it ended well.
     pub fn open(directory: Directory, name: &str, interfaces: &[Interface]) -> io::Result<Changes> {
         let mut saved: Saved = match directory.load(name)? {
             None => Saved::default(),
@@ -73,19 +72,19 @@ impl Changes {
         Ok(Changes { directory, name: name.to_owned(), saved })
     }
 
-    /// Nothing is changed now.
+    /// True without changes.
     pub fn is_empty(&self) -> bool {
         self.saved.changes.is_empty()
     }
 
-    /// The interfaces that were worked on.
+    /// Interfaces of the instance.
     pub fn interfaces(&self) -> Vec<Interface> {
         let Saved { interfaces, numbers, .. } = &self.saved;
         let pairs = interfaces.iter().zip(numbers);
         pairs.map(|(name, index)| Interface { name: name.clone(), index: *index }).collect()
     }
 
-    /// Remembers a change that is about to be made.
+    /// Saves a change that is about to be made.
     pub fn record(&mut self, change: Change) -> io::Result<()> {
         if self.saved.changes.contains(&change) {
             return Ok(());
@@ -94,13 +93,13 @@ impl Changes {
         self.save()
     }
 
-    /// More is known of a pair of virtual interfaces that was made.
+    /// Replaces the saved pair of virtual interfaces, now that its numbers are known.
     pub fn replace(&mut self, change: Change) -> io::Result<()> {
         self.saved.changes.retain(|old| !matches!(old, Change::Veth { .. }));
         self.record(change)
     }
 
-    /// Undoes everything, newest first, forgets it, and says what was done. What cannot be undone is said and left.
+    /// Undoes and forgets all changes, newest first, and returns what was done in words. Failures are logged.
     pub fn undo(&mut self) -> Vec<String> {
         let mut done = Vec::new();
         while let Some(change) = self.saved.changes.pop() {
@@ -121,7 +120,8 @@ impl Changes {
     }
 }
 
-/// Is this an end of the pair that was made? It may be called otherwise by now, and another interface may have its name.
+/// Returns whether this is an end of the pair that was made. The end may have another name now, and its name
+/// another interface.
 fn is_pair(link: &HostInterface, name: &str, ends: Option<[u32; 2]>) -> bool {
     let same = match ends {
         Some([a, b]) => {
@@ -132,7 +132,7 @@ fn is_pair(link: &HostInterface, name: &str, ends: Option<[u32; 2]>) -> bool {
     same && link.kind == "veth"
 }
 
-/// Undoes one change and says what it did.
+/// Undoes one change and returns what was done in words.
 fn undo(change: &Change) -> io::Result<Option<String>> {
     match change {
         Change::Veth { name, ends } => {
@@ -169,7 +169,7 @@ mod tests {
         };
         let is = |link: &HostInterface| is_pair(link, "weir-1a", Some([4, 5]));
         assert!(is(&link("weir-1a", 4, 5)) && is(&link("renamed", 4, 5)) && is(&link("other", 5, 4)));
-        // Its other end is in another network namespace.
+        // The other end is in another network namespace.
         assert!(is(&link("weir-1a", 4, 0)));
         assert!(!is(&link("weir-1a", 9, 10)) && !is(&link("eth0", 4, 0)));
         assert!(!is(&HostInterface { kind: "bridge".into(), ..link("weir-1a", 4, 5) }));

@@ -1,4 +1,4 @@
-//! Requirements, checked before anything is touched. Everything that is missing is named at once.
+//! Requirements, checked before any change. All missing ones are named at once.
 
 use crate::bpf;
 use crate::sys::link::HostInterface;
@@ -6,7 +6,7 @@ use crate::sys::process;
 use std::fmt;
 use std::io;
 
-/// Why Weir cannot start: everything that is in the way.
+/// Reasons why Weir cannot start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems(pub Vec<String>);
 
@@ -30,7 +30,7 @@ impl From<io::Error> for Problems {
     }
 }
 
-/// Capabilities by number (`linux/capability.h`): any of the alternatives will do.
+/// Capabilities by number (`linux/capability.h`). One of the alternatives is enough.
 const CAPABILITIES: [(&[u32], &str, &str); 4] = [
     (&[12], "CAP_NET_ADMIN", "to attach programs and set up interfaces"),
     (&[13], "CAP_NET_RAW", "to send and receive frames"),
@@ -38,7 +38,7 @@ const CAPABILITIES: [(&[u32], &str, &str); 4] = [
     (&[38, 21], "CAP_PERFMON (or CAP_SYS_ADMIN)", "to load BPF programs that follow pointers"),
 ];
 
-/// Privileges that are missing.
+/// Returns the missing privileges.
 pub(super) fn capabilities(have: u64) -> Vec<String> {
     let has = |any: &[u32]| any.iter().any(|bit| have >> bit & 1 == 1);
     let lacks = |(any, name, why): &(&[u32], &str, &str)| {
@@ -54,7 +54,7 @@ pub(super) fn capabilities(have: u64) -> Vec<String> {
     missing
 }
 
-/// May a pool of `bytes` be locked? CAP_IPC_LOCK lifts the limit.
+/// Returns the problem if a pool of `bytes` cannot be locked. CAP_IPC_LOCK lifts the limit.
 pub(super) fn memory(have: u64, limit: u64, bytes: u64) -> Option<String> {
     (have >> 14 & 1 == 0 && limit < bytes).then(|| {
         format!(
@@ -64,11 +64,11 @@ pub(super) fn memory(have: u64, limit: u64, bytes: u64) -> Option<String> {
     })
 }
 
-/// Descriptors that the supervisor and an engine use, and more for each engine beside the first.
+/// Descriptors of the supervisor and an engine; the next constant is for each further engine.
 const FILES: u64 = 128;
 const FILES_OF_ENGINE: u64 = 16;
 
-/// May as many files be open as are needed?
+/// Returns the problem if too few files may be open.
 pub(super) fn files(limit: u64, engines: u32) -> Option<String> {
     let needed = FILES + FILES_OF_ENGINE * (u64::from(engines) - 1);
     (limit < needed).then(|| {
@@ -76,7 +76,7 @@ pub(super) fn files(limit: u64, engines: u32) -> Option<String> {
     })
 }
 
-/// What is wrong with the host before its interfaces are looked at; `pool` is the pool's bytes.
+/// Returns the problems of the host, apart from its interfaces; `pool` is the pool's bytes.
 pub(super) fn host(pool: u64) -> Vec<String> {
     let have = process::capabilities().unwrap_or(0);
     let mut problems = capabilities(have);
@@ -117,7 +117,7 @@ fn not_there(name: &str, all: &[HostInterface]) -> String {
     format!("there is no interface {name} here; interfaces: {names}")
 }
 
-/// What is wrong with an interface.
+/// Returns the problem of an interface, if it has one.
 pub(super) fn interface(link: &HostInterface, ethernet_only: bool) -> Option<String> {
     let name = &link.name;
     if ethernet_only && !link.ethernet {
@@ -139,7 +139,7 @@ pub(super) fn interface(link: &HostInterface, ethernet_only: bool) -> Option<Str
     })
 }
 
-/// Devices on which a frame needs more than its bytes: what is taken there cannot be given back.
+/// Returns why frames of a device need more than their bytes. Taken frames could not be given back there.
 fn needs_more_than_bytes(link: &HostInterface) -> Option<&'static str> {
     if link.loopback {
         return Some(
@@ -162,7 +162,7 @@ fn needs_more_than_bytes(link: &HostInterface) -> Option<&'static str> {
     }
 }
 
-/// Interfaces from which segments may come that are longer than a frame of the pool.
+/// Returns the problem if interfaces have segments longer than a frame of the pool.
 pub(super) fn long_segments(all: &[HostInterface]) -> Option<String> {
     const MOST: u32 = 65_536;
     let long: Vec<&HostInterface> =
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(capabilities(u64::MAX), [""; 0]);
         assert_eq!(capabilities(0).len(), 1);
         assert!(capabilities(0)[0].contains("root"));
-        // CAP_SYS_ADMIN stands for the newer two.
+        // CAP_SYS_ADMIN includes the newer two.
         assert_eq!(capabilities(1 << 12 | 1 << 13 | 1 << 21), [""; 0]);
         let missing = capabilities(1 << 12 | 1 << 38);
         assert_eq!(missing.len(), 2);

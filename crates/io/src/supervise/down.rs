@@ -1,4 +1,4 @@
-//! Removing what an abnormal end left behind.
+//! Removal of what an abnormal end left behind.
 
 use super::changes::{Changes, Interface};
 use super::check::Problems;
@@ -7,13 +7,13 @@ use crate::sys::link;
 use std::io;
 use std::path::Path;
 
-/// Removes what is left of instances that were killed: of the one on `dev`, or of all in this network namespace.
-/// Says what it removed. Refused for one that runs.
+/// Removes what killed instances left behind: the one on `dev`, or all in this network namespace. Returns
+/// what was removed in words. Fails for a running instance.
 pub fn down(state: &Path, dev: Option<&str>) -> Result<Vec<String>, Problems> {
     let directory = Directory::open(state)?;
     let (mut done, mut problems) = (Vec::new(), Vec::new());
     let here = dev.map(link::find).transpose()?.flatten();
-    // An interface may be called otherwise by now.
+    // The interface may have another name now.
     let meant = |interfaces: &[Interface]| {
         dev.is_none_or(|dev| {
             let is = |i: &Interface| i.name == dev || here.as_ref().is_some_and(|link| link.index == i.index);
@@ -38,7 +38,7 @@ pub fn down(state: &Path, dev: Option<&str>) -> Result<Vec<String>, Problems> {
             done.push(format!("the socket of {} is removed", gone.interface.name));
         }
     }
-    // A filter may have outlived even the note of it.
+    // A filter may have outlived even its note.
     if let Some(link) = here.filter(|_| problems.is_empty()) {
         let interface = Interface { name: link.name.clone(), index: link.index };
         let _lock = directory.lock(&interface, &link.index.to_string())?;
@@ -74,7 +74,7 @@ mod tests {
         let lock = temporary.open().lock(&interface("a", 7), "7").unwrap();
         assert_eq!(down(&temporary.0, None).unwrap(), [""; 0]);
         drop(listener);
-        // One that is just starting holds the interface.
+        // An instance that is just starting holds the interface.
         assert_eq!(down(&temporary.0, None).unwrap(), [""; 0]);
         drop(lock);
         let file = path.with_extension("lock");
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(down(&temporary.0, None).unwrap_err().0, ["b is in use by another Weir"]);
         drop(lock);
         assert_eq!(temporary.open().names().unwrap(), ["7+8"]);
-        // What was noted but is not there needs no removing.
+        // A change that was noted but never made needs no removal.
         assert_eq!(down(&temporary.0, Some("a")).unwrap(), [""; 0]);
         assert_eq!(temporary.open().names().unwrap(), [""; 0]);
     }

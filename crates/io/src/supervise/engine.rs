@@ -1,4 +1,4 @@
-//! The launch of engines, put together in the child.
+//! Launch of engines, assembled in the child.
 
 use super::site::Sockets;
 use crate::driver::{InterfaceStates, Launch, Part, Programs};
@@ -9,26 +9,26 @@ use std::os::fd::BorrowedFd;
 use weir_core::frame::Frames;
 use weir_core::time::Time;
 
-/// What all engines of a process have in common.
+/// Parts that all engines of a process have in common.
 #[derive(Clone, Copy)]
 pub(super) struct Common<'a> {
     pub programs: &'a Programs,
     pub interfaces: &'a InterfaceStates,
-    /// Readable when they are to stop.
+    /// Readable when the engines are to stop.
     pub stop: BorrowedFd<'a>,
-    /// Of each.
+    /// Pool of each engine.
     pub pool: PoolConfig,
     pub restarts: u32,
-    /// Hooks see what leaves, so that the way back can be judged.
+    /// True if hooks see the frames that leave, so that the way back can be judged.
     pub judged: bool,
-    /// When the gateway was set up.
+    /// Time at which the gateway was set up.
     pub began: Time,
 }
 
 impl<'a> Common<'a> {
-    /// Puts together what the engines need: what the first one is launched with has the others.
+    /// Assembles the launches of all engines; the first one's contains the others.
     pub fn launch(self, sockets: Sockets) -> io::Result<Launch<'a>> {
-        // Whole frames come to the only engine that there is then.
+        // Whole frames come only to a single engine.
         let mut inputs = sockets.inputs;
         let one = |(part, exits)| self.one(part, std::mem::take(&mut inputs), exits);
         let all: Vec<_> = self.programs.parts().zip(sockets.exits).map(one).collect::<io::Result<_>>()?;
@@ -37,8 +37,8 @@ impl<'a> Common<'a> {
         Ok(Launch { homes: self.programs.homes()?, others: all.collect(), ..first })
     }
 
-    /// For one of them. A pool for ACKs is all there at once, which takes a millisecond or two, so that an engine
-    /// has the same memory from its start on, the first one and each that is started again.
+    /// Assembles the launch of one engine. A pool for ACKs is allocated at once, which takes a millisecond or
+    /// two. So each engine has the same memory from its start on, the first and every later one.
     fn one(self, programs: Part<'a>, packets: Vec<Packets>, exits: [Exit; 2]) -> io::Result<Launch<'a>> {
         let Common { interfaces, stop, pool, restarts, began, judged, .. } = self;
         let memory = Mapping::anonymous(pool.bytes(), false)?;

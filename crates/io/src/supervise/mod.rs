@@ -1,5 +1,5 @@
-//! The supervisor: a small parent process that sets the host up, runs the engine as its child, and
-//! keeps traffic flowing when the engine does not.
+//! The supervisor: a small parent process that sets the host up, runs the engine as its child, and keeps
+//! traffic flowing without an engine.
 //!
 //! ```text
 //! supervisor ── fork ──▶ engine (pool, node; sockets that the supervisor opened)
@@ -7,27 +7,29 @@
 //!   the supervisor alone: its own senders, state, netlink events
 //! ```
 //!
-//! - The engine dies: the supervisor starts another one at once, while the kernel still closes the first one's sockets,
-//!   which takes tens of milliseconds. It takes flows, slots and the ring up where they are. If none beats for 50 ms, the programs in the kernel let everything pass, and go on keeping the flows'
-//!   slots; the supervisor calls `flush`, which acknowledges what was held.
-//! - The engine hangs: everything passes after 50 ms, and the supervisor calls `flush`, since senders that wait for
-//!   what is held have nothing under way that would be acknowledged; after 80 ms it kills the engine, calls `flush`
+//! - The engine dies: the supervisor starts another one at once. Meanwhile the kernel closes the first one's
+//!   sockets, which takes tens of milliseconds. The new engine takes over flows, slots and the ring as they
+//!   are. If no engine beats for 50 ms, the programs in the kernel let everything pass, and keep the slots of
+//!   flows. The supervisor then calls `flush`, which acknowledges the bytes of held ACKs.
+//! - The engine hangs: everything passes after 50 ms, and the supervisor calls `flush`, because senders that
+//!   wait for held ACKs have no other segments under way. After 80 ms it kills the engine, calls `flush`
 //!   again, and starts another one.
-//! - SIGHUP, and clients of the instance's socket: an [`Operator`] is asked.
+//! - SIGHUP or a client of the instance's socket: an [`Operator`] handles it.
 //! - SIGTERM or SIGINT: the engine is told to stop, flushes itself and ends; the programs come off.
-//! - The supervisor is killed: the engine gets SIGTERM, flushes itself and ends; the programs come off with it.
-//! - Both are killed: the kernel takes the programs off; before Linux 6.6 they stay, and let everything pass.
-//! - No fork is possible, or engines end as soon as they have started: everything passes, with the windows of the receivers,
-//!   and it is tried again, every second at last ([`restarts`]). That is said once.
-//! - An interface goes away, comes back, is renamed, goes down or up, changes its MTU: netlink says so, and the
-//!   programs follow it; the engine's sockets are made anew where the interface is a new one. The links themselves
-//!   are never touched.
+//! - The supervisor is killed: the engine gets SIGTERM, flushes itself and ends; the programs come off with
+//!   it.
+//! - Both are killed: the kernel removes the programs. Before Linux 6.6 they stay, and let everything pass.
+//! - A fork fails, or engines end right after their start: everything passes, with the windows of the
+//!   receivers. The supervisor tries again, at last every second ([`restarts`]), and logs it once.
+//! - An interface goes away, comes back, is renamed, goes down or up, or changes its MTU: netlink reports it,
+//!   and the programs follow. A new interface gets new sockets. The links themselves are never touched.
 //!
-//! Several engines are threads of one process. If one hangs, its flows alone pass and are flushed; the process that is started instead
-//! has all of them.
+//! Several engines are threads of one process. If one hangs, only its flows pass and are flushed. The process
+//! that is started instead has all of them.
 //!
-//! There is one thread here beside that of the [log](crate::log), because a process with several cannot fork safely:
-//! nothing may start others before [`Supervisor::run`]. Both processes give up the privileges that they need no more.
+//! There is one thread here beside that of the [log](crate::log), because a process with several threads
+//! cannot fork safely. No others may be started before [`Supervisor::run`]. Both processes give up the
+//! privileges that they no longer need.
 
 mod attend;
 mod changes;
@@ -77,11 +79,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use weir_core::steer::Slot;
 use weir_core::time::{Duration, Time};
 
-/// How often the beat is looked at.
+/// Interval between looks at the beat.
 const LOOK: Duration = Duration::from_millis(5);
-/// How often it tries again what did not work with an interface.
+/// Interval at which a failed setup of an interface is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
-/// For so long windows stay bounded without an engine.
+/// Time for which windows stay bounded without an engine.
 const A_WHILE: Duration = Duration::from_millis(500);
 
 /// A host that is set up, before its engine runs.
@@ -92,37 +94,38 @@ pub struct Supervisor {
     monitor: Monitor,
     control: Control,
     restarts: Restarts,
-    /// Engines that were replaced, for whatever reason.
+    /// Number of engines that were replaced, for any reason.
     count: u32,
-    /// When all was set up.
+    /// Time at which the setup was complete.
     began: Time,
-    /// That it could not wait.
+    /// Message that it could not wait.
     cannot_wait: Seldom,
-    /// The last engine died, and neither another one nor `flush` has taken care of what it held.
+    /// True if the last engine died, and neither another one nor `flush` has sent what it held.
     owed: bool,
-    /// Engines that do nothing any more, and that the kernel has not taken down yet.
+    /// Engines that are dying and not yet taken down by the kernel.
     dying: Vec<Process>,
 }
 
-/// How watching one engine ended.
+/// End of the watch on one engine.
 enum EngineEnd {
-    /// It was told to stop, and has; whether it flushed what it held.
+    /// The engine stopped as told; `cleanly` if it flushed what it held.
     Stopped { cleanly: bool },
-    /// It ended by itself or was killed, and said this. `lived` tells how long it ran, `None` if it never did,
-    /// `flushed` whether what it held has been sent.
+    /// The engine ended by itself or was killed, for this reason. `lived` is the time that it ran, `None` if
+    /// it never did. `flushed` says whether what it held has been sent.
     Lost { reason: String, lived: Option<Duration>, flushed: bool },
-    /// It was killed, since its sockets are of no use any more; whether it had run.
+    /// The engine was killed because its sockets became useless; `ran` if it had run.
     Moved { ran: bool },
 }
 
 impl Supervisor {
-    /// Checks the host, sets it up and attaches the programs: frames still pass to the kernel. On
-    /// failure the host is as it was. From here on the process has few privileges left.
+    /// Checks the host, sets it up and attaches the programs; frames still pass to the kernel. A failure
+    /// leaves the host as it was. From here on the process has few privileges left.
     pub fn prepare(setup: &Setup) -> Result<Supervisor, Problems> {
         let (signals, monitor) = (Signals::new()?, Monitor::new()?);
         let site = setup.apply(&signals)?;
         let control = Control::new(setup.listener(&site.locks.instance)?);
-        // It has little to do, but no time to wait for when an engine hangs on a busy machine.
+        // The supervisor has little to do, but must not wait for a processor when an engine hangs on a busy
+        // machine.
         if let Err(error) = sched::prefer() {
             tracing::warn!("niceness -20 refused, engines that hang may be found late: {error}");
         }
@@ -141,31 +144,34 @@ impl Supervisor {
         })
     }
 
-    /// What the programs did so far.
+    /// Counters of the programs since the start.
     pub fn hooks(&self) -> io::Result<HookCounters> {
         self.site.programs.counters()
     }
 
-    /// Engines of a process.
+    /// Number of engines of a process.
     pub fn engines(&self) -> usize {
         self.site.programs.engines()
     }
 
-    /// Classes that the kernel's programs count for all engines, at most: 0 unless they take ACKs.
+    /// Most classes that the kernel's programs count for all engines: 0 unless they take ACKs.
     pub fn tallies(&self) -> usize {
         self.site.programs.parts().map(|part| part.tallies().len()).sum()
     }
 
-    /// What the kernel's programs know of flows: empty unless they take ACKs.
+    /// Slots of the kernel's programs: empty unless they take ACKs.
     pub fn slots(&self) -> &'static [Slot] {
         self.site.programs.slots()
     }
 
     /// Runs engines until SIGTERM or SIGINT, then restores the host.
     ///
-    /// `engine` runs in a child process, from the start each time. `flush` runs here when an engine
-    /// is gone that did not stop cleanly, with the numbers of its slots. `forget` runs here when what engines leave to the next one may be
-    /// what ends them: it is to clear that. `operator` is asked what clients of the socket want, and what SIGHUP does.
+    /// `engine` runs in a child process, from the start each time. `flush` runs here after an engine that did
+    /// not stop cleanly, with the numbers of its slots. `forget` runs here if the state that engines leave to
+    /// the next one may be what ends them; it must clear that state. `operator` handles requests of clients
+    /// and SIGHUP.
+    ///
+    /// # Errors
     /// Fails if the first engine cannot start.
     pub fn run(
         mut self,
@@ -225,7 +231,7 @@ impl Supervisor {
         }
     }
 
-    /// Runs one engine to its end, and sends what it held if it did not and the next one cannot.
+    /// Runs one engine to its end. Sends what it held if neither it nor the next engine can.
     fn one(
         &mut self,
         engine: &impl Fn(Launch<'_>) -> io::Result<()>,
@@ -249,7 +255,7 @@ impl Supervisor {
             watched,
             Ok(EngineEnd::Stopped { cleanly: false } | EngineEnd::Lost { flushed: false, .. })
         );
-        // The ring keeps segments for the next engine; frames that nobody receives would be lost.
+        // The ring keeps segments for the next engine. Frames without a receiver would be lost.
         let next = matches!(watched, Ok(EngineEnd::Lost { flushed: false, .. }));
         if !next || self.site.programs.frames().is_some() {
             self.site.programs.beat(Time::ZERO);
@@ -258,7 +264,7 @@ impl Supervisor {
         watched
     }
 
-    /// No engine takes care of what the last one held: it is sent from here.
+    /// Sends what the last engine held, if no engine has taken it over.
     fn settle(&mut self, flush: &mut impl FnMut(&Senders, Range<usize>)) {
         if std::mem::take(&mut self.owed) {
             self.stale().for_each(|part| part.hooks().beat(Time::ZERO));
@@ -266,13 +272,14 @@ impl Supervisor {
         }
     }
 
-    /// Engines that have not beaten for so long that segments pass by them.
+    /// Engines whose last beat is so old that segments pass them.
     fn stale(&self) -> impl Iterator<Item = Part<'_>> {
         let oldest = clock::now().saturating_sub(self.site.setup.stale);
         self.site.programs.parts().filter(move |part| part.hooks().last_beat() < oldest)
     }
 
-    /// There will be no engine for a while: flows are the kernel's alone, with the windows of their receivers.
+    /// Leaves all flows to the kernel, with the windows of their receivers, because no engine runs for a
+    /// while.
     fn leave(&mut self, flush: &mut impl FnMut(&Senders, Range<usize>)) {
         self.slots().iter().for_each(|slot| slot.width.store(0, Relaxed));
         self.site.programs.beat(Time::ZERO);
@@ -280,8 +287,8 @@ impl Supervisor {
         self.settle(flush);
     }
 
-    /// The next engine finds no flows and no segments: something that it would find may have ended those before it. What they held is
-    /// sent first.
+    /// Clears flows and segments, because state that engines leave behind may have ended them. What they held
+    /// is sent first.
     fn begin_empty(&mut self, flush: &mut impl FnMut(&Senders, Range<usize>), forget: &mut impl FnMut()) {
         self.leave(flush);
         self.slots().iter().for_each(Slot::close);
@@ -301,7 +308,7 @@ impl Supervisor {
     /// Sends what stale engines hold.
     fn flush(&self, flush: &mut impl FnMut(&Senders, Range<usize>)) {
         if let Some(senders) = &self.site.senders {
-            // Records that an engine died over may be wrong: that is no reason to end here as well.
+            // The records of a dead engine may be wrong, which must not end this process as well.
             let flushed = |part: Part<'_>| control::guarded(|| flush(senders, part.places()));
             if self.stale().map(flushed).filter(Option::is_none).count() > 0 {
                 tracing::error!("what the engine held could not all be sent");
@@ -309,7 +316,7 @@ impl Supervisor {
         }
     }
 
-    /// Forks an engine; with the cookies of its sockets.
+    /// Forks an engine. Returns it with the cookies of its sockets.
     fn start(
         &mut self,
         engine: &impl Fn(Launch<'_>) -> io::Result<()>,
@@ -351,7 +358,7 @@ impl Supervisor {
         }
     }
 
-    /// Says how engines ended that were dying, and are down by now.
+    /// Logs the ends of dying engines that are down now.
     fn reap(&mut self) -> io::Result<()> {
         let mut gone = Ok(());
         self.dying.retain(|process| match process.ended() {
@@ -368,7 +375,7 @@ impl Supervisor {
         gone
     }
 
-    /// Serves what is asked; true if a signal says that it is to end.
+    /// Serves requests; true if a signal demands the end.
     fn hears_the_end(&mut self, ready: &[Ready], operator: &mut impl Operator) -> bool {
         let heard = self.signals.heard();
         if heard.hangup {
@@ -380,7 +387,7 @@ impl Supervisor {
         heard.ends
     }
 
-    /// Waits until all interfaces are there; true if told to stop.
+    /// Waits until all interfaces exist; true if told to stop.
     fn wait_for_interfaces(&mut self, operator: &mut impl Operator) -> bool {
         while !self.site.is_whole() {
             if self.idle(clock::now() + TRY_AGAIN, operator) {
@@ -391,8 +398,8 @@ impl Supervisor {
         false
     }
 
-    /// Waits, following the interfaces, until it is `until`; true if told to stop. If it cannot wait, for want of a descriptor for
-    /// example, it goes on a moment later.
+    /// Waits until `until`, following the interfaces; true if told to stop. Without the means to wait, such
+    /// as a descriptor, it returns a moment later.
     fn idle(&mut self, until: Time, operator: &mut impl Operator) -> bool {
         self.try_idle(until, operator).unwrap_or_else(|error| {
             if self.cannot_wait.is_due(clock::now()).is_some() {
@@ -413,7 +420,7 @@ impl Supervisor {
         }
         let mut ready = Vec::new();
         while clock::now() < until {
-            // Clients are looked at now and then.
+            // Clients are served at intervals.
             waiter.wait(until.min(clock::now() + LOOK), &mut ready)?;
             if self.hears_the_end(&ready, operator) {
                 return Ok(true);
@@ -429,13 +436,13 @@ impl Supervisor {
     }
 }
 
-/// What is left is what starting another engine needs, on another interface of the same name too.
+/// Keeps only the privileges that starting another engine needs, on another interface of the same name, too.
 fn give_up_privileges() -> io::Result<()> {
     use capability::{
         BPF, IPC_LOCK, KILL, NET_ADMIN, NET_RAW, PERFMON, SETGID, SETPCAP, SETUID, SYS_ADMIN, SYS_NICE,
     };
     let have = capability::have()?;
-    // It stands for the newer two where they are missing.
+    // It includes the newer two where they are missing.
     let programs = if have.contains(BPF | PERFMON) { BPF | PERFMON } else { BPF | PERFMON | SYS_ADMIN };
     let engine = KILL | SETGID | SETUID | SETPCAP | SYS_NICE | IPC_LOCK;
     privileges::keep_only(NET_ADMIN | NET_RAW | engine | programs)

@@ -1,4 +1,4 @@
-//! Preparation: from names of interfaces to programs attached to them, or to a list of everything that is in the way.
+//! Preparation: from names of interfaces to programs attached to them, or to a list of all problems.
 
 use super::changes::{Changes, Interface};
 use super::check::{self, Problems};
@@ -15,12 +15,12 @@ use std::io;
 use std::os::fd::AsFd;
 
 impl Setup {
-    /// Everything that would keep these interfaces from being set up now. Changes nothing.
+    /// Returns all reasons why these interfaces cannot be set up now. Changes nothing.
     pub fn check(&self) -> Result<(), Problems> {
         self.find().map(drop)
     }
 
-    /// Programs of others on the interfaces, in words. Those that are there see what Weir's let pass.
+    /// Foreign programs on the interfaces, in words. They see the frames that Weir's programs let pass.
     pub fn others(&self) -> Vec<String> {
         let all = link::all().unwrap_or_default();
         let names = self.attach.names();
@@ -42,7 +42,7 @@ impl Setup {
         links.flat_map(of_link).collect()
     }
 
-    /// The interfaces, if nothing is in the way.
+    /// Finds the interfaces, if there are no problems.
     fn find(&self) -> Result<Vec<HostInterface>, Problems> {
         let mut problems = check::host(self.pool.bytes() as u64 * u64::from(self.engines));
         problems.extend(check::files(process::raise_file_limit(), self.engines));
@@ -82,13 +82,13 @@ impl Setup {
         }
     }
 
-    /// The socket of an instance, if it is to have one.
+    /// Opens the socket of an instance, if it is to have one.
     pub(super) fn listener(&self, instance: &str) -> io::Result<Option<Listener>> {
         let open = || Listener::open(Directory::open(&self.state)?, instance);
         self.control.then(open).transpose()
     }
 
-    /// Waits until the interfaces are there, or as long as is permitted.
+    /// Waits until the interfaces exist, or as long as permitted.
     fn wait(&self, signals: &Signals) -> Result<(), Problems> {
         let Some(wait) = self.wait else { return Ok(()) };
         let monitor = Monitor::new()?;
@@ -136,8 +136,8 @@ impl Setup {
     }
 }
 
-/// What instances that are gone left behind on interfaces of the same names, which have other numbers since they were made again; with the locks
-/// that keep others from it.
+/// Changes that dead instances left behind on interfaces that were made again since, with the same names and
+/// other numbers. The locks keep other instances away from them.
 fn left_behind(directory: &Directory, interfaces: &[Interface]) -> io::Result<Vec<(Changes, Vec<Lock>)>> {
     let mut left = Vec::new();
     for instance in directory.names()? {

@@ -1,4 +1,4 @@
-//! The engine's process as its supervisor sees it.
+//! Process of an engine, from the supervisor's side.
 
 use crate::sys::clock;
 use crate::sys::epoll::Waiter;
@@ -12,19 +12,19 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use weir_core::time::Duration;
 
-/// How often is looked whether it is gone.
+/// Interval between looks whether the process is gone.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long an engine may take to stop.
+/// Longest time that an engine may take to stop.
 const STOP: Duration = Duration::from_secs(3);
-/// Beyond the descriptors that an engine has.
+/// Number above all descriptors of an engine.
 const LAST: i32 = 256;
 
-/// An engine's process, and the stream on which it says why it fails.
+/// An engine's process, and the stream on which it reports its failure.
 ///
-/// The kernel closes the sockets of a process that ends before its parent can see that it ended, and waits for all
-/// processors with each packet socket: 40 to 60 ms in all. It closes the highest descriptor first. So the
-/// engine's end of the stream is its highest one ([`Said`]), and its hang-up tells at once that no instruction of the
-/// engine will run any more.
+/// When a process ends, the kernel closes its sockets before the parent can see the end. It waits for all
+/// processors with each packet socket: 40 to 60 ms in all. It closes the highest descriptor first. Therefore
+/// the engine's end of the stream is its highest one ([`Said`]). Its hang-up tells at once that the engine
+/// will run no more instructions.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
@@ -36,7 +36,7 @@ pub(super) struct Process {
 pub(super) struct Said(UnixStream);
 
 impl Process {
-    /// Forks. `body` may fail with what it wants to have said.
+    /// Forks. An error of `body` is reported to the supervisor.
     pub(super) fn fork(body: impl FnOnce() -> io::Result<()>) -> io::Result<Process> {
         let (ours, theirs) = UnixStream::pair()?;
         let child = Child::fork(|| {
@@ -65,14 +65,14 @@ impl Process {
         self.child.signal(signal)
     }
 
-    /// Will it never do anything again? It may still be there.
+    /// Returns whether it will run no more instructions; the process may still exist.
     pub(super) fn is_dying(&self) -> bool {
         let mut fds = [PollFd::new(&self.words, PollFlags::empty())];
-        // What cannot be asked is not known: the end will be seen.
+        // A failed poll tells nothing; the end is noticed in another way.
         poll(&mut fds, Some(&Default::default())).is_ok() && fds[0].revents().contains(PollFlags::HUP)
     }
 
-    /// How it ended, `None` if it is still there.
+    /// Returns its end, `None` while it exists.
     pub(super) fn ended(&self) -> io::Result<Option<Ended>> {
         if self.ended.get().is_none() {
             self.ended.set(self.child.ended()?);
@@ -80,15 +80,15 @@ impl Process {
         Ok(self.ended.get())
     }
 
-    /// Is it known how it ended?
+    /// Returns whether its end is known.
     pub(super) fn is_down(&self) -> bool {
         self.ended.get().is_some()
     }
 
-    /// In words, how it ended.
+    /// Describes its end in words.
     pub(super) fn describe(&self, ended: Ended) -> String {
         let mut said = String::new();
-        // Nothing is written any more, so this does not wait.
+        // There are no more writers, so this does not wait.
         let _ = self.words.set_nonblocking(true).and_then(|()| (&self.words).read_to_string(&mut said));
         match ended {
             Ended::Exited(0) => "the engine ended by itself".to_owned(),
@@ -98,9 +98,9 @@ impl Process {
         }
     }
 
-    /// Tells the engine to stop; whether it did so cleanly and in time.
+    /// Tells the engine to stop. True if it did so cleanly and in time.
     pub(super) fn stop(&self) -> io::Result<bool> {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.signal(Signal::TERM);
         let until = clock::now() + STOP;
         let mut waiter = Waiter::new()?;
@@ -117,7 +117,7 @@ impl Process {
         Ok(false)
     }
 
-    /// Kills the engine and waits until it does nothing any more.
+    /// Kills the engine and waits until it runs no more instructions.
     pub(super) fn kill(&self) -> io::Result<()> {
         self.signal(Signal::KILL)?;
         let mut waiter = Waiter::new()?;
@@ -139,14 +139,14 @@ impl Process {
 
 impl Said {
     fn new(stream: UnixStream) -> Said {
-        // Where so many descriptors are not allowed, the hang-up comes with the end.
+        // Where such a high descriptor is not allowed, the hang-up comes with the end.
         let last = fcntl_dupfd_cloexec(&stream, LAST);
         Said(last.map_or(stream, |last: OwnedFd| last.into()))
     }
 
-    /// Says why, and gives the code to exit with.
+    /// Reports the error, and returns the code to exit with.
     fn fail(mut self, error: &io::Error) -> i32 {
-        // If nobody reads it, there is nobody to tell.
+        // Without a reader the report is lost.
         let _ = self.0.write_all(error.to_string().as_bytes());
         1
     }
@@ -164,7 +164,7 @@ mod tests {
         }
     }
 
-    /// The tests' harness has threads, so that nothing can be forked here: a stream stands for the process.
+    /// The tests' harness has threads, so this test cannot fork: a stream stands for the process.
     #[test]
     fn the_engines_end_of_the_stream_is_its_last_descriptor() {
         use std::os::fd::AsRawFd;

@@ -1,5 +1,5 @@
-//! Memory that outlives the engine: flow records that the supervisor can still read when the
-//! engine has died or hangs.
+//! Memory that outlives the engine: flow records that the supervisor can still read when the engine has died
+//! or hangs.
 
 use crate::sys::mmap::Mapping;
 use crate::sys::pod::Pod;
@@ -11,26 +11,26 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// An array of `T` that this process and the children it forks share.
 ///
-/// Each process may take it once, as the only reference of that process; the engine takes it when
-/// it starts, the supervisor reads copies of what is in it. [`Pod`] makes sure that whatever a dying engine left
-/// there is a value, and so is what one that hangs, and may go on at any time, is about to change.
+/// Each process may take it once, as the only reference of that process. The engine takes it when it starts;
+/// the supervisor reads copies of its contents. [`Pod`] ensures that all contents are valid values, both
+/// those that a dying engine left and those that a hanging engine may still change.
 pub struct Records<T: 'static> {
-    /// Never unmapped: who takes it has it for good.
+    /// Never unmapped: a process that takes it has it for good.
     memory: ManuallyDrop<Mapping>,
     is_taken: Cell<bool>,
     of: PhantomData<T>,
 }
 
 impl<T: Pod> Records<T> {
-    /// `count` records of zero bytes. Called before the engine is forked.
+    /// Allocates `count` records of zero bytes. Called before the engine is forked.
     pub fn alloc(count: usize) -> io::Result<Records<T>> {
         const { assert!(size_of::<T>() % 8 == 0, "records are cleared by words") };
         let memory = ManuallyDrop::new(Mapping::anonymous((count * size_of::<T>()).max(1), true)?);
         Ok(Records { memory, is_taken: Cell::new(false), of: PhantomData })
     }
 
-    /// The records, for the engine. `None` if this process has taken them before: a forked child
-    /// has not.
+    /// Takes the records, for the engine. `None` if this process has taken them before; a forked child has
+    /// not.
     pub fn take(&self) -> Option<&'static mut [T]> {
         if self.is_taken.replace(true) {
             return None;
@@ -39,7 +39,7 @@ impl<T: Pod> Records<T> {
         Some(unsafe { self.memory.all() })
     }
 
-    /// Makes all of them zero bytes, while no engine runs. Nothing happens if this process has taken them.
+    /// Sets all records to zero bytes, while no engine runs. Does nothing if this process has taken them.
     pub fn clear(&self) {
         let words = (0..self.memory.len() / 8).map(|word| self.memory.atomic_u64(word * 8));
         if !self.is_taken.get() {
@@ -47,11 +47,11 @@ impl<T: Pod> Records<T> {
         }
     }
 
-    /// A copy of record number `i`, for the supervisor. Panics if this process has taken the records, or there is
-    /// none of that number.
+    /// Copies record number `i`, for the supervisor. Panics if this process has taken the records, or if
+    /// there is no record of that number.
     pub fn copy(&self, i: usize) -> T {
         assert!(!self.is_taken.get(), "the records are with the supervisor");
-        // Another process may be writing: what is read is a value whatever the bytes are (`Pod`).
+        // Another process may be writing. Any bytes are a valid value (`Pod`).
         self.memory.get(i * size_of::<T>())
     }
 }

@@ -1,33 +1,34 @@
-//! Restarts: when the next engine is started, and when the log says why the last one is gone.
+//! Restarts: the time of the next engine's start, and of the log's line about the last one's end.
 //!
-//! After an engine that ran the next one is started at once, also where a machine that stands still had it killed as hung, again and
-//! again: while none runs, nothing is shaped. Where one after the other ends as soon as it has started, each waits twice as
-//! long as the one before it, from 10 ms to 1 s: what made them end is not made worse by hundreds of processes a
-//! second, and an engine runs within a second of its being over.
+//! After an engine that ran, the next one starts at once, because nothing is shaped without an engine. This
+//! also holds when a machine that stands still has engines killed as hung again and again. After engines that
+//! end right after their start, each waits twice as long as the one before, from 10 ms to 1 s. So hundreds of
+//! processes a second do not make the cause worse, and an engine runs within a second of its end.
 
 use std::collections::VecDeque;
 use weir_core::time::{Duration, Time};
 
 const FIRST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_secs(1);
-/// An engine that lived for so long ran: what hangs is killed later than this.
+/// Least life of an engine that ran. Hanging engines are killed later than this.
 const RAN: Duration = Duration::from_millis(50);
-/// An engine that lived for less died young, and so many of them in turn are no chance.
+/// Life below which an engine died young. The next constant is the number of such engines in turn that is no
+/// chance.
 const YOUNG: Duration = Duration::from_secs(2);
 const THIRD: u32 = 3;
-/// The same reason is said again after this, or when the engine had run for so long.
+/// Time after which the same reason is logged again, or the life of an engine after which it is.
 const AGAIN: Duration = Duration::from_secs(60);
-/// Reasons remembered.
+/// Most reasons that are remembered.
 const MOST: usize = 8;
 
-/// What is remembered of the engines before.
+/// History of the previous engines.
 #[derive(Debug)]
 pub(super) struct Restarts {
-    /// How long the next engine has to wait if the one before it never ran.
+    /// Wait of the next engine if the one before it never ran.
     next: Duration,
-    /// Engines in turn that did not live for long.
+    /// Number of engines in turn that died young.
     quick: u32,
-    /// Reasons that were said in the last minute, and when.
+    /// Reasons logged in the last minute, with their times.
     said: VecDeque<(String, Time)>,
 }
 
@@ -36,7 +37,7 @@ impl Restarts {
         Restarts { next: Duration::ZERO, quick: 0, said: VecDeque::new() }
     }
 
-    /// How long the next engine has to wait after one that ran for `lived`, nothing if it never did.
+    /// Returns the wait of the next engine after one that ran for `lived`, zero if it never did.
     pub fn wait_after(&mut self, lived: Duration) -> Duration {
         if lived >= RAN {
             self.next = Duration::ZERO;
@@ -46,8 +47,8 @@ impl Restarts {
         wait
     }
 
-    /// May memory that outlives engines be what ends them, now that one more has ended, which ran for `lived`? After each
-    /// three that died young.
+    /// Returns whether memory that outlives engines may be what ends them, after one more that ran for
+    /// `lived`. True after every three in turn that died young.
     pub fn suspects_memory(&mut self, lived: Duration) -> bool {
         self.quick = if lived < YOUNG { self.quick + 1 } else { 0 };
         let third = self.quick == THIRD;
@@ -57,7 +58,7 @@ impl Restarts {
         third
     }
 
-    /// Is it to be said now that an engine is gone for this reason, after it ran for `lived`?
+    /// Returns whether to log this reason of an engine's end, after it ran for `lived`.
     pub fn is_news(&mut self, reason: &str, lived: Duration, now: Time) -> bool {
         self.said.retain(|(_, at)| now.since(*at) < AGAIN);
         let news = lived >= AGAIN || self.said.iter().all(|(said, _)| said != reason);
@@ -84,7 +85,7 @@ mod tests {
         let restarts = &mut Restarts::new();
         let waits: Vec<u64> = (0..10).map(|_| ms(restarts, ZERO)).collect();
         assert_eq!(waits, [0, 10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
-        // In a minute of that: 8 in 1.27 s, then one a second.
+        // In a minute of that: 8 starts in 1.27 s, then one a second.
         let mut restarts = Restarts::new();
         let (mut now, mut started) = (ZERO, 0);
         while now < Duration::from_secs(60) {
@@ -125,10 +126,10 @@ mod tests {
         assert!(!said("no files", 0, 1) && !said("no files", 59, 60));
         assert!(said("no files", 0, 61));
         assert!(!said("no files", 0, 120));
-        // One that is said does not make another one news.
+        // Another reason does not make this one news.
         assert!(said("killed", 0, 120));
         assert!(!said("no files", 0, 120) && !said("killed", 0, 120));
-        // That of an engine that ran for long is another one.
+        // After a long run the same reason is news.
         assert!(said("no files", 60, 121));
     }
 }

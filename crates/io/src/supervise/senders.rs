@@ -1,4 +1,4 @@
-//! Ways out past the engine, for acknowledgements that it held.
+//! Senders that bypass the engine, for the acknowledgements that it held.
 
 use crate::bpf::{role, Hooks};
 use crate::sys::packet::{Device, Sender};
@@ -6,12 +6,12 @@ use std::cell::RefCell;
 use std::io;
 use std::time::Duration;
 
-/// How often a frame that finds no room is tried again, and how long to wait in between.
+/// Most attempts for a frame without room. The next constant is the pause between them.
 const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Sends frames while no engine does. The programs in the kernel bring them up to date on their way and discard
-/// those that something newer has overtaken.
+/// Senders of frames while no engine sends. The programs in the kernel bring the frames up to date on their
+/// way, and discard those that newer ones have overtaken.
 #[derive(Debug)]
 pub struct Senders {
     lan: RefCell<Sender>,
@@ -19,17 +19,17 @@ pub struct Senders {
     cookies: [u64; 2],
 }
 
-/// Which frames were sent, in the order in which they were given.
+/// Result of sending, for the frames in their given order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// Of those for the LAN.
+    /// True for each frame sent to the LAN.
     pub lan: Vec<bool>,
-    /// Of those for the WAN.
+    /// True for each frame sent to the WAN.
     pub wan: Vec<bool>,
 }
 
 impl Senders {
-    /// Senders towards the LAN and the WAN; `inward` is the role of those for the LAN.
+    /// Opens senders towards the LAN and the WAN; `inward` is the role of those for the LAN.
     pub(super) fn open(hooks: &Hooks, lan: Device, wan: Device, inward: u32) -> io::Result<Senders> {
         let (lan, wan) = (Sender::open(lan, false)?, Sender::open(wan, false)?);
         let cookies = [lan.cookie()?, wan.cookie()?];
@@ -61,7 +61,7 @@ fn send(sender: &RefCell<Sender>, frames: &[Vec<u8>]) -> Vec<bool> {
             Err(error) if attempts >= ATTEMPTS => {
                 tracing::debug!("a held acknowledgement could not be sent: {error}");
                 sent.push(false);
-                // If there is no room for one, there is none for the next.
+                // Without room for one frame, there is none for the next.
                 if error.raw_os_error() != Some(libc::EMSGSIZE) {
                     sent.resize(frames.len(), false);
                 }

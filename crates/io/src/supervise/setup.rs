@@ -1,26 +1,26 @@
-//! The setup that is wanted: interfaces, and which of their traffic comes to user space.
+//! The desired setup: interfaces, and the traffic that comes to user space.
 
 use crate::port::PoolConfig;
 use std::path::PathBuf;
 use weir_core::time::Duration;
 
-/// Where Weir is put.
+/// Position of Weir on the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attach {
-    /// On one interface, the one towards the WAN: what comes in on it comes from the WAN, what leaves by it comes
-    /// from the LAN.
+    /// On one interface, the one towards the WAN. Frames that come in on it come from the WAN, and frames
+    /// that leave by it come from the LAN.
     Dev(String),
     /// Between two interfaces, which only Weir joins: a bump in the wire.
     Pair {
-        /// Towards the LAN: port 0.
+        /// Interface towards the LAN: port 0.
         lan: String,
-        /// Towards the WAN: port 1.
+        /// Interface towards the WAN: port 1.
         wan: String,
     },
 }
 
 impl Attach {
-    /// The names of the interfaces.
+    /// Names of the interfaces.
     pub fn names(&self) -> Vec<&str> {
         match self {
             Attach::Dev(dev) => vec![dev],
@@ -29,44 +29,44 @@ impl Attach {
     }
 }
 
-/// What comes to user space.
+/// Traffic that comes to user space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steered {
-    /// ACKs alone: data stays in the kernel.
+    /// Only ACKs: data stays in the kernel.
     Acks(TakenAcks),
     /// All frames of a direction; between two interfaces, of both.
     All {
-        /// Of frames that go out.
+        /// True for frames that go out.
         out: bool,
-        /// Of frames that come in.
+        /// True for frames that come in.
         inward: bool,
     },
-    /// ACKs, and of what is not taken all frames of a direction.
+    /// ACKs, and all other frames of a direction.
     Both {
-        /// Of ACKs.
+        /// ACKs that are taken.
         acks: TakenAcks,
-        /// All frames that go out.
+        /// True for all frames that go out.
         out: bool,
-        /// All frames that come in.
+        /// True for all frames that come in.
         inward: bool,
     },
 }
 
-/// What comes to user space of ACKs and handshakes.
+/// ACKs and handshakes that come to user space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakenAcks {
-    /// Flows whose data goes out are shaped: their ACKs come in.
+    /// True if flows whose data goes out are shaped: their ACKs come in.
     pub out: bool,
-    /// Flows whose data comes in are shaped.
+    /// True if flows whose data comes in are shaped.
     pub inward: bool,
-    /// The window in the SYN-ACK of a flow whose data goes out is sized.
+    /// True if the window in the SYN-ACK is sized, for flows whose data goes out.
     pub size_out: bool,
-    /// The window in the SYN-ACK of a flow whose data comes in is sized.
+    /// True if the window in the SYN-ACK is sized, for flows whose data comes in.
     pub size_in: bool,
 }
 
 impl Steered {
-    /// What is taken of ACKs, if it is.
+    /// ACKs that are taken, if any are.
     pub const fn acks(&self) -> Option<TakenAcks> {
         match *self {
             Steered::Acks(acks) | Steered::Both { acks, .. } => Some(acks),
@@ -74,7 +74,7 @@ impl Steered {
         }
     }
 
-    /// Whether all frames that go out and that come in are taken, if any are.
+    /// True for frames that go out and for frames that come in, if whole frames are taken.
     pub const fn frames(&self) -> Option<(bool, bool)> {
         match *self {
             Steered::All { out, inward } | Steered::Both { out, inward, .. } => Some((out, inward)),
@@ -83,59 +83,59 @@ impl Steered {
     }
 }
 
-/// What to set up.
+/// Setup of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// Where.
+    /// Position on the host.
     pub attach: Attach,
-    /// What comes to user space.
+    /// Traffic that comes to user space.
     pub steered: Steered,
-    /// What is steered passes the engine by after so long without a beat; frames that are to wait in queues behind the control of ACKs not
-    /// before [`FRAMES_STALE`].
+    /// Time without a beat after which steered traffic bypasses the engine. Frames that wait in queues behind
+    /// the control of ACKs do not bypass it before [`FRAMES_STALE`].
     pub stale: Duration,
-    /// The engine is killed and started again after so long without one.
+    /// Time without a beat after which the engine is killed and started again.
     pub hang: Duration,
-    /// Engines, 1 to [`MOST_ENGINES`]: more than one only where nothing but ACKs is taken.
+    /// Number of engines, 1 to [`MOST_ENGINES`]. More than one only where nothing but ACKs is taken.
     pub engines: u32,
-    /// Flows of each engine that the kernel's programs know at most.
+    /// Most flows of each engine that the kernel's programs know.
     pub flows: u32,
-    /// Classes of each engine of which they count what ACKs cannot slow, at most.
+    /// Most classes of each engine whose traffic that ACKs cannot slow is counted.
     pub tallies: u32,
-    /// The pool of each engine.
+    /// Pool of each engine.
     pub pool: PoolConfig,
-    /// How long to wait for interfaces that are not there yet; `None`: not at all.
+    /// Longest wait for interfaces that do not exist yet; `None`: no wait.
     pub wait: Option<Duration>,
-    /// Is there a socket on which a running instance can be asked and told?
+    /// True if a socket for requests to the running instance is opened.
     pub control: bool,
-    /// Where changes to the host are remembered, and locks are: a directory of root's.
+    /// Directory of root's for changes to the host and for locks.
     pub state: PathBuf,
 }
 
 /// Most engines of an instance: the list of sockets has room for theirs.
 pub const MOST_ENGINES: u32 = 8;
 
-/// Where state is kept unless told otherwise.
+/// Default directory of the state.
 pub const STATE: &str = "/run/weir";
 
-/// Whole frames pass the engine by after so long without a beat: they overtake those that it has not read, and what passes by an emulator
-/// is not emulated, so it may be late for longer on a busy machine.
+/// Time without a beat after which whole frames bypass the engine. They overtake the frames that it has not
+/// read, and an emulator does not emulate their path. So it may be late for longer on a busy machine.
 pub const FRAMES_STALE: Duration = Duration::from_millis(200);
 
 impl Setup {
-    /// Steering with defaults for the rest.
+    /// Creates a setup with defaults for everything else.
     pub fn new(attach: Attach, steered: Steered) -> Setup {
         Setup {
             attach,
             steered,
             stale: match steered {
-                // Less than senders wait before they send again (Linux: 200 ms at least).
+                // Less than the shortest time-out of senders (Linux: 200 ms).
                 Steered::Acks(_) | Steered::Both { .. } => Duration::from_millis(50),
                 Steered::All { .. } => FRAMES_STALE,
             },
             hang: match steered {
-                // By then everything has passed for 30 ms: what is left is to send what was held.
+                // By then everything has passed for 30 ms. Only the held ACKs remain to be sent.
                 Steered::Acks(_) => Duration::from_millis(80),
-                // What it holds would be lost, and nobody stands in for it.
+                // What the engine holds would be lost without a substitute.
                 Steered::All { .. } | Steered::Both { .. } => Duration::from_secs(2),
             },
             engines: 1,

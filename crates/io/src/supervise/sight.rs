@@ -1,5 +1,5 @@
-//! Traffic that the hooks do not see although the interface counts it, and what they see and cannot look into: both are found by counts, once
-//! a second, and said.
+//! Detection of traffic that the interface counts but the hooks do not see, and of frames that the hooks see
+//! but cannot look into. Counts are compared once a second, and findings are logged.
 
 use crate::bpf::AcksCounters;
 use crate::driver::{HookCounters, InterfaceStates};
@@ -7,17 +7,17 @@ use weir_core::time::{Duration, Time};
 
 /// Interval at which the counts are compared.
 const EVERY: Duration = Duration::from_secs(1);
-/// Less than this in a second is not worth a word: 1 Mbit/s.
+/// Least bytes in a second that are reported: 1 Mbit/s.
 const WORTH_A_WORD: u64 = 125_000;
-/// Seconds in a row that rule out an accident of two counts read at different moments.
+/// Seconds in a row that rule out counts read at different moments.
 const SECONDS: u32 = 2;
 /// Frames of a kind that rule out a stray one.
 const A_KIND: u64 = 100;
 
-/// Bytes of an interface so far: sent and received.
+/// Bytes of an interface since its start: sent and received.
 pub(super) type Bytes = [u64; 2];
 
-/// The bytes of the interface `name` in this network namespace, as the kernel counts them.
+/// Returns the bytes of the interface `name` in this network namespace, as the kernel counts them.
 pub(super) fn counted(name: &str) -> Option<Bytes> {
     parse(&std::fs::read_to_string("/proc/self/net/dev").ok()?, name)
 }
@@ -33,7 +33,7 @@ fn parse(table: &str, name: &str) -> Option<Bytes> {
     table.lines().find_map(own)
 }
 
-/// What the hooks saw, sent and received.
+/// Bytes that the hooks saw, sent and received.
 fn seen(counters: &HookCounters) -> Bytes {
     match counters {
         HookCounters::Acks(acks) => [acks.bytes_out, acks.bytes_in],
@@ -43,31 +43,31 @@ fn seen(counters: &HookCounters) -> Bytes {
     }
 }
 
-/// The comparison of both.
+/// Comparison of the interface's counts with the hooks'.
 #[derive(Debug, Default)]
 pub(super) struct Sight {
     at: Time,
-    /// What was counted and seen then, if something was.
+    /// Counts of the interface and the hooks at that time.
     before: Option<[Bytes; 2]>,
-    /// Seconds in a row in which much was not seen.
+    /// Seconds in a row with much unseen traffic.
     blind: [u32; 2],
     said: [bool; 2],
     kinds: [bool; 4],
 }
 
 impl Sight {
-    /// Is it time to look?
+    /// Returns whether the next comparison is due.
     pub fn is_due(&self, now: Time) -> bool {
         now.since(self.at) >= EVERY
     }
 
-    /// The interface may be another one.
+    /// Forgets the counts, because the interface may be another one.
     pub fn forget(&mut self) {
         self.before = None;
         self.blind = [0; 2];
     }
 
-    /// Compares what the interface has `counted` with what the hooks saw.
+    /// Compares the bytes that the interface has `counted` with those that the hooks saw.
     pub fn look(
         &mut self,
         now: Time,
@@ -104,7 +104,7 @@ impl Sight {
         }
     }
 
-    /// Says once of each kind that such frames pass as they are.
+    /// Logs once for each kind that such frames pass untouched.
     fn look_inside(&mut self, acks: &AcksCounters, name: &str) {
         let kinds = [
             (acks.pppoe, "frames of PPPoE sessions pass untouched: name the interface of the session (ppp0) instead"),
@@ -159,7 +159,7 @@ mod tests {
             interfaces.degraded()
         };
         assert_eq!(look(0, 0, 0, [0, 0]), None);
-        // Little, and a quarter of much.
+        // Little is missing, then a quarter of much.
         assert_eq!(look(1, 100_000, 4_000_000, [0, 3_000_000]), None);
         assert_eq!(look(2, 200_000, 8_000_000, [0, 6_000_000]), None);
         assert_eq!(look(3, 300_000, 12_000_000, [0, 6_000_000]), None);

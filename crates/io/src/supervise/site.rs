@@ -1,4 +1,4 @@
-//! The setup on the host: programs, their attachments, the interfaces that are followed, sockets.
+//! Setup on the host: programs, their attachments, the interfaces that are followed, sockets.
 
 use super::changes::{Change, Changes, Interface};
 use super::senders::Senders;
@@ -19,7 +19,7 @@ use weir_core::combined::{LAN_WHOLE, WAN_WHOLE};
 use weir_core::gateway::{LAN, WAN};
 use weir_core::time::Time;
 
-/// One interface.
+/// One interface of the instance.
 #[derive(Debug)]
 struct Place {
     watched: Watched,
@@ -33,17 +33,17 @@ impl Place {
     }
 }
 
-/// The interfaces that this instance holds.
+/// Interfaces that this instance holds.
 #[derive(Debug)]
 pub(super) struct Locks {
     pub directory: Directory,
-    /// Its name among others: the numbers of its first interfaces.
+    /// Name of the instance: the numbers of its first interfaces.
     pub instance: String,
     pub held: Vec<Lock>,
 }
 
 impl Locks {
-    /// Holds this interface too, which is another one than before.
+    /// Holds an interface that has come back as another one.
     fn hold(&mut self, interface: &Interface) -> io::Result<()> {
         if self.held.iter().all(|lock| lock.index != interface.index) {
             self.held.push(self.directory.try_lock(interface, &self.instance)?);
@@ -51,21 +51,21 @@ impl Locks {
         Ok(())
     }
 
-    /// Gives up all but these, and those that the instance is known by.
+    /// Releases all interfaces but these and those in the name of the instance.
     fn keep(&mut self, indexes: &[u32]) {
         let own: Vec<u32> = self.instance.split('+').filter_map(|number| number.parse().ok()).collect();
         self.held.retain(|lock| indexes.contains(&lock.index) || own.contains(&lock.index));
     }
 }
 
-/// The device on which frames are sent that are to come in on the interface.
+/// Device on which frames are sent that are to come in on the interface.
 #[derive(Debug)]
 struct Home {
     index: u32,
     _attached: Attached,
 }
 
-/// Everything that is set up. Dropping it takes the programs off.
+/// Everything that is set up. Dropping it detaches the programs.
 #[derive(Debug)]
 pub(super) struct Site {
     pub programs: Programs,
@@ -73,8 +73,8 @@ pub(super) struct Site {
     pub senders: Option<Senders>,
     pub changes: Changes,
     pub setup: Setup,
-    /// Ways out for engines that take ACKs. They outlive an engine: closing them would take it tens of milliseconds
-    /// (the kernel waits for all processors for each one).
+    /// Exits of engines that take ACKs. They outlive an engine, because closing them would take it tens of
+    /// milliseconds (the kernel waits for all processors for each one).
     exits: RefCell<Vec<[Exit; 2]>>,
     exit_cookies: Vec<u64>,
     places: Vec<Place>,
@@ -82,15 +82,15 @@ pub(super) struct Site {
     home: Option<Home>,
     pub locks: Locks,
     sight: Sight,
-    /// Why programs could not be attached again, as it was said last.
+    /// Last logged reason why programs could not be attached again.
     said: String,
 }
 
-/// The sockets of the engines of a process. The supervisor opens them, so that the engine needs no privilege for it.
+/// Sockets of the engines of a process. The supervisor opens them, so the engine needs no privilege for it.
 #[derive(Debug)]
 pub(super) struct Sockets {
     pub inputs: Vec<Packets>,
-    /// Of each engine.
+    /// Exits of each engine.
     pub exits: Vec<[Exit; 2]>,
     pub cookies: Vec<u64>,
 }
@@ -133,7 +133,7 @@ impl Site {
         Ok(site)
     }
 
-    /// Makes the internal pair that frames are redirected to, where one is needed and there is none.
+    /// Makes the internal pair that frames are redirected to, if one is needed and missing.
     fn furnish(&mut self) -> io::Result<()> {
         if self.internal.is_some() {
             return Ok(());
@@ -145,7 +145,7 @@ impl Site {
         Ok(())
     }
 
-    /// Frames go to the internal pair, or pass where they would not get through.
+    /// Redirects frames to the internal pair, or lets them pass if the pair does not work.
     fn redirect(&self) {
         let Some(all) = self.programs.frames() else { return };
         let sound = self.internal.as_ref().filter(|internal| internal.is_sound());
@@ -156,7 +156,8 @@ impl Site {
         all.redirect(if out { egress } else { 0 }, if inward { ingress } else { 0 });
     }
 
-    /// Lets everything pass at once: what is taken would not come back, and a number may be another interface's where one has moved to.
+    /// Lets everything pass at once. Taken frames would not come back, and the number may belong to another
+    /// interface in the namespace that one has moved to.
     fn shut(&self) {
         self.programs.set_gone(true);
         if let Some(all) = self.programs.frames() {
@@ -164,13 +165,13 @@ impl Site {
         }
     }
 
-    /// An engine is about to start: what it would be given comes back.
+    /// Opens the redirection for an engine that is about to start: taken frames come back again.
     pub fn open(&self) {
         self.redirect();
         self.programs.set_gone(false);
     }
 
-    /// Attaches the programs where they are not, and opens the supervisor's own ways out.
+    /// Attaches the programs where they are not, and opens the supervisor's own senders.
     pub fn attach(&mut self) -> io::Result<()> {
         self.furnish()?;
         let pair = self.places.len() > 1;
@@ -201,7 +202,8 @@ impl Site {
         Ok(())
     }
 
-    /// Finds the device on which frames are sent that are to come in on the interface: the loopback interface, if it is up and takes a program.
+    /// Finds the device on which frames are sent that are to come in on the interface: the loopback
+    /// interface, if it is up and takes a program.
     fn lead_home(&mut self) -> io::Result<()> {
         let [place] = self.places.as_slice() else { return Ok(()) };
         if self.home.is_some() {
@@ -209,7 +211,7 @@ impl Site {
         }
         let all = link::all()?;
         let Some(lo) = all.iter().find(|link| link.loopback && link.up) else { return Ok(()) };
-        // Where there are no links of this kind (before Linux 6.6), frames take the way by the egress of the interface itself.
+        // Without such links (before Linux 6.6), frames take the egress of the interface itself.
         match self.programs.attach_return(lo.index, place.watched.index) {
             Ok(attached) => self.home = Some(Home { index: lo.index, _attached: attached }),
             Err(error) => {
@@ -219,7 +221,7 @@ impl Site {
         Ok(())
     }
 
-    /// What frames are for that are sent towards the LAN.
+    /// Role of the frames that are sent towards the LAN.
     fn inward(&self) -> u32 {
         match self.places.as_slice() {
             [_] => role::TO_INGRESS,
@@ -247,30 +249,31 @@ impl Site {
         Ok(())
     }
 
-    /// The devices on which frames are sent that leave by the node's two ports.
+    /// Devices of the node's two ports.
     fn devices(&self) -> (Device, Device) {
         let device = |i: usize| self.places[i].device();
         let home = self.home.as_ref().map(|home| Device { ifindex: home.index, ethernet: true });
         (home.unwrap_or_else(|| device(0)), device(self.places.len() - 1))
     }
 
-    /// Are all interfaces there, with programs on them, and the internal ones?
+    /// Returns whether all interfaces exist with programs on them, and the internal ones, too.
     pub fn is_whole(&self) -> bool {
         let furnished = self.internal.is_some() || !self.needs_internal();
         furnished && self.places.iter().all(|place| place.attached.is_some())
     }
 
-    /// Do hooks see what leaves?
+    /// Returns whether hooks see the frames that leave.
     pub fn is_judged(&self) -> bool {
         matches!(self.setup.attach, Attach::Dev(_))
     }
 
-    /// Are frames redirected to be read?
+    /// Returns whether frames are redirected to an internal pair.
     fn needs_internal(&self) -> bool {
         self.programs.frames().is_some() && matches!(self.setup.attach, Attach::Dev(_))
     }
 
-    /// Follows what happened to the interfaces. True if programs were attached anew: sockets of before are of no use.
+    /// Follows events of the interfaces. True if programs were attached again, so that old sockets are
+    /// useless.
     pub fn follow(&mut self, events: &[Event]) -> io::Result<bool> {
         let watched = |index: u32| self.places.iter().any(|place| place.watched.index == index);
         if events.iter().any(|event| matches!(event, Event::Gone(index) if watched(*index))) {
@@ -291,7 +294,7 @@ impl Site {
                     self.interfaces.set(i, place.watched.state);
                 }
                 if place.watched.index != before {
-                    // They would stay on an interface that has moved to another network namespace.
+                    // The links would stay on an interface that has moved to another network namespace.
                     place.attached = None;
                     lost = true;
                 }
@@ -307,7 +310,7 @@ impl Site {
         Ok(back && self.places.iter().all(|place| place.watched.index != 0) && self.reattach())
     }
 
-    /// Is the device of no use any more on which frames are sent that are to come in?
+    /// Returns whether the device for frames that are to come in has become useless.
     fn has_lost_home(&mut self, event: &Event) -> bool {
         let lost = self.home.as_ref().is_some_and(|home| match event {
             Event::Is(link) => link.index == home.index && !link.up,
@@ -324,12 +327,12 @@ impl Site {
         lost
     }
 
-    /// Follows what happened to the internal pair. True if it has to be made again.
+    /// Follows events of the internal pair. True if it has to be made again.
     fn follow_internal(&mut self, event: &Event, all: Option<&[HostInterface]>) -> bool {
         let Some(internal) = &mut self.internal else { return false };
         let told = match (all, event) {
             (Some(all), _) => internal.look_at(all),
-            // It may be of before the pair was set up, or put right.
+            // The event may be older than the setup or repair of the pair.
             (None, Event::Is(link)) if internal.is_spoilt(link) => {
                 link::all().map_or(Told::Broken, |all| internal.look_at(&all))
             }
@@ -350,7 +353,7 @@ impl Site {
         self.internal.is_none()
     }
 
-    /// Attaches to interfaces that are back. If that fails, whoever waits tries again.
+    /// Attaches to interfaces that are back. After a failure the caller tries again.
     pub fn reattach(&mut self) -> bool {
         if self.places.iter().any(|place| place.watched.index == 0) {
             return false;
@@ -364,7 +367,7 @@ impl Site {
         result.is_ok()
     }
 
-    /// Holds the interfaces that there are now: the numbers of those that were made again are others.
+    /// Holds the current interfaces. Those that were made again have other numbers.
     fn hold(&mut self) -> io::Result<()> {
         for place in &self.places {
             let Watched { name, index, .. } = &place.watched;
@@ -375,7 +378,7 @@ impl Site {
         Ok(())
     }
 
-    /// Compares what the interface counts with what the hooks see, where hooks see what leaves.
+    /// Compares the interface's counts with the hooks', where hooks see the frames that leave.
     pub fn look_around(&mut self, now: Time) {
         if !self.is_judged() || !self.sight.is_due(now) {
             return;
@@ -393,7 +396,7 @@ impl Site {
             return Ok(None);
         }
         let (lan, wan) = self.devices();
-        // What is redirected to one end arrives at the other.
+        // Frames redirected to one end arrive at the other.
         let [from_lan, from_wan] = match &self.internal {
             Some(internal) => [internal.ends[1], internal.ends[0]],
             None => [0, self.places.len() - 1].map(|place| self.places[place].watched.index),
@@ -427,23 +430,23 @@ impl Site {
         Ok(Some(Sockets { inputs, exits, cookies: open.done() }))
     }
 
-    /// In a forked process: its copies of the ways out that all engines use.
+    /// Takes the copies of the exits that all engines use, in a forked process.
     pub fn shared_sockets(&self) -> io::Result<Sockets> {
         let exits = self.exits.take();
         Ok(Sockets { inputs: Vec::new(), exits, cookies: Vec::new() })
     }
 
-    /// In a forked process: the interfaces are held by the supervisor alone.
+    /// Leaves the interfaces to the supervisor, in a forked process.
     pub fn leave_to_parent(&self) {
         self.locks.held.iter().for_each(Lock::leave_to_parent);
     }
 
-    /// Closes the list for sockets that are gone.
+    /// Removes closed sockets from the programs' list.
     pub fn forget(&self, cookies: &[u64]) {
         cookies.iter().for_each(|cookie| self.programs.hooks().forget_sender(*cookie));
     }
 
-    /// Takes the programs off and undoes what was changed.
+    /// Detaches the programs and undoes the changes.
     pub fn tear_down(&mut self) {
         self.programs.beat(Time::ZERO);
         self.places.iter_mut().for_each(|place| place.attached = None);
@@ -453,8 +456,8 @@ impl Site {
     }
 }
 
-/// Opens senders that the programs know. Those of an opener that is dropped before it is done are forgotten: the list has
-/// room for few.
+/// Opener of senders that the programs know. The programs forget the senders of an opener that is dropped
+/// before it is done, because their list has room for few.
 struct Opener<'a> {
     hooks: &'a Hooks,
     cookies: Vec<u64>,
@@ -467,7 +470,7 @@ impl Drop for Opener<'_> {
 }
 
 impl Opener<'_> {
-    /// The cookies of the senders, which stay known.
+    /// Cookies of the senders, which stay known.
     fn done(mut self) -> Vec<u64> {
         std::mem::take(&mut self.cookies)
     }
@@ -489,7 +492,7 @@ fn load(setup: &Setup, link: &HostInterface) -> io::Result<Programs> {
             ethernet: link.ethernet,
             shape_in: taken.out,
             shape_out: taken.inward,
-            // The SYN-ACK comes the way of the ACKs.
+            // The SYN-ACK comes the same way as the ACKs.
             size_in: taken.size_out,
             size_out: taken.size_in,
             tallies: setup.tallies,

@@ -1,11 +1,12 @@
-//! State that outlives a run, in a directory of root's: which changes to the host are to be undone, and locks.
+//! State that outlives a run, in a directory of root's: changes to the host that have to be undone, and
+//! locks.
 //!
-//! Files are named by the numbers of interfaces and of the network namespace: an interface may be renamed, and another one may get its name. What a
-//! file says of a gateway is true while somebody holds its lock or answers at its socket. Others are removed when they are met, since the
-//! numbers of namespaces come back.
+//! Files are named by the numbers of interfaces and of the network namespace, because an interface may be
+//! renamed and its name used again. A file about a gateway is valid while a process holds its lock or answers
+//! at its socket. Others are removed when they are found, because numbers of namespaces are used again.
 //!
-//! Nobody else can read or write there: the directory is made with mode 0700, is no link, and belongs to the user
-//! that Weir runs as. All files are opened relative to it.
+//! No other user can read or write there. The directory is made with mode 0700, is no link, and belongs to
+//! the user of Weir. All files are opened relative to it.
 
 use super::changes::Interface;
 use crate::sys::{clock, process};
@@ -19,9 +20,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use weir_core::time::Duration;
 
-/// How long one that was told to end, or was killed, may take to be gone.
+/// Longest wait for a process that was told to end or was killed.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How the names of sockets and locks end.
+/// Endings of the names of sockets and locks.
 const SOCKET: &str = "sock";
 const LOCK: &str = "lock";
 
@@ -30,12 +31,12 @@ const LOCK: &str = "lock";
 pub(super) struct Directory {
     fd: OwnedFd,
     path: PathBuf,
-    /// Appended to names: interfaces of the same names exist in other network namespaces.
+    /// Suffix of names, because interfaces of the same names exist in other network namespaces.
     place: String,
 }
 
 impl Directory {
-    /// Makes or opens it; an error says what is wrong with it.
+    /// Makes or opens it. An error tells what is wrong with it.
     pub fn open(path: &Path) -> io::Result<Directory> {
         match fs::mkdir(path, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
@@ -63,17 +64,17 @@ impl Directory {
         Ok(Directory { fd: self.fd.try_clone()?, path: self.path.clone(), place: self.place.clone() })
     }
 
-    /// The file of `name` in this network namespace.
+    /// Name of the file of `name` in this network namespace.
     fn file(&self, name: &str, ending: &str) -> String {
         format!("{name}{}.{ending}", self.place)
     }
 
-    /// Takes an interface for an instance; what to say if someone has it and keeps it.
+    /// Locks an interface for an instance. Fails if another process keeps it.
     pub fn lock(&self, interface: &Interface, instance: &str) -> io::Result<Lock> {
         self.lock_within(interface, instance, PATIENCE)
     }
 
-    /// As [`Directory::lock`], without waiting for somebody who is about to end.
+    /// Like [`Directory::lock`], without waiting for a process that is about to end.
     pub fn try_lock(&self, interface: &Interface, instance: &str) -> io::Result<Lock> {
         self.lock_within(interface, instance, Duration::ZERO)
     }
@@ -86,7 +87,7 @@ impl Directory {
             let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let fd = fs::openat(&self.fd, &file, flags, Mode::RUSR | Mode::WUSR)?;
             match fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
-                // One that its last holder has removed meanwhile locks nobody out.
+                // A lock whose file its last holder has removed meanwhile excludes no other process.
                 Ok(()) if fs::fstat(&fd)?.st_nlink == 0 => continue,
                 Ok(()) => {
                     let owner = std::process::id();
@@ -107,7 +108,7 @@ impl Directory {
         }
     }
 
-    /// What was saved under `name`, `None` if nothing was.
+    /// Loads the text saved under `name`, `None` if there is none.
     pub fn load(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = match fs::openat(&self.fd, self.file(name, "json"), flags, Mode::empty()) {
@@ -119,7 +120,7 @@ impl Directory {
         Ok(Some(text))
     }
 
-    /// Saves `text` under `name`, as a whole or not at all; nothing if it is empty.
+    /// Saves `text` under `name`, as a whole or not at all. An empty text removes the file.
     pub fn save(&self, name: &str, text: &[u8]) -> io::Result<()> {
         let file = self.file(name, "json");
         if text.is_empty() {
@@ -136,7 +137,7 @@ impl Directory {
         Ok(())
     }
 
-    /// The names that something is saved under in this network namespace.
+    /// Names of saved texts in this network namespace.
     pub fn names(&self) -> io::Result<Vec<String>> {
         self.names_of("json")
     }
@@ -146,7 +147,7 @@ impl Directory {
         let mut names = Vec::new();
         for entry in fs::Dir::read_from(self.fd.as_fd())? {
             let name = entry?.file_name().to_string_lossy().into_owned();
-            // Another namespace's ends in the same way where this one has no number.
+            // In the first namespace, which has no number, files of other namespaces have the same ending.
             let own = name.strip_suffix(&ending).filter(|name| !name.contains('@') && !name.is_empty());
             names.extend(own.map(String::from));
         }
@@ -154,12 +155,12 @@ impl Directory {
         Ok(names)
     }
 
-    /// Where the socket of `name` is.
+    /// Path of the socket of `name`.
     pub fn socket(&self, name: &str) -> PathBuf {
         self.path.join(self.file(name, SOCKET))
     }
 
-    /// Nobody but this user can use the socket of `name`.
+    /// Restricts the socket of `name` to this user.
     pub fn close_socket(&self, name: &str) -> io::Result<()> {
         let file = self.file(name, SOCKET);
         Ok(fs::chmodat(&self.fd, &file, Mode::RUSR | Mode::WUSR, AtFlags::empty())?)
@@ -174,12 +175,13 @@ impl Directory {
         }
     }
 
-    /// The instances that there are sockets of in this network namespace, whether or not somebody answers there.
+    /// Instances with a socket in this network namespace, whether or not a process answers there.
     pub fn sockets(&self) -> io::Result<Vec<String>> {
         self.names_of(SOCKET)
     }
 
-    /// The instances that run in this network namespace: somebody holds their locks, or listens. What is left of others is removed.
+    /// Instances that run in this network namespace: a process holds their locks or listens. Remains of
+    /// others are removed.
     pub fn running(&self) -> io::Result<Vec<String>> {
         let mut running = Vec::new();
         for instance in self.sockets()? {
@@ -194,7 +196,8 @@ impl Directory {
         Ok(running)
     }
 
-    /// Does somebody listen at the socket of an instance? One that does not accept, or has no room for another client, does too.
+    /// Returns whether a process listens at the socket of an instance. One that does not accept, or has no
+    /// room for another client, listens, too.
     fn listens(&self, instance: &str) -> io::Result<bool> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -205,7 +208,8 @@ impl Directory {
         }
     }
 
-    /// Removes the socket and the locks of an instance that nobody is: true if there was one. One that is just starting holds its lock.
+    /// Removes the socket and the locks of a dead instance; true if there was a socket. An instance that is
+    /// just starting holds its lock.
     pub fn sweep(&self, instance: &str) -> io::Result<bool> {
         for held in self.held()?.iter().filter(|held| held.instance == instance) {
             match self.try_lock(&held.interface, instance) {
@@ -217,7 +221,7 @@ impl Directory {
         self.remove_socket(instance)
     }
 
-    /// What the files of locks say in this network namespace, whether or not somebody holds them.
+    /// Contents of the lock files in this network namespace, whether or not a process holds them.
     pub fn held(&self) -> io::Result<Vec<Held>> {
         let mut all = Vec::new();
         for number in self.names_of(LOCK)? {
@@ -237,7 +241,7 @@ impl Directory {
         Ok(all)
     }
 
-    /// For messages.
+    /// Path of the saved text, for messages.
     pub fn display(&self, name: &str) -> String {
         self.path.join(self.file(name, "json")).display().to_string()
     }
@@ -252,26 +256,26 @@ fn say(path: &Path, what: &str, error: io::Error) -> io::Error {
 /// An interface and the instance that has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Held {
-    /// With its name at the time.
+    /// The interface, with its name at the time.
     pub interface: Interface,
-    /// The first interface's number of the instance, or the numbers of both.
+    /// Number of the instance's first interface, or the numbers of both.
     pub instance: String,
 }
 
-/// Holds an interface.
+/// Lock on an interface.
 #[derive(Debug)]
 pub(super) struct Lock {
     held: RefCell<Option<OwnedFd>>,
     directory: OwnedFd,
     file: String,
     owner: u32,
-    /// The interface's number.
+    /// Number of the interface.
     pub index: u32,
 }
 
 impl Lock {
-    /// In a forked process: it no longer holds the interface together with its parent. One that hangs after
-    /// its parent's end keeps nobody out.
+    /// Gives up the lock, which the parent keeps, in a forked process. A child that hangs after its parent's
+    /// end then locks no other process out.
     pub fn leave_to_parent(&self) {
         debug_assert!(self.owner != std::process::id());
         self.held.take();
@@ -281,7 +285,7 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         if self.owner == std::process::id() {
-            // If it stays, it does no harm.
+            // A file that stays does no harm.
             let _ = fs::unlinkat(&self.directory, &self.file, AtFlags::empty());
         }
     }
@@ -315,12 +319,12 @@ pub(super) mod tests {
         let directory = temporary.open();
         let x = interface("x", 7);
         let lock = directory.lock(&x, "7").unwrap();
-        // Whatever it is called by now.
+        // The name does not matter.
         assert_eq!(
             directory.lock(&interface("y", 7), "7").unwrap_err().to_string(),
             "y is in use by another Weir"
         );
-        // Another one may have its old name.
+        // Another interface may have its old name.
         drop(directory.lock(&interface("x", 8), "8").unwrap());
         assert_eq!(directory.held().unwrap(), [Held { interface: x.clone(), instance: "7".into() }]);
         drop(lock);
@@ -338,10 +342,10 @@ pub(super) mod tests {
         let temporary = Temporary::new("sweep");
         let directory = temporary.open();
         let _listener = UnixListener::bind(directory.socket("4")).unwrap();
-        // Left behind: nobody listens, and nobody holds the lock.
+        // Left behind: the socket has no listener, and the lock no holder.
         drop(UnixListener::bind(directory.socket("5")).unwrap());
         std::fs::write(temporary.0.join(directory.file("5", LOCK)), "wan0 5\n").unwrap();
-        // One that is just starting.
+        // An instance that is just starting.
         drop(UnixListener::bind(directory.socket("6")).unwrap());
         let _lock = directory.lock(&interface("c", 6), "6").unwrap();
         assert_eq!(directory.running().unwrap(), ["4", "6"]);

@@ -1,5 +1,5 @@
-//! The internal pair of interfaces that frames are redirected to when all of one interface's are taken: what is sent
-//! into one end comes out of the other, where a packet socket reads it with its giant segments whole.
+//! The internal pair of interfaces, to which all frames of one interface are redirected. A frame sent into
+//! one end comes out of the other. A packet socket reads it there with its giant segments whole.
 
 use super::changes::{Change, Changes};
 use crate::bpf::{All, Attached};
@@ -8,8 +8,8 @@ use crate::sys::link::{self, Event, HostInterface};
 use std::io;
 use weir_core::time::{Duration, Time};
 
-/// Segmentation of what is inside of tunnels: notes on it do not survive the way through a packet socket, so it is
-/// done before.
+/// Segmentation of packets inside tunnels. Notes on it do not survive a packet socket, so the kernel segments
+/// before.
 const TUNNELS: [&str; 6] = [
     "tx-udp_tnl-segmentation",
     "tx-udp_tnl-csum-segmentation",
@@ -19,30 +19,32 @@ const TUNNELS: [&str; 6] = [
     "tx-ipxip6-segmentation",
 ];
 
-/// Repairs are so far apart at least: whoever spoils the pair again and again is not to keep the supervisor busy.
+/// Least time between repairs, so that a program that spoils the pair again and again does not keep the
+/// supervisor busy.
 const BETWEEN_REPAIRS: Duration = Duration::from_millis(100);
 
 /// The pair.
 #[derive(Debug)]
 pub(super) struct Internal {
-    /// Numbers of its ends: what is seen at egress is sent into the first, what is seen at ingress into the second.
+    /// Numbers of its ends. Frames seen at egress are sent into the first, frames seen at ingress into the
+    /// second.
     pub ends: [u32; 2],
-    /// Can frames go through each of them?
+    /// True for each end if frames can pass it.
     sound: [bool; 2],
     repaired: Time,
     _sinks: [Attached; 2],
 }
 
-/// What an event tells of the pair.
+/// Change of the pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// Nothing.
+    /// No change.
     Nothing,
     /// Frames do not get through, or not all of them.
     Broken,
-    /// It is as it was made again.
+    /// The pair is as it was made again.
     Sound,
-    /// It is not here any more.
+    /// The pair is gone.
     Gone,
 }
 
@@ -53,29 +55,29 @@ impl Internal {
         changes.record(Change::Veth { name: names[0].clone(), ends: None })?;
         link::create_veth([&names[0], &names[1]])?;
         let [a, b] = [end(&names[0])?, end(&names[1])?];
-        // Nothing there is for this host: frames end behind the sockets.
+        // No frame is for this host: frames end behind the sockets.
         let _sinks = [all.attach_sink(a)?, all.attach_sink(b)?];
         for end in [a, b] {
             link::set_up(end, true)?;
         }
-        // From here on it is known by its numbers, whatever it is called.
+        // From here on the pair is known by its numbers, whatever its names are.
         changes.replace(Change::Veth { name: names[0].clone(), ends: Some([a, b]) })?;
         tracing::info!("{} and {} carry the frames of {dev} to the engine", names[0], names[1]);
         Ok(Internal { ends: [a, b], sound: [true; 2], repaired: Time::ZERO, _sinks })
     }
 
-    /// Removes what is left of it, where one end has been moved away or removed.
+    /// Removes the rest of the pair after one end was moved away or removed.
     pub fn remove(&self) {
-        // What is gone needs no removing.
+        // An end that is gone needs no removal.
         self.ends.iter().for_each(|end| drop(link::delete(*end)));
     }
 
-    /// Is this one of its ends, and not as it was made?
+    /// Returns whether this is one of its ends, and not as it was made.
     pub fn is_spoilt(&self, link: &HostInterface) -> bool {
         self.ends.contains(&link.index) && !is_sound(link)
     }
 
-    /// Is it as it was made?
+    /// Returns whether the pair is as it was made.
     pub fn is_sound(&self) -> bool {
         self.sound == [true; 2]
     }
@@ -89,7 +91,7 @@ impl Internal {
         }
     }
 
-    /// As [`Internal::hear`] for all interfaces that there are.
+    /// Like [`Internal::hear`], for a list of all interfaces.
     pub fn look_at(&mut self, all: &[HostInterface]) -> Told {
         if !self.ends.iter().all(|end| all.iter().any(|link| link.index == *end)) {
             return Told::Gone;
@@ -115,7 +117,7 @@ impl Internal {
         }
     }
 
-    /// Makes it as it was, if it is not. That it is, events tell.
+    /// Restores the pair, if it is not as it was made. Events report the success.
     pub fn repair(&mut self, now: Time) {
         if self.is_sound() || now.since(self.repaired) < BETWEEN_REPAIRS {
             return;
@@ -130,20 +132,20 @@ impl Internal {
     }
 }
 
-/// Do the longest frames get through this end?
+/// Returns whether the longest frames pass this end.
 fn is_sound(end: &HostInterface) -> bool {
     end.up && end.mtu >= link::LONGEST && end.master == 0
 }
 
-/// Names of the two ends, the same at every start. Interfaces may be renamed, and others may get their names; numbers stay.
+/// Names of the two ends, the same at every start. Names of interfaces may change; the number does not.
 fn names(index: u32) -> [String; 2] {
     ["a", "b"].map(|end| format!("weir-{index:x}{end}"))
 }
 
-/// Prepares one end and says its number.
+/// Prepares one end and returns its number.
 fn end(name: &str) -> io::Result<u32> {
     let link = link::find(name)?.ok_or(io::ErrorKind::NotFound)?;
-    // It is a wire, not a host: it has nothing to say for itself.
+    // The end is a wire, not a host: it must send nothing itself.
     let quiet = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
     if let Err(error) = std::fs::write(&quiet, "1") {
         tracing::debug!("{quiet}: {error}");

@@ -1,29 +1,29 @@
-//! Following the interfaces: what netlink says of them.
+//! States of the interfaces, as netlink reports them.
 
 use crate::driver::InterfaceState;
 use crate::sys::link::{Event, HostInterface};
 
-/// An interface that is worked on.
+/// An interface of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Watched {
-    /// As configured: what it is found by when it is made anew.
+    /// Configured name, by which it is found when it is made again.
     pub wanted: String,
-    /// Its name now.
+    /// Current name.
     pub name: String,
-    /// Its number, 0 while it is gone.
+    /// Number, 0 while it is gone.
     pub index: u32,
     pub state: InterfaceState,
     mtu: u32,
 }
 
-/// What is to be done after an event.
+/// Effect of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// Nothing.
+    /// No effect.
     Nothing,
-    /// Its state is another one.
+    /// The state has changed.
     Changed,
-    /// It is back: programs and sockets are to be made anew.
+    /// The interface is back: programs and sockets have to be made again.
     Back,
 }
 
@@ -51,7 +51,7 @@ impl Watched {
         }
     }
 
-    /// As [`Watched::hear`] for all interfaces that there are.
+    /// Like [`Watched::hear`], for a list of all interfaces.
     pub fn look(&mut self, all: &[HostInterface]) -> Heard {
         match all.iter().find(|link| link.index == self.index) {
             Some(link) => self.same(link),
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(hear(Event::Is(link("eth2", 6))), (Heard::Nothing, InterfaceState::Fine, 5));
         let down = HostInterface { up: false, carrier: false, ..link("wan", 5) };
         assert_eq!(hear(Event::Is(down)), (Heard::Changed, InterfaceState::Down, 5));
-        // Another one may take its old name.
+        // Another interface may take its old name.
         assert_eq!(hear(Event::Is(link("eth1", 7))), (Heard::Nothing, InterfaceState::Down, 5));
         assert_eq!(hear(Event::Gone(5)), (Heard::Changed, InterfaceState::Gone, 0));
         assert_eq!(hear(Event::Is(link("eth3", 8))), (Heard::Nothing, InterfaceState::Gone, 0));

@@ -1,4 +1,4 @@
-//! Asking an instance that runs.
+//! Requests to a running instance.
 
 use crate::supervise::state::{Directory, Held};
 use crate::sys::link;
@@ -10,16 +10,17 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long an answer may take. The instance itself gives up earlier.
+/// Longest wait for an answer. The instance itself gives up earlier.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the instance on `dev` answers, or the only one in this network namespace, whose state is in this directory. `request` is
-/// a line without its end. Fails if none runs, or several do and none is named.
+/// Sends `request`, a line without its end, to the instance on `dev` whose state is in this directory, and
+/// returns its answer. Without `dev` the only instance in this network namespace answers. Fails if none runs,
+/// or if several run and none is named.
 pub fn ask(state: &Path, dev: Option<&str>, request: &str) -> io::Result<Vec<u8>> {
     within(PATIENCE, state, dev, request)
 }
 
-/// As [`ask`]; each step may take as long as `patience`.
+/// Like [`ask`]; each step may take as long as `patience`.
 pub(super) fn within(
     patience: Duration,
     state: &Path,
@@ -39,7 +40,7 @@ pub(super) fn within(
         name.or(own().map(|held| &held.interface.name).next()).unwrap_or(instance).clone()
     };
     let instance = match dev {
-        // An interface may be called otherwise by now, or be gone.
+        // The interface may have another name now, or be gone.
         Some(dev) => held
             .iter()
             .find(|held| now(held).is_some_and(|link| link.name == dev))
@@ -56,7 +57,7 @@ pub(super) fn within(
     let instance = instance.filter(|instance| running.contains(instance)).ok_or_else(|| none(dev))?;
     let answer =
         exchange(patience, &directory.socket(&instance), request).map_err(|error| match error.kind() {
-            // It has ended, or was killed.
+            // The instance has ended or was killed.
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => none(dev),
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
                 let text = format!("the gateway on {} has given no answer for {patience:?}", name(&instance));
@@ -70,11 +71,11 @@ pub(super) fn within(
     }
 }
 
-/// Asks at this socket, and waits for the answer.
+/// Sends a request to this socket, and waits for the answer.
 fn exchange(patience: Duration, path: &Path, request: &str) -> io::Result<Vec<u8>> {
     let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     for limit in [Timeout::Recv, Timeout::Send] {
-        // Connecting waits, too, where an instance that is stopped has a full queue.
+        // Connecting waits, too, if a stopped instance has a full queue.
         set_socket_timeout(&socket, limit, Some(patience))?;
     }
     net::connect(&socket, &SocketAddrUnix::new(path)?)?;
@@ -87,7 +88,7 @@ fn exchange(patience: Duration, path: &Path, request: &str) -> io::Result<Vec<u8
     let _ = stream.shutdown(Shutdown::Write);
     let mut answer = Vec::new();
     match stream.read_to_end(&mut answer) {
-        // Refused before the request was read: what was said before the connection ended is the answer.
+        // The request was refused unread: the text before the reset is the answer.
         Err(error) if error.kind() == io::ErrorKind::ConnectionReset && !answer.is_empty() => Ok(answer),
         read => read.map(|_| answer),
     }

@@ -1,4 +1,4 @@
-//! The socket and its clients: a line is asked, an answer is given, and the connection is closed.
+//! The socket and its clients. A client sends a line and gets an answer, and the connection is closed.
 
 use crate::supervise::state::Directory;
 use rustix::io::Errno;
@@ -10,40 +10,40 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use weir_core::time::{Duration, Time};
 
-/// Connections at once. A further one is refused, unless one of them says nothing.
+/// Most connections at once. A further one is refused, unless one of them is silent.
 pub(super) const MOST: usize = 64;
-/// Connections that wait to be looked at.
+/// Most connections that wait to be accepted.
 const BACKLOG: i32 = 128;
-/// A client that has not asked for so long makes room for another one.
+/// Time without a request after which a client makes room for another one.
 const SILENT: Duration = Duration::from_millis(250);
-/// No request is longer.
+/// Longest request.
 const LONGEST: usize = 4096;
-/// How long a client may take to ask, and to read the answer.
+/// Longest time that a client may take to send its request, and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a client that was refused may take to notice, and how many may do so at once.
+/// Longest time that a refused client may take to notice. The next constant is the most such clients.
 const LEAVING: Duration = Duration::from_secs(1);
 const MOST_LEAVING: usize = 64;
-/// How long a request may wait for those before it. Its client waits for 30 s in all.
+/// Longest time that a request may wait for those before it. Its client waits for 30 s in all.
 const QUEUED: Duration = Duration::from_secs(25);
 
-/// The socket. Its file goes with it.
+/// The listening socket. Its file is removed with it.
 #[derive(Debug)]
 pub(in crate::supervise) struct Listener {
     socket: OwnedFd,
-    /// Closed to take a connection where the process may have no more descriptors.
+    /// Spare descriptor, closed to accept a connection where the process may have no more descriptors.
     spare: Option<OwnedFd>,
     directory: Option<Directory>,
     name: String,
 }
 
 impl Listener {
-    /// Opens the socket of `name`, whose holder this process is: one that is there is of nobody who lives.
+    /// Opens the socket of `name`, which this process holds. An existing socket has no living owner.
     pub fn open(directory: Directory, name: &str) -> io::Result<Listener> {
         directory.remove_socket(name)?;
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         let address = SocketAddrUnix::new(directory.socket(name))?;
-        // Nobody else can get at it meanwhile: the directory is root's alone.
+        // No other user reaches the socket meanwhile: the directory is root's alone.
         net::bind(&socket, &address)?;
         directory.close_socket(name)?;
         net::listen(&socket, BACKLOG)?;
@@ -51,12 +51,12 @@ impl Listener {
         Ok(Listener { socket, spare, directory: Some(directory), name: name.to_owned() })
     }
 
-    /// In a forked process: the file stays.
+    /// Leaves the file to the parent, in a forked process.
     pub fn leave_to_parent(&mut self) {
         self.directory = None;
     }
 
-    /// The next connection, and whether it can be kept: without a further descriptor it cannot.
+    /// Accepts the next connection. False if it cannot be kept for want of a further descriptor.
     fn accept(&mut self) -> Option<(UnixStream, bool)> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let accept = |socket| net::accept_with(socket, flags).map(UnixStream::from);
@@ -66,7 +66,7 @@ impl Listener {
                 let stream = accept(&self.socket).ok();
                 stream.map(|stream| (stream, false))
             }
-            // One that has gone again is no loss.
+            // A client that is gone again is no loss.
             stream => {
                 self.spare = self.spare.take().or_else(|| self.socket.try_clone().ok());
                 Some((stream.ok()?, true))
@@ -84,7 +84,7 @@ impl AsFd for Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Some(directory) = &self.directory {
-            // If it stays, the next start replaces it.
+            // A file that stays is replaced by the next start.
             let _ = directory.remove_socket(&self.name);
         }
     }
@@ -97,12 +97,12 @@ pub(super) struct Client {
     since: Time,
     until: Time,
     asked: Vec<u8>,
-    /// What is left of the answer, once there is one.
+    /// Unsent part of the answer, once there is one.
     answer: Option<VecDeque<u8>>,
 }
 
 impl Client {
-    /// Reads what has come of the request; false if there will be none.
+    /// Reads the part of the request that has come; false if no request will follow.
     fn read(&mut self) -> bool {
         let mut part = [0; 1024];
         while self.line().is_none() {
@@ -118,27 +118,27 @@ impl Client {
         true
     }
 
-    /// The request, if it is whole.
+    /// Returns the request, if it is complete.
     fn line(&self) -> Option<&[u8]> {
         self.asked.iter().position(|&byte| byte == b'\n').map(|end| &self.asked[..end])
     }
 
-    /// Has it asked nothing for too long to keep others out?
+    /// Returns whether it has been silent long enough to make room for another client.
     fn is_silent(&self, now: Time) -> bool {
         self.answer.is_none() && self.line().is_none() && now.since(self.since) >= SILENT
     }
 
-    /// Sends an answer as far as there is room: the last one.
+    /// Sends a last answer as far as there is room.
     fn refuse(&mut self, answer: Vec<u8>) {
-        // A connection that is closed before the request was read resets the other end.
+        // Closing a connection before the request is read resets the other end.
         let _ = self.read();
         self.answer = Some(answer.into());
         self.write();
-        // If it is gone already, nobody waits for the end.
+        // A client that is gone does not wait for the end.
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
-    /// Reads and forgets what still comes; false once the other end has closed.
+    /// Discards further input; false once the other end has closed.
     fn leave(&mut self) -> bool {
         let mut part = [0; 1024];
         loop {
@@ -150,7 +150,7 @@ impl Client {
         }
     }
 
-    /// Sends what there is room for; false when all is said, or cannot be.
+    /// Sends what there is room for; false when all is sent or sending fails.
     fn write(&mut self) -> bool {
         let Some(answer) = &mut self.answer else { return true };
         while !answer.is_empty() {
@@ -164,12 +164,12 @@ impl Client {
     }
 }
 
-/// The connections.
+/// Connections of all clients.
 #[derive(Debug, Default)]
 pub(super) struct Clients {
-    /// Those that are served, the oldest first.
+    /// Clients that are served, the oldest first.
     served: VecDeque<Client>,
-    /// Those that were refused, and may still be about to send their request.
+    /// Refused clients, which may still send their request.
     leaving: VecDeque<Client>,
 }
 
@@ -183,7 +183,7 @@ impl Clients {
         self.served.len()
     }
 
-    /// Takes whoever wants to ask. Whoever finds no place gets the answer that `busy` gives.
+    /// Accepts waiting clients. A client without a place gets the answer of `busy`.
     pub fn accept(&mut self, listener: &mut Listener, now: Time, mut busy: impl FnMut() -> Vec<u8>) {
         for (stream, kept) in std::iter::from_fn(|| listener.accept()).take(BACKLOG as usize) {
             let mut client =
@@ -216,8 +216,8 @@ impl Clients {
         }
     }
 
-    /// Reads and writes what can be, and forgets who is done or has taken too long. Whose turn has not come for too long gets the answer
-    /// that `busy` gives.
+    /// Reads and writes without waiting, and drops clients that are done or too slow. A client whose turn
+    /// comes too late gets the answer of `busy`.
     pub fn work(&mut self, now: Time, mut busy: impl FnMut() -> Vec<u8>) {
         let waits = |client: &Client| client.answer.is_none() && client.line().is_some();
         while let Some(late) = self.served.iter().position(|c| waits(c) && now.since(c.since) >= QUEUED) {
@@ -230,7 +230,7 @@ impl Clients {
         });
     }
 
-    /// The next one that has asked, with its request.
+    /// Takes the next client with a complete request, and the request.
     pub fn next(&mut self) -> Option<(Client, String)> {
         let asks = |client: &Client| client.answer.is_none() && client.line().is_some();
         let client = self.served.iter().position(asks).and_then(|at| self.served.remove(at))?;

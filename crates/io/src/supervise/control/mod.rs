@@ -1,8 +1,9 @@
-//! Requests to a running Weir beside its work: clients of a socket that only root can reach, and SIGHUP.
+//! Requests to a running Weir: from clients of a socket that only root can reach, and SIGHUP.
 //!
-//! Everything is served between two looks at the engine, and nothing waits: a client that is stuck, or sends what is no request,
-//! costs one of few places for a few seconds, or until another one wants it. Clients for which there is no place are told so. Requests are answered one after the other, since what one changes the next one
-//! builds on.
+//! All of this happens between two looks at the engine, and nothing waits. A client that hangs or sends no
+//! valid request occupies one of few places for a few seconds, or until another client needs it. Clients
+//! without a place are told so. Requests are answered one after the other, because each may depend on the
+//! changes of the one before.
 
 mod ask;
 mod clients;
@@ -19,32 +20,33 @@ use std::os::fd::AsFd;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use weir_core::time::{Duration, Time};
 
-/// How long an engine may take to answer.
+/// Longest time that an engine may take to answer.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// The token of what is waited for here.
+/// Token of the descriptors that are waited for here.
 pub(super) const TOKEN: u64 = 8;
 
-/// Who knows what requests mean. Nothing of it may wait.
+/// Interpreter of requests. None of its methods may wait.
 pub trait Operator {
-    /// A request: a line without its end, and the way to the engine, if one runs. `None` if the engine has to answer first
-    /// ([`Operator::heard`]).
+    /// Handles a request: a line without its end, and the connection to the engine, if one runs. `None` if
+    /// the engine has to answer first ([`Operator::heard`]).
     fn request(&mut self, line: &str, engine: Option<&Letters>) -> Option<Vec<u8>>;
-    /// As [`Operator::request`] for SIGHUP, where nobody wants an answer. True if the engine has to answer first.
+    /// Handles SIGHUP, which needs no answer. True if the engine has to answer first.
     fn hangup(&mut self, engine: Option<&Letters>) -> bool;
-    /// What the engine says to the request that waits; with it that has its answer.
+    /// Handles a message of the engine about the waiting request. Returns the answer to the request once it
+    /// is complete.
     fn heard(&mut self, letter: &[u8]) -> Option<Vec<u8>>;
-    /// The request that waits gets no answer of the engine: it is gone, or silent for too long.
+    /// Answers the waiting request without the engine, which is gone or silent for too long.
     fn unheard(&mut self, gone: bool) -> Vec<u8>;
-    /// The answer that refuses a request for this reason.
+    /// Returns the answer that refuses a request for this reason.
     fn refusal(&mut self, why: &str) -> Vec<u8>;
 }
 
-/// Said to a client for which there is no place.
+/// Answer to a client without a place.
 const BUSY: &str = "busy: too many requests at once, try again";
-/// Said of a request over which the operator panicked.
+/// Answer to a request over which the operator panicked.
 const PANICKED: &str = "the request failed by a fault of Weir itself, which the log tells";
 
-/// Nothing can be asked.
+/// Operator that answers no requests.
 #[derive(Debug)]
 pub struct NoOperator;
 
@@ -70,12 +72,12 @@ impl Operator for NoOperator {
 /// A request that waits for the engine.
 #[derive(Debug)]
 struct Waiting {
-    /// Who gets the answer; nobody for a signal.
+    /// Client that gets the answer; `None` for a signal.
     client: Option<Client>,
     until: Time,
 }
 
-/// The supervisor's side of everything that is asked.
+/// The supervisor's side of all requests.
 #[derive(Debug)]
 pub(super) struct Control {
     listener: Option<Listener>,
@@ -86,12 +88,12 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Nobody is listened to without a listener.
+    /// Creates the state. Without a listener there are no clients.
     pub fn new(listener: Option<Listener>) -> Control {
         Control { listener, clients: Clients::default(), letters: None, waiting: None, hangup: false }
     }
 
-    /// Opens the way to another engine, whose end is returned; the one before is gone.
+    /// Opens a connection to another engine, and returns the engine's end. The engine before is gone.
     pub fn connect(&mut self, operator: &mut impl Operator) -> io::Result<Option<Letters>> {
         self.disconnect(operator);
         if self.listener.is_none() {
@@ -102,35 +104,35 @@ impl Control {
         Ok(Some(theirs))
     }
 
-    /// There is no engine.
+    /// Records that there is no engine.
     pub fn disconnect(&mut self, operator: &mut impl Operator) {
         self.letters = None;
         self.give_up(operator, true);
     }
 
-    /// In a forked process: what belongs to the supervisor alone.
+    /// Drops what belongs only to the supervisor, in a forked process.
     pub fn leave_to_parent(&mut self) {
         self.listener.iter_mut().for_each(Listener::leave_to_parent);
         *self = Control::new(None);
     }
 
-    /// Has the waiter woken by what comes.
+    /// Makes the waiter wake for requests and answers.
     pub fn wakes(&self, waiter: &Waiter) -> io::Result<()> {
         self.listener.iter().try_for_each(|listener| waiter.add(listener.as_fd(), TOKEN))?;
         self.letters.iter().try_for_each(|letters| waiter.add(letters.as_fd(), TOKEN))
     }
 
-    /// SIGHUP came: it is served when it is its turn.
+    /// Records a SIGHUP, which is served in its turn.
     pub fn hang_up(&mut self) {
         self.hangup = true;
     }
 
-    /// Is somebody served, or waits to be?
+    /// Returns whether a request is served or waits.
     pub fn is_busy(&self) -> bool {
         self.hangup || self.waiting.is_some() || !self.clients.is_empty()
     }
 
-    /// Does all that can be done now; `woken` if the waiter was.
+    /// Does everything that can be done without waiting; `woken` if the waiter was.
     pub fn serve(&mut self, woken: bool, operator: &mut impl Operator) {
         if !woken && !self.is_busy() {
             return;
@@ -166,7 +168,7 @@ impl Control {
         true
     }
 
-    /// Reads what the engine says.
+    /// Reads the messages of the engine.
     fn hear(&mut self, operator: &mut impl Operator) {
         while let Some(letters) = &self.letters {
             match letters.take() {
@@ -196,9 +198,10 @@ impl Control {
     }
 }
 
-/// Runs what a request causes; `None` if it panicked. The supervisor goes on: a gateway is worth more than an answer.
+/// Runs the work of a request; `None` if it panicked. The supervisor goes on, because the gateway matters
+/// more than an answer.
 pub(super) fn guarded<T>(what: impl FnOnce() -> T) -> Option<T> {
-    // Of what was changed half, nothing is looked at but by the next request, which begins anew.
+    // Half-made changes are seen only by the next request, which starts afresh.
     catch_unwind(AssertUnwindSafe(what)).ok()
 }
 

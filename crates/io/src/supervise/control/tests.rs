@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 
-/// Echoes what is asked; "ask" is passed on to the engine.
+/// Operator that echoes requests and passes "ask" on to the engine.
 #[derive(Default)]
 struct Echo {
     hangups: u32,
@@ -59,7 +59,7 @@ impl Rig {
     fn serve(&mut self) {
         self.control.serve(true, &mut self.operator);
     }
-    /// Serves until there is an answer.
+    /// Serves until the client has its answer.
     fn answer(&mut self, mut client: UnixStream) -> String {
         let (mut said, mut part) = (Vec::new(), [0; 65_536]);
         loop {
@@ -82,7 +82,7 @@ fn each_client_asks_once_and_a_stuck_one_is_in_nobodys_way() {
     assert_eq!(rig.answer(client), "you said show 10.1.2.3");
     let client = rig.client("long\n");
     assert_eq!(rig.answer(client).len(), 3_000_000);
-    // One that reads nothing keeps a place for a while.
+    // A client that reads nothing occupies a place for a while.
     let deaf = rig.client("long\n");
     rig.serve();
     let client = rig.client("x\n");
@@ -99,7 +99,7 @@ fn a_line_without_an_end_and_a_crowd_are_not_waited_for() {
     rig.serve();
     let _more: Vec<UnixStream> = (0..10).map(|_| rig.client("sh")).collect();
     rig.serve();
-    // Those that say nothing make room.
+    // Silent clients make room.
     std::thread::sleep(std::time::Duration::from_millis(300));
     let client = rig.client("me\n");
     assert_eq!(rig.answer(client), "you said me");
@@ -115,7 +115,7 @@ fn whoever_has_asked_keeps_his_place_and_one_too_many_is_told_so() {
     asked.push(rig.client("ask\n"));
     rig.serve();
     std::thread::sleep(std::time::Duration::from_millis(300));
-    // One is with the engine, and all places are taken by those that wait for their turn.
+    // One request is with the engine, and waiting requests occupy all places.
     let more: Vec<UnixStream> = (0..30).map(|n| rig.client(if n % 2 == 0 { "ask\n" } else { "" })).collect();
     for client in more {
         assert_eq!(rig.answer(client), BUSY);
@@ -136,7 +136,7 @@ fn a_request_that_waits_for_its_turn_is_not_forgotten() {
         rig.control.clients.work(clock::now() + Duration::from_secs(seconds), || b"too late".to_vec());
         rig.control.clients.len()
     };
-    // The first one is with the engine.
+    // The first request is with the engine.
     assert_eq!((left(&mut rig, 4), left(&mut rig, 6), left(&mut rig, 24), left(&mut rig, 26)), (2, 1, 1, 0));
     assert_eq!(rig.answer(second), "too late");
 }
@@ -172,7 +172,7 @@ fn requests_that_wait_for_the_engine_are_served_one_by_one() {
     assert_eq!(rig.answer(one), "that");
     assert_eq!(rig.answer(two), "you said two");
     assert_eq!(rig.operator.hangups, 1);
-    // An engine that ends.
+    // The engine ends.
     let three = rig.client("ask\n");
     rig.serve();
     drop(engine);
@@ -185,7 +185,7 @@ fn the_file_is_roots_replaced_and_removed() {
     let path = rig.temporary.open().socket("x");
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let mut first = rig.control;
-    // As after kill -9: the file stays.
+    // After kill -9 the file stays, too.
     first.leave_to_parent();
     assert!(path.exists() && UnixStream::connect(&path).is_err());
     let second = Listener::open(rig.temporary.open(), "x").unwrap();
