@@ -2,14 +2,15 @@
 /*
  * The congestion controls `weir_chirp` and `weir_dctcp`.
  *
- * weir_chirp begins with paced chirps (../../../chirp/src/core) and goes on with the kernel's CUBIC, or, from the first mark
- * on, with DCTCP. weir_dctcp is plain DCTCP.
+ * weir_chirp begins with paced chirps (../../../chirp/src/core). It goes on with the kernel's CUBIC or, from
+ * the first mark on, with DCTCP. weir_dctcp is plain DCTCP.
  *
- * Exact gaps between single segments: `min_tso_segs` is called at the beginning of every tcp_write_xmit(). It lets one segment more
- * into the window and sets the pacing rate to what makes the gap behind that segment; the timer of TCP's own pacing calls it
- * again. Whether the segment left shows SND.NXT at the next call. The kernel takes what a segment was late off the gap behind it, up
- * to half of that gap (tcp_update_skb_after_send()): so what a timer was late does not move the rest of the chirp. Behind a pause, whose
- * end nothing asked for, that would halve the first gap; asking for as much more cancels it.
+ * Exact gaps between single segments: `min_tso_segs` is called at the beginning of every tcp_write_xmit(). It
+ * admits one more segment to the window and sets the pacing rate that makes the gap behind it. The timer of
+ * TCP's own pacing calls it again. SND.NXT at the next call shows whether the segment left. The kernel
+ * subtracts a segment's lateness from the gap behind it, up to half of that gap
+ * (tcp_update_skb_after_send()), so a late timer does not move the rest of the chirp. After a pause, whose
+ * end no gap asked for, this would halve the first gap. A gap that is longer by the lateness cancels it.
  *
  * LINK: registered as a link (Linux 6.4), or by the map alone.
  */
@@ -24,56 +25,62 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* The congestion control is being taken away: flows end their chirps. Its only variable. */
+/* Set when the congestion control is unloaded: flows end their chirps. The program's only variable. */
 __u32 retired = 0;
 
-/* TCP's own pacing has timers of a microsecond; a gap of none at all would leave the next segment to the next ACK. */
+/*
+ * TCP's own pacing has timers of a microsecond. Without a gap the next segment would wait for the next ACK.
+ */
 #define LEAST_GAP 2000
 /*
- * Where a millisecond has two segments or more, the kernel sends no fewer than that has as long as one is in flight that left half a round
- * trip ago (tcp_tso_should_defer(), tcp_tso_autosize()): behind a gap as long as this it sends a single one.
+ * Gap from which the kernel sends single segments. Where a millisecond has two segments or more, it sends no
+ * fewer than a millisecond has, as long as a segment in flight left half a round trip ago
+ * (tcp_tso_should_defer(), tcp_tso_autosize()).
  */
 #define SINGLE_GAP 490000
 #define AUTOSIZE_SHIFT 10
 #define AUTOSIZE_RTT_SHIFT 9
 #define AUTOSIZE_MOST 65536
-/* A row of a flow that is acknowledged is no older than this, nanoseconds. */
+/* Greatest age of the row of a flow that is acknowledged, nanoseconds. */
 #define STATUS_AGE 100000000ull
-/* A round has so many times the packets of the one before at most. */
+/* Greatest ratio of a round's packets to those of the round before. */
 #define CHIRP_NEXT 4
-/* `last_max_cwnd` is the second word of CUBIC's (struct bictcp). */
+/* `last_max_cwnd` is the second word of CUBIC's state (struct bictcp). */
 #define CUBIC_LAST_MAX 1
 
 struct chirper {
 	struct chirp flow;
 	struct dctcp dctcp;
-	/* When a segment would leave, if it leaves at this call; when one left last, and the gap asked for behind it. */
+	/*
+	 * Time at which a segment leaves if it leaves at this call; the last departure; the gap asked for
+	 * behind it.
+	 */
 	__u64 at;
 	__u64 left;
 	__u64 asked;
-	/* The last time that anything was in flight or acknowledged. */
+	/* Last time at which packets were in flight or acknowledged. */
 	__u64 busy;
-	/* When its row was written. */
+	/* Time at which its row was written. */
 	__u64 published;
-	/* SND.NXT as it was. */
+	/* SND.NXT at the last call. */
 	__u32 nxt;
 	__u8 state;
 	__u8 ece;
 	__u8 marks;
 	__u8 fq;
-	/* The kernel reduces a window that was a chirp's. */
+	/* The kernel is reducing a window that was a chirp's. */
 	__u8 reduces;
-	/* What leaves next are several segments at once. */
+	/* The next segments leave several at once. */
 	__u8 several;
-	/* It is still paced, until `calm` is acknowledged. */
+	/* The flow is still paced, until `calm` is acknowledged. */
 	__u8 calms;
 	__u32 calm;
-	/* The window when it was last looked at, and the most that the end or the undoing of a reduction can bring back. */
+	/* Window at the last look, and the most that the end or the undoing of a reduction can restore. */
 	__u32 window;
 	__u32 prior;
-	/* The threshold before chirps, which slow start goes on with if they find nothing. */
+	/* Threshold before the chirps, with which slow start goes on if they find no window. */
 	__u32 known;
-	/* Its row. A connection that closes has given its port back by the time that it is released. */
+	/* Key of its row. A closing connection has given its port back by the time that it is released. */
 	struct chirp_key name;
 };
 
@@ -98,7 +105,7 @@ struct {
 	__type(value, __u64);
 } lateness SEC(".maps");
 
-/* Callbacks that did not come, as far as it was seen. */
+/* Callbacks that did not come, as far as flows noticed. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -166,7 +173,7 @@ static __always_inline void count_one(__u32 index)
 		__sync_fetch_and_add(count, 1);
 }
 
-/* A gap in whole microseconds, as far as a histogram goes. */
+/* A gap in whole microseconds, up to the histogram's last entry. */
 static __always_inline __u32 place_of(__u64 ns)
 {
 	__u64 us = (ns + 500) / 1000;
@@ -179,7 +186,7 @@ static __always_inline void count_lateness(const struct chirper *s)
 	__u64 gap = s->at - s->left;
 	__u32 index = CHIRP_LATENESS_ZERO;
 
-	/* Behind a pause it was not the gap that decided. */
+	/* After a pause the gap did not decide. */
 	if (!s->left || s->asked < LEAST_GAP || gap > 4 * s->asked + 1000000)
 		return;
 	if (gap >= s->asked)
@@ -196,8 +203,9 @@ static __always_inline void count_lateness(const struct chirper *s)
 }
 
 /*
- * Segments of `mss` bytes have left since the last call, up to `nxt`. Without gaps, in the first round, several may have, and where the
- * window is sent. A function of its own, which the verifier looks at once.
+ * Counts the segments of `mss` bytes that have left since the last call, up to `nxt`. Several may have left
+ * in the first round, which has no gaps, and where the window is sent. A separate function, which the
+ * verifier checks once.
  */
 __noinline int count_sent(struct chirper *s, __u32 nxt, __u32 mss)
 {
@@ -236,14 +244,14 @@ __noinline int count_sent(struct chirper *s, __u32 nxt, __u32 mss)
 	return 0;
 }
 
-/* What has left since the last call. */
+/* Counts the segments that have left since the last call. */
 static __always_inline void notice(struct tcp_sock *tp, struct chirper *s)
 {
 	if (tp->snd_nxt != s->nxt)
 		count_sent(s, tp->snd_nxt, at_least(1, tp->mss_cache));
 }
 
-/* One segment per gap, but no faster than the application allows (SO_MAX_PACING_RATE). */
+/* Paces one segment per gap, but no faster than the application allows (SO_MAX_PACING_RATE). */
 static __always_inline void pace(struct sock *sk, __u64 gap)
 {
 	unsigned long rate = (__u64)tcp_sk(sk)->mss_cache * 1000000000ull / at_least(LEAST_GAP, gap);
@@ -258,8 +266,9 @@ static __always_inline void unpace(struct sock *sk)
 }
 
 /*
- * The window was sent at its gaps, and is congestion avoidance's now. The kernel paces it a little faster (tcp_update_pacing_rate()) for a
- * round trip: what the gaps kept back would leave at once.
+ * Hands the window, which was sent at its gaps, to congestion avoidance. The kernel paces it a little faster
+ * (tcp_update_pacing_rate()) for a round trip. Otherwise the packets that the gaps kept back would leave at
+ * once.
  */
 static __always_inline void calm_down(struct sock *sk, struct chirper *s)
 {
@@ -268,7 +277,7 @@ static __always_inline void calm_down(struct sock *sk, struct chirper *s)
 	publish(sk, s);
 }
 
-/* The rest is congestion avoidance, or slow start where there was no estimate. */
+/* Leaves the rest to congestion avoidance, or to slow start without an estimate. */
 static __always_inline void finish(struct sock *sk, struct chirper *s)
 {
 	chirp_stop(&s->flow);
@@ -277,10 +286,10 @@ static __always_inline void finish(struct sock *sk, struct chirper *s)
 }
 
 /*
- * The window that chirps found, or what is left of it when it was sent once and a queue stood; they may have found none, and then slow
- * start goes on. A reduction that began among chirps goes
- * on in proportion to the window of then (PRR, RFC 6937), a few packets: a threshold of many would let it send as many times more. Until it
- * is over there is none, and weir_min_tso() keeps the window.
+ * Adopts the window that chirps found, or its rest after it was sent once and a queue stood. If they found
+ * none, slow start goes on. A reduction that began among chirps continues in proportion to the window of that
+ * time (PRR, RFC 6937), which is a few packets: a high threshold would let it send many times more. Until the
+ * reduction is over there is no threshold, and weir_min_tso() keeps the window.
  */
 static __always_inline void adopt(struct sock *sk, struct chirper *s, int chirped)
 {
@@ -298,7 +307,7 @@ static __always_inline void adopt(struct sock *sk, struct chirper *s, int chirpe
 	pace(sk, s->flow.gap);
 }
 
-/* Such a reduction is in another state, or over. Returns whether it goes on. */
+/* Follows such a reduction into another state or to its end. Returns whether it goes on. */
 static __always_inline int goes_on(struct tcp_sock *tp, struct chirper *s)
 {
 	if (s->state == TCP_CA_Recovery)
@@ -311,7 +320,7 @@ static __always_inline int goes_on(struct tcp_sock *tp, struct chirper *s)
 	return s->reduces;
 }
 
-/* What a reduction that begins now ends with. */
+/* Threshold with which a reduction that begins now ends. */
 static __noinline __u32 threshold(struct sock *sk, struct chirper *s)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -320,7 +329,10 @@ static __noinline __u32 threshold(struct sock *sk, struct chirper *s)
 		/* Marks do not end chirps, nor do losses that are not congestion. */
 		if (s->ece && !tp->lost_out)
 			return TCP_INFINITE_SSTHRESH;
-		/* All of it may be lost (tcp_enter_loss()): it was in flight nevertheless (RFC 5681 section 3.1, FlightSize). */
+		/*
+		 * All packets may count as lost (tcp_enter_loss()). They were in flight (RFC 5681 section
+		 * 3.1, FlightSize).
+		 */
 		if (chirp_lost(&s->flow, in_flight(tp) + tp->lost_out))
 			return TCP_INFINITE_SSTHRESH;
 		finish(sk, s);
@@ -333,7 +345,7 @@ static __noinline __u32 threshold(struct sock *sk, struct chirper *s)
 	return cubictcp_recalc_ssthresh(sk);
 }
 
-/* The connection is in another state. */
+/* Follows the connection into another state. */
 static __noinline int enter(struct sock *sk, struct chirper *s, __u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -346,13 +358,13 @@ static __noinline int enter(struct sock *sk, struct chirper *s, __u8 state)
 	if (chirps(s)) {
 		if (state != TCP_CA_Loss)
 			return 0;
-		/* What is in flight varies through a round: half of what that may have. */
+		/* The packets in flight vary through a round: half of the most that it may have. */
 		tp->snd_ssthresh = at_least(2, at_least(s->flow.planned, in_flight(tp) + tp->lost_out) / 2);
 		finish(sk, s);
 	} else if (state == TCP_CA_Loss && s->flow.phase == CHIRP_HANDOVER) {
 		finish(sk, s);
 	} else if (s->marks) {
-		/* RFC 8257 section 3.5: a loss is a loss. */
+		/* RFC 8257 section 3.5: the reaction to a loss is that of conventional TCP. */
 		if (state == TCP_CA_Recovery)
 			tp->snd_ssthresh = at_least(2, tp->snd_cwnd / 2);
 		return 0;
@@ -371,9 +383,10 @@ static __always_inline void count_skipped(void)
 }
 
 /*
- * Makes up for callbacks that did not come: some kernels for sandboxes leave out programs while a process of their own is the current
- * task, which a softirq may have interrupted. The threshold of a reduction is then what lay on the stack, and the window becomes that at
- * its end. No ACK more than doubles a window, and no reduction ends with more than it began with.
+ * Makes up for callbacks that did not come. Some kernels for sandboxes skip programs while a process of their
+ * own is the current task, which a softirq may have interrupted. The threshold of a reduction is then a stray
+ * value of the stack, and becomes the window at its end. An ACK at most doubles a window, and a reduction
+ * never ends above the window that it began with.
  */
 static __always_inline void keep_up(struct sock *sk, struct tcp_sock *tp, struct chirper *s)
 {
@@ -391,7 +404,7 @@ static __always_inline void keep_up(struct sock *sk, struct tcp_sock *tp, struct
 	s->window = tp->snd_cwnd;
 }
 
-/* Segments that the kernel sends together at this rate. */
+/* Number of segments that the kernel sends together at this rate. */
 static __always_inline __u32 together(const struct tcp_sock *tp, const struct chirper *s, __u64 rate)
 {
 	__u64 bytes = rate >> AUTOSIZE_SHIFT;
@@ -405,9 +418,10 @@ static __always_inline __u32 together(const struct tcp_sock *tp, const struct ch
 }
 
 /*
- * What may leave at this call while the kernel would hold single segments back: one, until the oldest in flight should be acknowledged. If it
- * is not then, since the receiver waits for the next one, which would take a round trip, as many as the kernel sends together, at the
- * estimate's rate: nothing is measured, and no time lost. Returns how many, and the gap behind them.
+ * Returns how many segments may leave at this call while the kernel would hold single ones back, and the gap
+ * behind them. It is one, until the oldest in flight should be acknowledged. A receiver that waits for the
+ * next segment does not acknowledge it then, which would cost a round trip. So it is as many as the kernel
+ * sends together, at the estimate's rate: nothing is measured, and no time is lost.
  */
 static __always_inline __u32 held_up(const struct tcp_sock *tp, struct chirper *s, __u64 now, __u64 *gap)
 {
@@ -446,7 +460,10 @@ __u32 BPF_PROG(weir_min_tso, struct sock *sk)
 	now = tp->tcp_clock_cache;
 	if (tp->packets_out)
 		s->busy = now;
-	/* Where nothing is lost, the handover's window is what may leave: the kernel would wait for ACKs, of which few come behind a brief round. */
+	/*
+	 * Without losses the handover's window may leave: the kernel would wait for ACKs, which are few after
+	 * a brief round.
+	 */
 	if (s->reduces && !chirps(s) &&
 	    (tp->snd_cwnd > s->flow.window || (s->flow.phase == CHIRP_HANDOVER && s->state == TCP_CA_CWR)))
 		tp->snd_cwnd = s->window = s->flow.window;
@@ -457,7 +474,7 @@ __u32 BPF_PROG(weir_min_tso, struct sock *sk)
 		if (takes(tp) < (__u64)(tp->snd_cwnd - in_flight(tp)) * tp->mss_cache && tp->snd_cwnd > in_flight(tp))
 			chirp_closed(&s->flow);
 		s->at = now;
-		/* With each ACK the kernel makes it 1.2 windows a round trip. */
+		/* With each ACK the kernel raises the rate to 1.2 windows per round trip. */
 		pace(sk, s->flow.gap);
 		return 1;
 	}
@@ -479,7 +496,7 @@ __u32 BPF_PROG(weir_min_tso, struct sock *sk)
 		chirp_closed(&s->flow);
 	late = now > tp->tcp_wstamp_ns ? now - tp->tcp_wstamp_ns : 0;
 	room = !!chirp_room(&s->flow);
-	/* It is not the gap that it waits for. */
+	/* The segment does not wait for the gap. */
 	if (!room && now >= tp->tcp_wstamp_ns)
 		s->asked = 0;
 	gap = chirp_gap(&s->flow);
@@ -608,7 +625,7 @@ void BPF_PROG(weir_cwnd_event, struct sock *sk, int event)
 	}
 	if (event == CA_EVENT_LOSS && s->marks && !chirps(s))
 		tp->snd_ssthresh = at_least(2, tp->snd_cwnd / 2);
-	/* All that is in flight may be lost, and come again now: that is no idle time. */
+	/* The whole flight may be lost and sent again now: that is no idle time. */
 	if (event != CA_EVENT_TX_START || tp->packets_out || !s->left || s->fq || retired)
 		return;
 	now = tp->tcp_clock_cache;
@@ -617,7 +634,7 @@ void BPF_PROG(weir_cwnd_event, struct sock *sk, int event)
 		s->left = 0;
 		s->calms = 0;
 		s->known = tp->snd_ssthresh;
-		/* The segments that leave now were put together before. */
+		/* The segments that leave now were built before. */
 		s->several = 1;
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 		publish(sk, s);
@@ -631,8 +648,8 @@ __u32 BPF_PROG(weir_undo_cwnd, struct sock *sk)
 }
 
 /*
- * How many times the window the send buffer holds (tcp_sndbuf_expand()). Among chirps the window says little: the next round counts, since
- * what does not fit would have to be written while that is sent.
+ * Returns the send buffer's size in windows (tcp_sndbuf_expand()). Among chirps the window says little, so
+ * the next round counts: data without room in the buffer would have to be written while the round is sent.
  */
 SEC("struct_ops")
 __u32 BPF_PROG(weir_sndbuf_expand, struct sock *sk)
@@ -664,9 +681,10 @@ void BPF_PROG(weir_init, struct sock *sk)
 	/* srtt_us is in eighths of a microsecond. */
 	chirp_start(&s->flow, (__u64)tp->srtt_us * 125, CHIRP_BRIEF);
 	/*
-	 * A connection that changes its congestion control has its window. Data that went with the SYN (Fast Open) count as a second segment
-	 * delivered by now. If the peer did not take them, they are in flight and come again as lost: slow start then. So it is where the
-	 * initial window is a smaller one, because the route says so or the SYN was lost (RFC 5681 section 3.1).
+	 * A connection that changes its congestion control keeps its window. Data sent with the SYN (Fast
+	 * Open) count as a second delivered segment by now. If the peer did not take them, they are in flight
+	 * and will be sent again as lost: slow start then. It also serves smaller initial windows, due to the
+	 * route or a lost SYN (RFC 5681 section 3.1).
 	 */
 	if (tp->packets_out || tp->delivered > 2 || tp->snd_cwnd < CHIRP_INITIAL || sk->sk_pacing_status == SK_PACING_FQ) {
 		s->fq = sk->sk_pacing_status == SK_PACING_FQ;
@@ -686,14 +704,16 @@ void BPF_PROG(weir_release, struct sock *sk)
 	unpace(sk);
 	if (!s)
 		return;
-	/* What the connection has next may begin with the initial window, not with a chirp's single segment. */
+	/*
+	 * The next congestion control may begin with the initial window, not with a chirp's single segment.
+	 */
 	if (chirps(s))
 		tp->snd_cwnd = at_least(CHIRP_INITIAL, in_flight(tp));
 	bpf_map_delete_elem(&rows, &s->name);
 	bpf_sk_storage_delete(&chirpers, sk);
 }
 
-/* Plain DCTCP, whose state lies in the connection. */
+/* State of plain DCTCP, which lies in the connection. */
 
 static __always_inline struct dctcp *plain(struct sock *sk)
 {

@@ -1,7 +1,9 @@
-//! The congestion controls `weir_chirp` and `weir_dctcp` (`chirp.bpf.c`): loading, pinning, what their flows do.
+//! The congestion controls `weir_chirp` and `weir_dctcp` (`chirp.bpf.c`): loading, pinning, and the state of
+//! their flows.
 //!
-//! They are pinned below [`PINNED`], so that they outlive the command. Since Linux 6.4 a registration is a link that is pinned;
-//! before, the kernel keeps what a map has registered until its element is deleted.
+//! They are pinned below [`PINNED`], so that they outlive the command. Since Linux 6.4 a registration is a
+//! link, which is pinned. Before, the kernel keeps the registration of a map until the map's element is
+//! deleted.
 
 mod host;
 mod loading;
@@ -20,12 +22,12 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-/// Where programs and maps are pinned.
+/// Directory that programs and maps are pinned in.
 pub const PINNED: &str = "/sys/fs/bpf/weir-chirp";
-/// The congestion controls, by the names that sockets choose them by.
+/// Names by which sockets choose the congestion controls.
 pub const NAMES: [&str; 2] = ["weir_chirp", "weir_dctcp"];
 
-/// A connection as the map has it (`struct chirp_key`).
+/// A connection in the map (`struct chirp_key`).
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Key {
@@ -40,28 +42,28 @@ struct Key {
 // SAFETY: arrays of bytes.
 unsafe impl Pod for Key {}
 
-/// What a flow does (`struct chirp_row`).
+/// State of a flow (`struct chirp_row`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Row {
     phase: u32,
-    /// Estimate of the gap between packets, nanoseconds.
+    /// Estimated gap between packets, nanoseconds.
     pub gap_ns: u32,
     /// Mean deviation of single estimates from it, nanoseconds.
     pub deviation_ns: u32,
-    /// The gap asked for last, nanoseconds.
+    /// Last gap asked for, nanoseconds.
     pub last_gap_ns: u32,
-    /// By how much rounds grow, in eighths.
+    /// Factor by which rounds grow, in eighths.
     pub gain: u32,
     /// Chirps that gave an estimate.
     pub chirps: u32,
-    /// Chirps that did not.
+    /// Chirps that gave no estimate.
     pub unusable: u32,
     /// Round trips with chirps.
     pub rounds: u32,
     /// Congestion window, packets.
     pub cwnd: u32,
-    /// DCTCP's estimate of the share of marks, of 1024.
+    /// DCTCP's estimate of the share of marks, in parts of 1024.
     pub alpha: u32,
     marks: u32,
     fq: u32,
@@ -70,7 +72,7 @@ pub struct Row {
 unsafe impl Pod for Row {}
 
 impl Row {
-    /// What it is doing, in a word.
+    /// Phase of the flow in a word.
     pub fn phase(&self) -> &'static str {
         match (self.fq, self.phase, self.marks) {
             (1, ..) => "fq",
@@ -92,7 +94,7 @@ pub struct Flow {
     pub remote: SocketAddr,
     /// Inode of its network namespace.
     pub netns: u32,
-    /// What it does.
+    /// State of the flow.
     pub row: Row,
 }
 
@@ -122,15 +124,16 @@ fn pinned(name: &str) -> io::Result<MapHandle> {
     MapHandle::from_pinned_path(Path::new(PINNED).join(name)).map_err(|e| failed(name, &e))
 }
 
-/// The flows of `weir_chirp` in all network namespaces, in the order of their addresses. What is told of one is at most 100 ms old as long as it is
-/// acknowledged, and as of the last round or change of phase while chirps are sent.
+/// Flows of `weir_chirp` in all network namespaces, in the order of their addresses. A state is at most 100
+/// ms old while the flow is acknowledged. While chirps are sent it is that of the last round or change of
+/// phase.
 pub fn flows() -> io::Result<Vec<Flow>> {
     let rows = pinned("rows")?;
     if (rows.key_size() as usize, rows.value_size() as usize) != (size_of::<Key>(), size_of::<Row>()) {
         let message = "another version of Weir has loaded them: `weir chirp unload`, then `weir chirp load`";
         return Err(io::Error::new(io::ErrorKind::InvalidData, message));
     }
-    // In one batch: going from key to key begins again where one has been deleted meanwhile.
+    // One batch: a walk from key to key would begin again at a key deleted meanwhile.
     let all = rows.lookup_batch(rows.max_entries(), MapFlags::ANY, MapFlags::ANY);
     let all = all.map_err(|e| failed("rows", &e))?;
     let flow = |(key, row): (Vec<u8>, Vec<u8>)| Some(Flow::of(&pod::read(&key)?, pod::read(&row)?));
@@ -139,18 +142,18 @@ pub fn flows() -> io::Result<Vec<Flow>> {
     Ok(flows)
 }
 
-/// How many gaps of chirps there were so far of so many microseconds.
+/// Numbers of chirps' gaps so far, by microseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gaps {
-    /// By how much they were longer than asked for.
+    /// Gaps by their excess over the gap asked for.
     pub late: Vec<(i32, u64)>,
-    /// As they were asked for, and as they were sent; the last number has all above.
+    /// Gaps that were asked for; the last number counts all longer ones.
     pub asked: Vec<(i32, u64)>,
-    /// See `asked`.
+    /// Gaps that were sent; the last number counts all longer ones.
     pub sent: Vec<(i32, u64)>,
 }
 
-/// Of all gaps of chirps since they were loaded.
+/// Returns the counts of all gaps of chirps since the programs were loaded.
 pub fn gaps() -> io::Result<Gaps> {
     let map = pinned("lateness")?;
     let count = |i: u32| {
@@ -165,7 +168,8 @@ pub fn gaps() -> io::Result<Gaps> {
     Ok(Gaps { late: part(0, LATENESS_ZERO), asked: part(1, 0), sent: part(2, 0) })
 }
 
-/// Callbacks that the kernel left out so far, as it was seen by flows whose state had changed without them; each may have moved a window.
+/// Callbacks that the kernel has left out, as far as flows noticed a state that changed without them. Each
+/// may have moved a window.
 pub fn skipped() -> io::Result<u64> {
     let value =
         pinned("skipped")?.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).map_err(|e| failed("skipped", &e))?;

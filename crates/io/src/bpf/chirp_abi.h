@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
-/* What the congestion control and the command share; chirp.rs has the same. */
+/* Layout shared by the congestion control and the command; chirp.rs has the same. */
 #ifndef WEIR_CHIRP_ABI_H
 #define WEIR_CHIRP_ABI_H
 
-/* A connection, by this end's side of it. Addresses are in network order, IPv4 ones in the first word; ports in host order. */
+/*
+ * A connection, seen from this end. Addresses are in network order, IPv4 ones in the first word; ports in
+ * host order.
+ */
 struct chirp_key {
 	__u32 local[4];
 	__u32 remote[4];
@@ -29,7 +32,7 @@ struct chirp_row {
 	__u32 rounds;
 	/* Packets. */
 	__u32 cwnd;
-	/* Of 1024. */
+	/* Parts of 1024. */
 	__u32 alpha;
 	/* Marks were echoed: congestion avoidance is DCTCP's. */
 	__u32 marks;
@@ -37,10 +40,15 @@ struct chirp_row {
 	__u32 fq;
 };
 
-/* Entries of the histogram of gaps: how many microseconds they were longer than asked for, from -256 on. */
+/*
+ * Entries of the histogram of lateness: microseconds by which gaps were longer than asked for, from -256 on.
+ */
 #define CHIRP_LATENESS 1024
 #define CHIRP_LATENESS_ZERO 256
-/* Behind them two more as long, in microseconds from 0 on: gaps that were asked for, and gaps that were sent. The last entry has all above. */
+/*
+ * Two more histograms of this length follow, in microseconds from 0 on: gaps asked for, and gaps sent. The
+ * last entry holds all longer ones.
+ */
 #define CHIRP_ASKED CHIRP_LATENESS
 #define CHIRP_SENT (2 * CHIRP_LATENESS)
 #define CHIRP_HISTOGRAMS (3 * CHIRP_LATENESS)

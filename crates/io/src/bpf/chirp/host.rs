@@ -1,4 +1,4 @@
-//! What of them is on this host, and what this process may do there.
+//! State of the congestion controls on this host, and the rights of this process there.
 
 use super::{NAMES, PINNED};
 use crate::sys::process::capabilities;
@@ -8,24 +8,24 @@ use std::{fs, io};
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
-/// Are they loaded?
+/// Returns whether they are loaded.
 pub fn is_loaded() -> bool {
     Path::new(PINNED).is_dir()
 }
 
-/// Those of the names that sockets can choose, whoever registered them.
+/// Names that sockets can choose, whichever program registered them.
 pub(super) fn registered() -> Vec<&'static str> {
     let available = fs::read_to_string(AVAILABLE).unwrap_or_default();
     NAMES.into_iter().filter(|name| available.split_whitespace().any(|word| word == *name)).collect()
 }
 
-/// The one of the names that is the default of this network namespace. The kernel keeps a default that is taken away.
+/// Name that is the default of this network namespace. The kernel keeps a default that is unloaded.
 pub fn default_of_host() -> Option<&'static str> {
     let default = fs::read_to_string(DEFAULT).unwrap_or_default();
     NAMES.into_iter().find(|name| default.trim() == *name)
 }
 
-/// Programs are loaded, and pins opened, with the rights of root.
+/// Checks for the rights of root, which loading programs and opening pins need.
 pub(super) fn permitted() -> io::Result<()> {
     const NET_ADMIN: u64 = 1 << 12;
     const SYS_ADMIN: u64 = 1 << 21;

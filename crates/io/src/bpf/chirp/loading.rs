@@ -1,8 +1,8 @@
-//! Loading, pinning and taking away.
+//! Loading, pinning and unloading.
 //!
-//! Everything is pinned in a directory of its own, which gets its name when all is there, and loses it before anything is taken away: what a
-//! command left that was killed is never taken for what is loaded, and the next one clears it. One command at a time, by a lock on the BPF file
-//! system's directory.
+//! Everything is pinned in one directory. It gets its final name when it is complete, and loses the name
+//! before anything is removed. So the remains of a killed command never count as loaded, and the next command
+//! clears them. A lock on the BPF file system's directory admits one command at a time.
 
 use super::host::{is_loaded, permitted, registered};
 use super::problems::problems;
@@ -19,20 +19,21 @@ use std::time::{Duration, Instant};
 static LINKED: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/chirp_linked.bpf.o")));
 static BY_MAP: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/chirp.bpf.o")));
 
-/// Where they are pinned while not all of them are. The file system takes no names with dots.
+/// Directory of incomplete pins. The file system takes no names with dots.
 const PARTIAL: &str = "/sys/fs/bpf/weir-chirp-partial";
 const REFUSED: &str =
     "the kernel refuses the congestion controls: it may differ from those that they were made for";
 const BPFFS: &str = "/sys/fs/bpf";
 const MAPS: [&str; 3] = ["rows", "lateness", "skipped"];
-/// Registrations as links.
+/// First kernel with registrations as links.
 const LINKS_SINCE: (u32, u32) = (6, 4);
 /// Well above the grace periods of RCU that the kernel's worker waits for.
 const UNREGISTERS_WITHIN: Duration = Duration::from_secs(10);
-/// Of statfs(2): a BPF file system.
+/// Magic number of a BPF file system in statfs(2).
 const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
 
-/// Waits until no socket can choose them: a link whose last pin is removed is released by a worker of the kernel, later.
+/// Waits until no socket can choose them. A worker of the kernel releases a link some time after its last pin
+/// is removed.
 fn until_unregistered() -> io::Result<()> {
     let since = Instant::now();
     while !registered().is_empty() {
@@ -45,7 +46,7 @@ fn until_unregistered() -> io::Result<()> {
     Ok(())
 }
 
-/// Mounts the BPF file system where nobody has, as bpftool does.
+/// Mounts the BPF file system if it is not mounted, as bpftool does.
 fn mount_bpffs() -> io::Result<()> {
     if is_bpffs(Path::new(BPFFS)) {
         return Ok(());
@@ -64,7 +65,7 @@ fn is_bpffs(path: &Path) -> bool {
     rustix::fs::statfs(path).is_ok_and(|of| of.f_type == BPF_FS_MAGIC)
 }
 
-/// Loads, registers and pins them. Of what fails nothing is left.
+/// Loads, registers and pins them. A failure leaves nothing behind.
 pub fn load() -> io::Result<()> {
     permitted()?;
     mount_bpffs()?;
@@ -94,7 +95,7 @@ fn load_object(object: &'static [u8]) -> io::Result<()> {
     })
 }
 
-/// Loads the object made for a kernel that calls a field otherwise.
+/// Loads an object for a kernel in which a field has another name.
 #[cfg(test)]
 pub(in crate::bpf) fn load_for_another_kernel() -> io::Result<()> {
     let mut object = Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/chirp_linked.bpf.o")));
@@ -104,14 +105,14 @@ pub(in crate::bpf) fn load_for_another_kernel() -> io::Result<()> {
     load_object(&Box::leak(Box::new(object)).0)
 }
 
-/// Nobody else loads or takes away until this is dropped, or its process ends.
+/// Excludes other loads and unloads until the result is dropped or its process ends.
 fn alone() -> io::Result<File> {
     let directory = File::open(BPFFS).map_err(|e| io::Error::new(e.kind(), format!("{BPFFS}: {e}")))?;
     flock(&directory, FlockOperation::LockExclusive)?;
     Ok(directory)
 }
 
-/// Are registrations links on this kernel?
+/// Returns whether registrations are links on this kernel.
 fn as_links() -> bool {
     kernel().is_none_or(|version| version >= LINKS_SINCE)
 }
@@ -130,7 +131,7 @@ fn register(object: &mut Object, linked: bool) -> io::Result<()> {
     for mut ops in object.maps_mut().filter(|m| NAMES.iter().any(|name| m.name() == *name)) {
         let name = ops.name().to_string_lossy().into_owned();
         let unpinned = |e| failed(&format!("cannot pin {name}"), &e);
-        // The map holds the registration then: pinned before there is one, so that it can always be found.
+        // Here the map holds the registration. It is pinned before, so that it can always be found.
         if !linked {
             ops.pin(pin(&name)).map_err(unpinned)?;
         }
@@ -144,8 +145,8 @@ fn register(object: &mut Object, linked: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes them away: no socket can choose them any more. Flows that have them end their chirps and go on with CUBIC, or DCTCP where
-/// there were marks, until they close. Returns whether there was anything.
+/// Unloads them: no socket can choose them any more. Their flows end their chirps and go on until they close,
+/// with CUBIC, or with DCTCP after marks. Returns whether anything was loaded.
 pub fn unload() -> io::Result<bool> {
     permitted()?;
     if !is_bpffs(Path::new(BPFFS)) {
@@ -160,7 +161,7 @@ pub fn unload() -> io::Result<bool> {
     clear()
 }
 
-/// Takes away what is pinned as partial. Returns whether there was anything.
+/// Removes incomplete pins. Returns whether there were any.
 fn clear() -> io::Result<bool> {
     if !Path::new(PARTIAL).is_dir() {
         return Ok(false);
@@ -171,7 +172,7 @@ fn clear() -> io::Result<bool> {
     }
     for name in NAMES.iter().filter(|_| !as_links()) {
         if let Ok(map) = MapHandle::from_pinned_path(pin(name)) {
-            // One that is not registered has no element.
+            // Without a registration there is no element.
             match map.delete(&0u32.to_ne_bytes()) {
                 Err(e) if registered().contains(name) => {
                     return Err(failed(&format!("cannot unregister {name}"), &e))

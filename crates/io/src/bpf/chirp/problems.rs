@@ -1,4 +1,4 @@
-//! What is in the way of paced chirping on this host.
+//! Problems of paced chirping on this host.
 
 use super::host::{is_loaded, permitted, registered};
 use crate::sys::process::kernel;
@@ -6,21 +6,22 @@ use libbpf_rs::btf::{types, Btf};
 use std::path::Path;
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
-/// The kernel's CUBIC as a module.
+/// Type information of the kernel's CUBIC as a module.
 const CUBIC_BTF: &str = "/sys/kernel/btf/tcp_cubic";
-/// What the programs call: CUBIC as functions for BPF, and what they write.
+/// First kernel with everything that the programs use: CUBIC as functions for BPF, and fields that they may
+/// write.
 const SINCE: (u32, u32) = (6, 1);
 
-/// What keeps the congestion controls from being loaded, or their flows from chirping.
+/// Reason why the congestion controls cannot be loaded, or their flows do not chirp.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Nothing can be loaded; otherwise some flows do not chirp.
+    /// True if nothing can be loaded; otherwise some flows do not chirp.
     pub fatal: bool,
-    /// What it is, and what can be done about it.
+    /// Description of the problem and its remedy.
     pub message: String,
 }
 
-/// Everything that is in the way on this host.
+/// Returns all problems on this host.
 pub fn problems() -> Vec<Problem> {
     let fatal = |message: String| Problem { fatal: true, message };
     let mut all: Vec<Problem> = missing().into_iter().map(fatal).collect();
@@ -41,7 +42,7 @@ pub fn problems() -> Vec<Problem> {
     all
 }
 
-/// What this kernel lacks.
+/// Returns the features that this kernel lacks.
 fn missing() -> Vec<String> {
     match kernel() {
         Some(version) if version < SINCE => {
@@ -52,7 +53,7 @@ fn missing() -> Vec<String> {
     if !Path::new(BTF).exists() {
         return vec![format!("this kernel has no BTF ({BTF}): it must be built with CONFIG_DEBUG_INFO_BTF")];
     }
-    // One that cannot be read is left to the kernel to refuse.
+    // The kernel itself refuses the programs if its type information cannot be read.
     let Ok(btf) = Btf::from_vmlinux() else { return Vec::new() };
     missing_of(
         |name| btf.type_by_name::<types::Struct<'_>>(name).is_some(),
@@ -60,7 +61,7 @@ fn missing() -> Vec<String> {
     )
 }
 
-/// What a kernel with these structures and functions lacks.
+/// Returns the features that a kernel with these structures and functions lacks.
 fn missing_of(structure: impl Fn(&str) -> bool, function: impl Fn(&str) -> bool) -> Vec<String> {
     let mut all = Vec::new();
     if !structure("bpf_struct_ops_tcp_congestion_ops") {
@@ -82,14 +83,14 @@ fn pacing_devices() -> Vec<String> {
     devices_with_fq(&said)
 }
 
-/// Those of what `tc qdisc show` prints, each once.
+/// Devices with fq in the output of `tc qdisc show`, each once.
 fn devices_with_fq(said: &str) -> Vec<String> {
     let mut devices: Vec<String> = said.lines().filter_map(device_with_fq).map(str::to_string).collect();
     devices.dedup();
     devices
 }
 
-/// `qdisc fq 8001: dev eth0 root …` names eth0.
+/// Device of a line: `qdisc fq 8001: dev eth0 root …` names eth0.
 fn device_with_fq(line: &str) -> Option<&str> {
     let mut words = line.split_whitespace();
     let fq = words.next() == Some("qdisc") && words.next() == Some("fq");
@@ -116,7 +117,8 @@ mod tests {
         assert_eq!(devices_with_fq(""), [""; 0]);
     }
 
-    /// What `tc qdisc show` of iproute2 6.1.0 printed on Linux 6.12: fq below prio, alone, and below mq of two queues.
+    /// Output of `tc qdisc show` of iproute2 6.1.0 on Linux 6.12: fq below prio, alone, and below mq of two
+    /// queues.
     const QDISCS: &str = "\
 qdisc prio 1: dev lo root refcnt 2 bands 3 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1
 qdisc fq 8001: dev lo parent 1:1 limit 10000p flow_limit 100p buckets 1024 orphan_mask 1023 quantum 131100b initial_quantum 655500b low_rate_threshold 550Kbit refill_delay 40ms timer_slack 10us horizon 10s horizon_drop 

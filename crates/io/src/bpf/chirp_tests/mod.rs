@@ -1,4 +1,4 @@
-//! The congestion controls loaded for real, carrying data over the loopback of a namespace of its own.
+//! Tests that load the congestion controls and send data over the loopback interface of their own namespace.
 
 mod peer;
 mod starts;
@@ -9,14 +9,14 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Mutex;
 
-/// There is one of each name on a host.
+/// Lock of the names, which exist once on a host.
 static ONE: Mutex<()> = Mutex::new(());
 
 fn choose(socket: &TcpStream, name: &str) -> std::io::Result<()> {
     Ok(rustix::net::sockopt::set_tcp_congestion(socket, name)?)
 }
 
-/// Sends a megabyte with this congestion control and returns what the sender's flows were then.
+/// Sends `bytes` with this congestion control, and returns the sender's flows at that moment.
 fn carry(name: &str, bytes: usize) -> Vec<chirp::Flow> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -34,7 +34,7 @@ fn carry(name: &str, bytes: usize) -> Vec<chirp::Flow> {
     flows
 }
 
-/// With the congestion controls loaded, in a network namespace of its own, unless somebody uses them.
+/// Runs a test with the congestion controls loaded, in its own network namespace, unless the host uses them.
 fn loaded(test: impl FnOnce() + Send) {
     let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if !privileged() {
@@ -55,7 +55,7 @@ fn it_is_loaded_carries_data_and_goes() {
     if !privileged() {
         return;
     }
-    // Somebody uses it.
+    // The host uses it.
     if chirp::is_loaded() {
         return println!("skipped: this host has it loaded");
     }
@@ -64,7 +64,7 @@ fn it_is_loaded_carries_data_and_goes() {
     let flows = carry("weir_chirp", 3_000_000);
     assert!(flows.iter().any(|f| f.remote.ip().is_loopback()), "{flows:?}");
     carry("weir_dctcp", 1_000_000);
-    // A connection that lives goes on.
+    // A living connection goes on.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     choose(&sender, "weir_chirp").unwrap();
@@ -81,7 +81,7 @@ fn it_is_loaded_carries_data_and_goes() {
     assert!(!chirp::unload().unwrap());
 }
 
-/// The rows of this namespace.
+/// Rows of this namespace.
 fn here() -> Vec<chirp::Flow> {
     use std::os::unix::fs::MetadataExt;
     let netns = std::fs::metadata("/proc/thread-self/ns/net").unwrap().ino();
@@ -95,7 +95,7 @@ fn connected(name: &str) -> (TcpStream, TcpStream) {
     (sender, listener.accept().unwrap().0)
 }
 
-/// A row is a connection's, and goes with it, also where another namespace has the same addresses and ports.
+/// A row disappears with its connection, even if another namespace has the same addresses and ports.
 #[test]
 fn a_closed_connection_has_no_row() {
     loaded(|| {
@@ -118,7 +118,7 @@ fn a_closed_connection_has_no_row() {
     });
 }
 
-/// A command that was killed has left what it pinned so far, under another name. The next one clears it, whichever it is.
+/// A killed command leaves its pins under another name. The next command, of either kind, clears them.
 #[test]
 fn what_a_killed_command_left_is_cleared() {
     let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -141,7 +141,7 @@ fn what_a_killed_command_left_is_cleared() {
     }
 }
 
-/// A kernel whose TCP lacks a field that the programs use refuses them, and nothing is left.
+/// A kernel whose TCP lacks a field of the programs refuses them, and nothing is left behind.
 #[test]
 fn an_object_for_another_kernel_leaves_nothing() {
     let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

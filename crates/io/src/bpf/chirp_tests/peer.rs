@@ -1,5 +1,6 @@
-//! A receiver in user space, on the far end of a device without Ethernet headers: behind a bottleneck and a delay, and deaf when a test wants it to be.
-//! It acknowledges every segment, with no options but the MSS.
+//! A receiver in user space, at the far end of a device without Ethernet headers. In front of it are a
+//! bottleneck and a delay, and a test can make it deaf. It acknowledges every segment, with no options but
+//! the MSS.
 
 use crate::sys::testing::{run, Tun};
 use std::collections::{BTreeMap, VecDeque};
@@ -14,29 +15,29 @@ const SYN: u8 = 2;
 const ACK: u8 = 16;
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 const PEER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
-/// Where it listens.
+/// Address at which it listens.
 pub const ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(PEER), 80);
 /// Bytes of a segment: the MSS.
 pub const MSS: u32 = 1000;
 
-/// What lies between the two.
+/// The path between the two ends.
 #[derive(Clone, Copy)]
 pub struct Path {
     /// Time that a segment takes at the bottleneck.
     pub gap: Duration,
     pub rtt: Duration,
-    /// Segments that leave in this time since the SYN are lost.
+    /// Interval after the SYN in which leaving segments are lost.
     pub deaf: (Duration, Duration),
 }
 
-/// 8 Mbit/s, 40 ms: 40 segments fill it.
+/// A path of 8 Mbit/s and 40 ms, which 40 segments fill.
 pub const PATH: Path = Path {
     gap: Duration::from_millis(1),
     rtt: Duration::from_millis(40),
     deaf: (Duration::MAX, Duration::MAX),
 };
 
-/// Segments with data that left, when.
+/// Departure times of segments with data.
 type Left = Arc<Mutex<Vec<Instant>>>;
 
 pub struct Peer {
@@ -46,7 +47,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// In this network namespace.
+    /// Starts a peer in this network namespace.
     pub fn new(path: Path) -> Peer {
         let tun = Tun::new("chirp0");
         run("ip addr add 10.9.0.1/24 dev chirp0");
@@ -72,7 +73,7 @@ impl Peer {
         Peer { stop, thread: Some(thread), left }
     }
 
-    /// Segments that left from `since` on, for so long.
+    /// Number of segments that left within this time from `since` on.
     pub fn left(&self, since: Instant, within: Duration) -> usize {
         self.left.lock().unwrap().iter().filter(|at| **at >= since && **at - since < within).count()
     }
@@ -85,7 +86,7 @@ impl Drop for Peer {
     }
 }
 
-/// A segment of the host's.
+/// A segment of the host.
 #[derive(Clone, Copy)]
 struct Segment {
     port: u16,
@@ -94,16 +95,16 @@ struct Segment {
     flags: u8,
 }
 
-/// The one connection at a time.
+/// The peer's end, of one connection at a time.
 struct End {
     tun: Tun,
     path: Path,
     left: Left,
-    /// When the SYN came; when the bottleneck is free.
+    /// Arrival of the SYN; time at which the bottleneck is free.
     since: Instant,
     free: Instant,
     due: VecDeque<(Instant, Segment)>,
-    /// Its sequence number; from there, what is expected, and what came before its turn: beginnings and ends.
+    /// Its first sequence number; from there, the next expected byte, and the ranges that came early.
     first: u32,
     next: u32,
     early: BTreeMap<u32, u32>,
@@ -185,7 +186,7 @@ fn read(packet: &[u8]) -> Option<Segment> {
     })
 }
 
-/// RFC 1071; an even number of bytes.
+/// Checksum of RFC 1071 over an even number of bytes.
 fn checksum(bytes: &[u8]) -> u16 {
     let words = bytes.chunks_exact(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])));
     let sum: u32 = words.sum();

@@ -18,7 +18,7 @@ fn connect() -> TcpStream {
     socket.into()
 }
 
-/// SO_MAX_PACING_RATE, bytes a second.
+/// Sets SO_MAX_PACING_RATE, in bytes a second.
 fn limit(socket: &TcpStream, rate: u32) {
     let (value, len) = ((&raw const rate).cast(), size_of::<u32>() as libc::socklen_t);
     // SAFETY: `value` points to `len` bytes for the call.
@@ -28,7 +28,7 @@ fn limit(socket: &TcpStream, rate: u32) {
     crate::sys::check(set).unwrap();
 }
 
-/// Bytes that are not acknowledged.
+/// Bytes not yet acknowledged.
 fn unacknowledged(socket: &TcpStream) -> i32 {
     let mut bytes = 0;
     // SAFETY: `bytes` is valid for the call.
@@ -36,7 +36,7 @@ fn unacknowledged(socket: &TcpStream) -> i32 {
     bytes
 }
 
-/// Sends so many segments and waits until they are acknowledged; how long that took.
+/// Sends this many segments, waits until they are acknowledged, and returns the time that this took.
 fn send(socket: &mut TcpStream, segments: u32) -> Duration {
     let since = Instant::now();
     socket.write_all(&vec![7; (segments * MSS) as usize]).unwrap();
@@ -44,15 +44,17 @@ fn send(socket: &mut TcpStream, segments: u32) -> Duration {
     since.elapsed()
 }
 
-/// All that is in flight is lost, and comes again: nothing is in flight at that moment, but that is no idle time. The window grows by slow start, 1, 2, 4, …
-/// 64 segments in 7 round trips; if it stayed 1, forty segments took forty.
+/// The whole flight is lost and sent again. At that moment no packet is in flight, but that is no idle time.
+/// The window grows by slow start, 1, 2, 4, … 64 segments in 7 round trips. With a window of 1, forty
+/// segments would take forty.
 #[test]
 fn a_time_out_is_no_idle_time() {
     loaded(|| {
         let _peer = Peer::new(Path { deaf: (ms(600), ms(1100)), ..PATH });
         let mut socket = connect();
         let took = send(&mut socket, 900);
-        // 900 ms of data, 500 of silence, the time-out's doubled wait (RTO 240 ms: 480 until the second try), and slow start.
+        // 900 ms of data, 500 ms of silence, the doubled time-out (RTO 240 ms: 480 ms until the second try),
+        // and slow start.
         assert!(took < ms(2600), "{took:?}");
     });
 }
@@ -71,7 +73,7 @@ fn it_begins_again_after_an_idle_time() {
     });
 }
 
-/// Nine requests, each acknowledged before the next, do not use the initial window up (RFC 6928).
+/// Nine requests, each acknowledged before the next, do not use up the initial window (RFC 6928).
 #[test]
 fn small_requests_leave_the_initial_window_whole() {
     loaded(|| {
@@ -87,7 +89,7 @@ fn small_requests_leave_the_initial_window_whole() {
     });
 }
 
-/// RFC 6928 is the most; a route may have less.
+/// RFC 6928 gives the largest initial window; a route may have a smaller one.
 #[test]
 fn an_initial_window_of_the_route_is_kept() {
     loaded(|| {
@@ -100,7 +102,8 @@ fn an_initial_window_of_the_route_is_kept() {
     });
 }
 
-/// SO_MAX_PACING_RATE holds, among chirps and behind them: 300 kB at 300 kB/s, of which the first ten segments are not paced.
+/// SO_MAX_PACING_RATE holds among chirps and after them: 300 kB at 300 kB/s, whose first ten segments are not
+/// paced.
 #[test]
 fn no_chirp_is_faster_than_the_application_allows() {
     loaded(|| {
