@@ -10,8 +10,8 @@ fn brief_rounds_find_the_gap_as_well() {
     assert!(run.known < 5 * 20 * MS && run.peak <= 10, "{} {}", run.known, run.peak);
 }
 
-/// ĝ is 1 ms, and a host sends the first chirp at gaps of 3 ms and a little less, on a path that delays none of it: it has room for 2.6 ms, and
-/// that is no news.
+/// ĝ is 1 ms. A host sends the first chirp at gaps of 3 ms and a little less, on a path that delays none of
+/// its packets. The path has room for 2.6 ms, which is no news.
 #[test]
 fn a_chirp_that_its_host_stretched_tells_nothing_without_delay() {
     let after = |rules| {
@@ -29,7 +29,8 @@ fn a_chirp_that_its_host_stretched_tells_nothing_without_delay() {
     assert!(after(Rules::ADAPTIVE).0 > 1_500_000);
 }
 
-/// The windows of a handover on a path of 200 packets, whose rounds were `rules`: each is acknowledged a round trip and `over` later.
+/// Windows of a handover on a path of 200 packets after rounds of `rules`. Each is acknowledged a round trip
+/// and `over` later.
 fn handover(rules: Rules, used: bool, marked: bool, over: u64) -> Vec<u32> {
     let path = path(100_000, 20 * MS);
     let known = run(path, rules, 10_000 * MS).known;
@@ -46,15 +47,16 @@ fn handover(rules: Rules, used: bool, marked: bool, over: u64) -> Vec<u32> {
     windows
 }
 
-/// A lone flow of brief rounds has the path, 20 ms in gaps of 100 us, when slow start would have it, and stays there.
+/// A lone flow of brief rounds has the path, 20 ms in gaps of 100 us, when slow start would have it, and
+/// stays there.
 #[test]
 fn the_window_of_brief_rounds_is_the_path_s_where_slow_start_would_have_it_as_soon() {
     for (used, over) in [(true, 0), (false, 0), (true, 500_000)] {
         let windows = handover(Rules::BRIEF, used, false, over);
         assert!(windows.iter().all(|w| (198..=202).contains(w)), "{windows:?}");
     }
-    // 2 ms of queue and marks: 202 × 20 / (20 + 2) = 183, and so on as long as both last, each time when what left with the new window is
-    // acknowledged; then no less than a push of three.
+    // 2 ms of queue and marks: 202 × 20 / (20 + 2) = 183, and so on while both last, each time after the
+    // packets under the new window are acknowledged. At the end it is no less than a push of three.
     let marked = handover(Rules::BRIEF, true, true, 2 * MS);
     assert!((181..=186).contains(&marked[1]) && marked.windows(2).all(|w| w[1] <= w[0]), "{marked:?}");
     assert!(
@@ -64,16 +66,17 @@ fn the_window_of_brief_rounds_is_the_path_s_where_slow_start_would_have_it_as_so
     assert!(marked.len() <= 32, "{marked:?}");
 }
 
-/// On a path of 500 packets the window of brief rounds begins with less, and each ACK adds its part of what it lacks. A mark brings the
-/// window back that the marked packet left with; a round trip in which nothing else was marked, and nothing stood, then adds a 32nd of
-/// what the path has more, or a 64th of the path.
+/// On a path of 500 packets the window of brief rounds begins smaller, and each ACK adds its part of what it
+/// lacks. A mark restores the window under which the marked packet left. A round trip without further marks
+/// and without a queue then adds a 32nd of the rest of the path, or a 64th of the path.
 #[test]
 fn the_window_of_brief_rounds_grows_by_what_it_lacks_until_a_mark_tells_otherwise() {
     let path = path(100_000, 50 * MS);
     let known = run(path, Rules::BRIEF, 10_000 * MS).known;
     let Run { mut flow, packets, .. } = run(path, Rules::BRIEF, known);
     let first = flow.report().window;
-    // A brief round has half of the path's packets at most, and the next one no more than half of the way that is left.
+    // A brief round has at most half of the path's packets, and the next one goes at most half of the
+    // remaining way.
     assert!(flow.phase() == Phase::Handover && first <= 250 + (502 - 250) / 2, "{first}");
     let at = |i: u32| 10_000 * MS + u64::from(i) * 300_000;
     let mut grown = f64::from(first);
@@ -89,9 +92,10 @@ fn the_window_of_brief_rounds_grows_by_what_it_lacks_until_a_mark_tells_otherwis
     assert!(flow.report().window.abs_diff(first + more) <= 1, "{} {first} {more}", flow.report().window);
 }
 
-/// The same window beside another flow that begins with as much as the path has: from its 6th ms on ACKs come at half of the path's rate, and the queue
-/// grows by the time that each takes longer. As soon as an eighth of the window was delivered behind 3.125 ms of delay, a 16th of the round trip but
-/// 2 ms at most, the window is what half of the path fills.
+/// The same window beside another flow that begins with as much as the path has. From its 6th ms on, ACKs
+/// come at half of the path's rate, and the queue grows by the time that each takes longer. Once an eighth of
+/// the window is delivered behind 3.125 ms of delay, a 16th of the round trip but 2 ms at most, the window is
+/// what half of the path fills.
 #[test]
 fn a_window_that_meets_as_much_is_cut_to_its_share_within_the_round_trip() {
     let path = path(100_000, 50 * MS);
@@ -105,14 +109,16 @@ fn a_window_that_meets_as_much_is_cut_to_its_share_within_the_round_trip() {
         flow.acked((packets + i) * PACKET, left(i) + 50 * MS + delay, first, Seen::default());
         flow.report().window < first
     });
-    // 20 packets until the queue is seen, and an eighth of the window, which has grown by less than half until then.
+    // 20 packets until the queue is seen, and an eighth of the window, which has grown by less than half
+    // until then.
     let cut = cut.expect("it is cut");
     assert!((60 + 20 + first / 8..60 + 24 + first / 5).contains(&cut), "{cut} {first}");
     assert!(flow.report().window.abs_diff(250) <= 3, "{}", flow.report().window);
 }
 
-/// A receiver that takes 55 packets after 10 and 30, as Linux does before it has seen more, does not end the rounds; one that goes on taking 55 does.
-/// The window that comes out is not judged by rounds that it left room for, until it is used.
+/// A receiver that takes 55 packets after 10 and 30, as Linux does before it has seen more, does not end the
+/// rounds. One that stays at 55 does. The resulting window is not judged by rounds with room for more, until
+/// it is used.
 #[test]
 fn a_receiver_that_takes_more_and_more_ends_neither_rounds_nor_the_handover() {
     let mut flow = FlowStart::new(50 * MS, Rules::BRIEF);
@@ -143,7 +149,7 @@ fn a_receiver_that_takes_more_and_more_ends_neither_rounds_nor_the_handover() {
     assert_eq!(round(&mut flow, 55), (55, Phase::Handover));
     let window = flow.report().window;
     assert!((56..=110).contains(&window), "{window}");
-    // 20 packets in flight, each of whose ACKs has room for one more, for three round trips.
+    // 20 packets in flight for three round trips; each ACK has room for one more.
     for i in 1..=80 {
         let at = now + u64::from(i) * 2_500_000;
         if i > 20 {
@@ -155,8 +161,8 @@ fn a_receiver_that_takes_more_and_more_ends_neither_rounds_nor_the_handover() {
     }
 }
 
-/// An application that has two packets in a round trip keeps brief rounds from coming to an end: slow start goes on then, with the window that it
-/// has anyway.
+/// An application with two packets in a round trip keeps brief rounds from coming to an end. Slow start then
+/// goes on with the window that it has anyway.
 #[test]
 fn brief_rounds_that_pause_twice_leave_the_rest_to_slow_start() {
     let after = |rules, rounds: u32| {

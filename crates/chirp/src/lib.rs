@@ -1,45 +1,47 @@
 //! Paced chirping (Misund and Briscoe 2019): getting a flow up to speed without a queue.
 //!
-//! The algorithm is the C in `core/`: integers only, no calls out, loops that end, so that the kernel's verifier accepts it.
-//! `weir-io` compiles it into the BPF congestion control; here it is compiled for this machine, and [`FlowStart`] is what
-//! the simulated sender calls. What is tested in virtual time is what runs in the kernel.
+//! The algorithm is the C in `core/`: integers only, no calls out, loops that end, so that the kernel's
+//! verifier accepts it. `weir-io` compiles it into the BPF congestion control. Here it is compiled for this
+//! machine, and the simulated sender calls it by [`FlowStart`]. So tests in virtual time test the code that
+//! runs in the kernel.
 //!
-//! Times are nanoseconds of a monotonic clock that the caller has; the core reads none. Sequence numbers are the low 32 bits of
-//! the stream's, and wrap.
+//! Times are nanoseconds of a monotonic clock of the caller; the core reads none. Sequence numbers are the
+//! low 32 bits of the stream's, and wrap.
 #![deny(unsafe_op_in_unsafe_fn)]
 
 use std::fmt;
 
-/// In how far it differs from what it does by default. See `core/chirp.h`.
+/// Differences from the default behaviour. See `core/chirp.h`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rules(u32);
 
 impl Rules {
-    /// Everything that was found to be of use.
+    /// Everything that proved useful.
     pub const ADAPTIVE: Rules = Rules(0);
-    /// A round's chirps are spread over it (paper §II.B), not sent one behind the other.
+    /// A round's chirps are spread over it (paper §II.B), not sent back to back.
     pub const SPREAD: Rules = Rules(1);
     /// Gain and geometry stay 2.
     pub const FIXED: Rules = Rules(2);
-    /// Where delay sets in is taken as the gap that was sent, not corrected by how much delay it made.
+    /// The gap at which delay sets in is taken as it was sent, not corrected by the delay that it made.
     pub const PLAIN: Rules = Rules(4);
     /// The first ten packets leave in two bursts, half a round trip apart.
     pub const BURSTS: Rules = Rules(8);
-    /// Neither marks nor a queue that stands change gain and guard.
+    /// Neither marks nor a standing queue change gain and guard.
     pub const UNMARKED: Rules = Rules(16);
-    /// Chirps are as ever where an ACK covers several packets.
+    /// Chirps keep their length where an ACK covers several packets.
     pub const UNSTRETCHED: Rules = Rules(32);
-    /// Any loss ends it.
+    /// Any loss ends the chirps.
     pub const FRAGILE: Rules = Rules(64);
-    /// It does not begin again when marks have ceased (paper §V).
+    /// Chirps do not begin again when marks have ceased (paper §V).
     pub const ONCE: Rules = Rules(128);
-    /// It does not begin again after an idle time.
+    /// Chirps do not begin again after an idle time.
     pub const NO_RESTART: Rules = Rules(256);
-    /// It does not begin again at all: both of these.
+    /// Chirps never begin again: both of these.
     pub const NEVER_AGAIN: Rules = Rules(128 | 256);
-    /// Rounds are no longer than half a round trip, for a host that sends no single packets later (Linux above 24 Mbit/s).
+    /// Rounds are no longer than half a round trip, for a host that sends no single packets later (Linux
+    /// above 24 Mbit/s).
     pub const BRIEF: Rules = Rules(512);
-    /// Rounds grow by the gain up to the end, whoever else may begin.
+    /// Rounds grow by the gain up to the end, even if other flows may begin.
     pub const HASTY: Rules = Rules(1024);
     /// The algorithm as it was published: all of these but [`Rules::BRIEF`].
     pub const PUBLISHED: Rules = Rules(511 | 1024);
@@ -63,25 +65,25 @@ impl Rules {
     ];
 }
 
-/// How far a flow's start has come.
+/// Progress of a flow's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// The initial window is on its way.
     First,
-    /// Chirps are.
+    /// Chirps are being sent.
     Rounds,
-    /// The window is known, and for one round trip it is sent at the gaps of the estimate.
+    /// The window is known. It is sent at the gaps of the estimate for one round trip.
     Handover,
     /// Congestion avoidance.
     Done,
 }
 
-/// What is known of a flow's start. Times are nanoseconds.
+/// State of a flow's start. Times are nanoseconds.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
     phase: u32,
-    /// The gap between packets that the path has room for, as estimated.
+    /// Estimated gap between packets that the path has room for.
     pub gap: u32,
     /// Mean deviation of single estimates from it.
     pub deviation: u32,
@@ -89,15 +91,15 @@ pub struct Report {
     pub srtt: u32,
     /// Least round-trip time.
     pub rtt_min: u32,
-    /// By how much rounds grow, in eighths.
+    /// Growth of rounds, in eighths.
     pub gain: u32,
-    /// Share of packets that were marked, of 256.
+    /// Share of marked packets, in parts of 256.
     pub marked: u32,
-    /// The window that came out, in packets; 0 before.
+    /// Resulting window in packets; 0 before.
     pub window: u32,
     /// Chirps that gave an estimate.
     pub chirps: u32,
-    /// Chirps that did not: gaps that did not fall, or too few samples.
+    /// Chirps that gave none, because gaps did not fall or samples were too few.
     pub unusable: u32,
     /// Round trips with chirps.
     pub rounds: u32,
@@ -106,22 +108,23 @@ pub struct Report {
 }
 
 impl Report {
-    /// How far it has come.
+    /// Progress of the start.
     pub fn phase(&self) -> Phase {
         [Phase::First, Phase::Rounds, Phase::Handover, Phase::Done][self.phase.min(3) as usize]
     }
 }
 
-/// What an ACK says besides its number.
+/// Properties of an ACK besides its number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// It echoes a mark.
+    /// True if it echoes a mark.
     pub marked: bool,
-    /// Something is lost or out of order: when the ACK came says nothing about the packets that it acknowledges.
+    /// True if packets are lost or out of order: the arrival of the ACK says nothing about the packets that
+    /// it acknowledges.
     pub disorder: bool,
 }
 
-/// Words that `struct chirp` takes; a test holds it to that.
+/// Words of `struct chirp`; a test checks that they suffice.
 const WORDS: usize = 1024;
 
 #[repr(C, align(8))]
@@ -150,7 +153,7 @@ extern "C" {
     fn weir_chirp_report(c: *const Raw) -> Report;
 }
 
-/// What an ACK tells in congestion avoidance.
+/// Properties of an ACK in congestion avoidance.
 #[derive(Clone, Copy, Debug)]
 pub struct Watched {
     /// Sequence number up to which everything is acknowledged (SND.UNA).
@@ -159,9 +162,9 @@ pub struct Watched {
     pub nxt: u32,
     /// Congestion window, packets.
     pub window: u32,
-    /// The share of packets that are usually marked, of 1024.
+    /// Share of packets that are usually marked, in parts of 1024.
     pub share: u32,
-    /// The ACK echoes a mark.
+    /// True if the ACK echoes a mark.
     pub marked: bool,
     /// Smoothed round-trip time, nanoseconds.
     pub rtt: u64,
@@ -169,26 +172,28 @@ pub struct Watched {
 
 /// The start of a flow.
 ///
-/// Before a packet leaves, [`gap`](FlowStart::gap) is the time that is to pass behind it; when it has left, tell it by
-/// [`sent`](FlowStart::sent). Not more than [`room`](FlowStart::room) further packets leave until something is
-/// [acknowledged](FlowStart::acked).
+/// [`gap`](FlowStart::gap) is the time that has to pass behind the packet that leaves next.
+/// [`sent`](FlowStart::sent) records each packet that has left. At most [`room`](FlowStart::room) further
+/// packets leave until others are [acknowledged](FlowStart::acked).
 pub struct FlowStart(Box<Raw>);
 
 impl FlowStart {
-    /// A connection whose round-trip time is `rtt` as far as its handshake told; 0 if it did not.
+    /// Creates the start of a connection. Its round-trip time is `rtt` by its handshake, or 0 if that did not
+    /// tell.
     pub fn new(rtt: u64, rules: Rules) -> FlowStart {
         let mut raw = Box::new(Raw([0; WORDS]));
-        // SAFETY: asks for a constant.
+        // SAFETY: the function returns a constant.
         let size = unsafe { weir_chirp_size() } as usize;
         assert!(size <= size_of::<Raw>(), "struct chirp has {size} bytes");
-        // SAFETY: the structure is not longer than `Raw`, is aligned as it, and all zeroes, as the core wants it.
+        // SAFETY: the structure is not longer than `Raw`, has its alignment, and is all zeroes, as the core
+        // demands.
         unsafe { weir_chirp_start(&mut *raw, rtt, rules.0) };
         FlowStart(raw)
     }
 
-    /// The gap to be left behind the packet that leaves next, in nanoseconds.
+    /// Gap behind the packet that leaves next, in nanoseconds.
     pub fn gap(&self) -> u64 {
-        // SAFETY: begun in `new`, as in all of the following; the core reads and writes nothing else.
+        // SAFETY: initialised in `new`, as in all calls below. The core accesses nothing else.
         unsafe { weir_chirp_gap(&*self.0) }
     }
 
@@ -198,58 +203,59 @@ impl FlowStart {
         unsafe { weir_chirp_room(&*self.0) }
     }
 
-    /// A packet of new data has left at `now`; `end` is the sequence number behind it.
+    /// Records that a packet of new data has left at `now`; `end` is the sequence number behind it.
     pub fn sent(&mut self, end: u32, now: u64) {
         // SAFETY: see `gap`.
         unsafe { weir_chirp_sent(&mut *self.0, end, now) }
     }
 
-    /// The receiver has no room for a packet behind those that have left.
+    /// Records that the receiver has no room for packets beyond those that have left.
     pub fn closed(&mut self) {
         // SAFETY: see `gap`.
         unsafe { weir_chirp_closed(&mut *self.0) }
     }
 
-    /// Everything before `una` is acknowledged at `now`, and `in_flight` packets are in flight.
+    /// Records that everything before `una` is acknowledged at `now`, with `in_flight` packets in flight.
     pub fn acked(&mut self, una: u32, now: u64, in_flight: u32, seen: Seen) {
         let flags = u32::from(seen.marked) | u32::from(seen.disorder) << 1;
         // SAFETY: see `gap`.
         unsafe { weir_chirp_acked(&mut *self.0, una, now, in_flight, flags) }
     }
 
-    /// Something was lost, with `in_flight` packets in flight. Returns whether chirps go on; otherwise
+    /// Records a loss with `in_flight` packets in flight. Returns whether chirps go on; otherwise
     /// [`Report::window`] is the window.
     pub fn lost(&mut self, in_flight: u32) -> bool {
         // SAFETY: see `gap`.
         unsafe { weir_chirp_lost(&mut *self.0, in_flight) != 0 }
     }
 
-    /// A time-out: the connection goes on without it.
+    /// Ends the chirps after a time-out; the connection goes on without them.
     pub fn stop(&mut self) {
         // SAFETY: see `gap`.
         unsafe { weir_chirp_stop(&mut *self.0) }
     }
 
-    /// Sending starts again after `idle` nanoseconds. Returns whether chirps begin again.
+    /// Handles the end of an idle time of `idle` nanoseconds. Returns whether chirps begin again.
     pub fn restart(&mut self, idle: u64) -> bool {
         // SAFETY: see `gap`.
         unsafe { weir_chirp_restart(&mut *self.0, idle) != 0 }
     }
 
-    /// An ACK in congestion avoidance that goes by marks. Returns whether chirps begin again, since there was no mark for long.
+    /// Handles an ACK of congestion avoidance with marks. Returns whether chirps begin again, after a long
+    /// time without a mark.
     pub fn watch(&mut self, seen: Watched) -> bool {
         let Watched { una, nxt, window, share, marked, rtt } = seen;
         // SAFETY: see `gap`.
         unsafe { weir_chirp_watch(&mut *self.0, una, nxt, window, share, marked.into(), rtt) != 0 }
     }
 
-    /// What is known.
+    /// State of the start.
     pub fn report(&self) -> Report {
-        // SAFETY: see `gap`; the structure returned is declared as in `core/export.c`.
+        // SAFETY: as for `gap`; the returned structure is declared as in `core/export.c`.
         unsafe { weir_chirp_report(&*self.0) }
     }
 
-    /// How far it has come.
+    /// Progress of the start.
     pub fn phase(&self) -> Phase {
         self.report().phase()
     }

@@ -1,4 +1,4 @@
-//! Flows that are not limited by their path: what the first round tells of an application, of idle times and of time-outs.
+//! Flows that are not limited by their path: the first round of an application, idle times and time-outs.
 
 use super::*;
 use proptest::prelude::*;
@@ -6,10 +6,11 @@ use proptest::prelude::*;
 const MS: u64 = 1_000_000;
 const PACKET: u32 = 1448;
 const RTT: u64 = 20 * MS;
-/// What chirps begin with where the first round told nothing: slow start's rate, twice the initial window in a round trip (`chirp_first`).
+/// Gap of the first chirps after a first round that told nothing: slow start's rate, twice the initial window
+/// in a round trip (`chirp_first`).
 const SLOW_START: u32 = (RTT / 20) as u32;
 
-/// Packets and bytes sent so far, one every `apart`, each acknowledged after a round trip.
+/// Sends packets, one every `apart`, each acknowledged after a round trip.
 fn spaced(flow: &mut FlowStart, packets: u32, apart: u64) {
     let mut events: Vec<(u64, bool, u32)> = (1..=packets)
         .flat_map(|i| [(u64::from(i) * apart, false, i), (u64::from(i) * apart + RTT, true, i)])
@@ -24,7 +25,8 @@ fn spaced(flow: &mut FlowStart, packets: u32, apart: u64) {
     }
 }
 
-/// An application that has a packet every 3 ms tells nothing of the path: ACKs come 3 ms apart, whatever that has room for.
+/// An application with a packet every 3 ms tells nothing about the path: ACKs come 3 ms apart, whatever its
+/// room.
 #[test]
 fn gaps_of_an_application_are_not_those_of_the_path() {
     for rules in [Rules::ADAPTIVE, Rules::BRIEF] {
@@ -32,14 +34,15 @@ fn gaps_of_an_application_are_not_those_of_the_path() {
         spaced(&mut flow, 10, 3 * MS);
         assert_eq!((flow.phase(), flow.report().gap), (Phase::Rounds, SLOW_START), "{rules:?}");
     }
-    // As many at once, which leave the path 3 ms apart, do.
+    // As many packets at once, which leave the path 3 ms apart, tell its room.
     let mut flow = FlowStart::new(RTT, Rules::BRIEF);
     (1..=10).for_each(|i| flow.sent(i * PACKET, 0));
     (1..=10).for_each(|i| flow.acked(i * PACKET, RTT + 3 * MS * u64::from(i), 10 - i, Seen::default()));
     assert_eq!((flow.phase(), flow.report().gap), (Phase::Rounds, 3_000_000));
 }
 
-/// Each of nine requests is answered before the next: the tenth may still have the whole initial window (RFC 6928).
+/// Each of nine requests is answered before the next: the tenth may still have the whole initial window (RFC
+/// 6928).
 #[test]
 fn the_initial_window_is_whole_when_all_of_it_is_acknowledged() {
     for rules in [Rules::ADAPTIVE, Rules::BRIEF] {
@@ -54,7 +57,8 @@ fn the_initial_window_is_whole_when_all_of_it_is_acknowledged() {
     }
 }
 
-/// A flow whose initial window was lost knows no gap when it begins again: it sends an initial window, not a burst of chirps.
+/// A flow whose initial window was lost knows no gap when it begins again: it sends an initial window, not a
+/// burst of chirps.
 #[test]
 fn it_begins_again_with_the_first_round_where_nothing_was_estimated() {
     let mut flow = FlowStart::new(RTT, Rules::BRIEF);
@@ -81,7 +85,8 @@ fn rounds_stay_brief_after_an_idle_time() {
     }
 }
 
-/// The handshake did not tell the round-trip time, and the first packet comes last: the ACK of all ten is all there is.
+/// The handshake did not tell the round-trip time, and the first packet comes last: the ACK of all ten is the
+/// only one.
 #[test]
 fn disorder_does_not_leave_the_round_trip_time_unknown() {
     let mut flow = FlowStart::new(0, Rules::BRIEF);
@@ -92,8 +97,9 @@ fn disorder_does_not_leave_the_round_trip_time_unknown() {
 }
 
 proptest! {
-    /// Whatever an application's pauses are, also longer than 2^32 ns, after which times of 32 bits are the same again: when nothing is in
-    /// flight, something may leave. Fewer packets than half a path for a round trip may keep a flow from ever being done.
+    /// A packet may leave whenever none is in flight, for any pauses of an application, also longer than 2^32
+    /// ns, after which times of 32 bits repeat. Fewer packets than half a path for a round trip may keep a
+    /// flow from ever ending its start.
     #[test]
     fn something_may_always_leave(
         pauses in prop::collection::vec((0u64..20_000_000_000, 1u32..2000), 1..20),

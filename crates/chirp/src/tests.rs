@@ -1,4 +1,5 @@
-//! The core on paths that are arithmetic: a queue in front of a rate, a delay, a receiver that acknowledges every n-th packet.
+//! The core on paths that are arithmetic: a queue in front of a rate, a delay, a receiver that acknowledges
+//! every n-th packet.
 
 use super::*;
 use proptest::prelude::*;
@@ -17,10 +18,10 @@ struct Path {
     rtt: u64,
     /// Packets per ACK after the first sixteen.
     per_ack: u32,
-    /// One packet in so many is lost, repaired at once; 0 for none.
+    /// Interval between lost packets, which are repaired at once; 0 for none.
     lost: u32,
     first: u32,
-    /// The handshake told the round-trip time.
+    /// True if the handshake told the round-trip time.
     told: bool,
 }
 
@@ -30,9 +31,9 @@ const fn path(gap: u64, rtt: u64) -> Path {
 
 struct Run {
     flow: FlowStart,
-    /// Most packets that waited, the one being sent included, from the second round on.
+    /// Most packets that waited, including the one being sent, from the second round on.
     peak: u64,
-    /// When the window was known; 0 if it never was.
+    /// Time at which the window was known; 0 if it never was.
     known: u64,
     packets: u32,
 }
@@ -95,8 +96,8 @@ fn run(path: Path, rules: Rules, until: u64) -> Run {
     run
 }
 
-/// A queue of 10 ms stands on a path of 20 ms while the window is sent: a third of it is given back, and what is left is looked at again,
-/// four times where somebody marks and once where nobody does.
+/// A queue of 10 ms stands on a path of 20 ms while the window is sent. The window gives back a third and is
+/// reviewed again, four times with marks and once without.
 #[test]
 fn a_window_gives_back_its_part_of_a_queue_that_stands() {
     let path = path(100_000, 20 * MS);
@@ -122,8 +123,9 @@ fn a_window_gives_back_its_part_of_a_queue_that_stands() {
     }
 }
 
-/// From the second round on 5 ms stand in front of all packets. Where nobody marks, whoever keeps that does not give way: slow start goes on from
-/// what the round had. Where all are marked, the path is shared with flows that do.
+/// From the second round on, a queue of 5 ms stands in front of all packets. Without marks, flows that keep
+/// it do not give way, and slow start goes on from the window of the round. With marks on all packets, the
+/// path is shared with flows that heed them.
 #[test]
 fn a_queue_that_nobody_marks_leaves_the_rest_to_slow_start() {
     for (rules, marked, slow) in [
@@ -159,8 +161,9 @@ fn a_queue_that_nobody_marks_leaves_the_rest_to_slow_start() {
     }
 }
 
-/// A server that has data for a client which opened fast (RFC 7413 §4.2.2) sends before it knows the round-trip time. The ACKs of its initial
-/// window tell it, less by nothing and more by no more than that window's own queue; the rest is as ever.
+/// A server that has data for a client with Fast Open (RFC 7413 §4.2.2) sends before it knows the round-trip
+/// time. The ACKs of its initial window tell it, with at most that window's own queue added. The rest is as
+/// usual.
 #[test]
 fn without_a_handshake_the_first_acks_tell_the_round_trip_time() {
     let path = path(121_120, 20 * MS);
@@ -180,8 +183,9 @@ fn the_structure_fits() {
 
 #[test]
 fn the_first_chirp_has_the_gaps_of_the_paper() {
-    // ACKs 1 ms apart, so ĝ is 1 ms, and a quarter of it the doubt, so that γ = 3/2 and the gain is 3. N = 5: from γĝ by steps of
-    // 2(γ - 1)ĝ/3 to (2 - γ)ĝ, mean ĝ. The guard is ĝ and of the chirp's 5ĝ an eighth and the doubt.
+    // ACKs are 1 ms apart, so ĝ is 1 ms, and a quarter of it the doubt, so γ = 3/2 and the gain is 3. N = 5:
+    // from γĝ by steps of 2(γ - 1)ĝ/3 to (2 - γ)ĝ, mean ĝ. The guard is ĝ plus an eighth and the doubt of the
+    // chirp's 5ĝ.
     let mut flow = FlowStart::new(20 * MS, Rules::ADAPTIVE);
     for i in 1..=10 {
         assert_eq!((flow.room(), flow.gap()), (11 - i, 0));
@@ -225,7 +229,7 @@ fn a_lone_flow_finds_the_gap_of_its_link_and_fills_it() {
         let run = run(Path { per_ack, ..path(121_120, 20 * MS) }, Rules::ADAPTIVE, 1000 * MS);
         let report = run.flow.report();
         assert!(report.gap.abs_diff(121_120) < 121_120 / 20, "{per_ack}: {report:?}");
-        // (20 ms + 121 us) / 121 us = 166, and two.
+        // (20 ms + 121 us) / 121 us = 166, and two more.
         assert!(report.window.abs_diff(168) < 10, "{per_ack}: {report:?}");
         assert!(report.unusable <= report.chirps / 4, "{report:?}");
     }
@@ -237,7 +241,7 @@ fn it_is_there_before_slow_start_is() {
     let known = |rtt, rules| run(path(121_120, rtt), rules, 2000 * MS).known;
     let lone = known(20 * MS, Rules::ADAPTIVE);
     assert!(lone > 0 && lone < 5 * 20 * MS, "{lone}");
-    // On a path of 429 packets it is there in the seventh: there is time to be careful.
+    // On a path of 429 packets it has the window in the seventh: there is time to be careful.
     let (careful, hasty) = (known(52 * MS, Rules::ADAPTIVE), known(52 * MS, Rules::HASTY));
     assert!(0 < hasty && hasty < careful && careful < 7 * 52 * MS, "{hasty} {careful}");
 }
@@ -302,8 +306,8 @@ fn it_begins_again_after_idleness_and_without_marks() {
     assert_eq!(again(Rules::ADAPTIVE), (false, true));
     assert_eq!(again(Rules::NO_RESTART), (false, false));
 
-    // W = 100, a tenth marked: one round trip in 5 has marks, so 2 × 5 + 4 without are nothing unusual, and 15 are. Not where 5 packets
-    // wait, nor where a window has doubled by then.
+    // W = 100, a tenth marked: one round trip in 5 has marks, so 2 × 5 + 4 without are usual, and 15 are not.
+    // Chirps do not begin where 5 packets wait, nor after a window has doubled by then.
     let quiet = |rules, window, rtt| {
         let mut flow = run(path(121_120, 20 * MS), rules, 1000 * MS).flow;
         flow.stop();
@@ -324,8 +328,8 @@ fn it_begins_again_after_idleness_and_without_marks() {
     assert_eq!(quiet(Rules::ONCE, 100, 20 * MS), None);
 }
 
-/// Chirps of 16 packets of which an ACK covers 8 give no estimate, and rounds that are spread are never back to back: what is left is that
-/// no path is longer than 32 rounds of growth.
+/// Chirps of 16 packets with 8 packets per ACK give no estimate, and rounds that are spread are never back to
+/// back. Then only the limit of 32 rounds of growth ends them.
 #[test]
 fn it_ends_where_no_chirp_gives_an_estimate() {
     let path = Path { per_ack: 8, ..path(1_096_124, 92_984_809) };
@@ -336,7 +340,7 @@ fn it_ends_where_no_chirp_gives_an_estimate() {
 }
 
 proptest! {
-    /// Whatever the path: gaps, rooms and windows stay within their bounds, and the start of a flow that always has data ends.
+    /// Gaps, rooms and windows stay within their bounds on any path, and the start of a flow with data ends.
     #[test]
     fn it_ends_on_any_path(
         gap in 1_000u64..20_000_000,

@@ -1,4 +1,5 @@
-//! A way back that lets one ACK go at a time and leaves the newest of those that wait, on a path that is arithmetic.
+//! A way back that lets one ACK go at a time and leaves the newest of those that wait, on a path that is
+//! arithmetic.
 
 use super::*;
 
@@ -21,24 +22,24 @@ const SLOW: Path = Path { gap: 121_120, rtt: 20 * MS, back: 2_640_000, per_ack: 
 #[derive(Debug)]
 struct Run {
     report: Report,
-    /// Most packets that waited from the second round on, the one being sent included.
+    /// Most packets that waited from the second round on, including the one being sent.
     peak: u64,
-    /// When the window was known.
+    /// Time at which the window was known.
     known: u64,
     most_gain: u32,
 }
 
-/// The way back: when it is free, and the number that waits for that.
+/// The way back: time at which it is free, and the number that waits for that.
 #[derive(Default)]
 struct Back {
     free: u64,
     waiting: Option<u32>,
-    /// ACKs on their way: when they come, and their numbers.
+    /// ACKs on their way: their arrivals and numbers.
     coming: std::collections::VecDeque<(u64, u32)>,
 }
 
 impl Back {
-    /// The receiver acknowledges `number` at `now`.
+    /// Makes the receiver acknowledge `number` at `now`.
     fn acknowledge(&mut self, path: &Path, number: u32, now: u64) {
         self.let_go(path, now);
         if self.free > now {
@@ -49,7 +50,7 @@ impl Back {
         }
     }
 
-    /// What waited leaves when the way is free, until `now`.
+    /// Lets the waiting ACK leave when the way is free, until `now`.
     fn let_go(&mut self, path: &Path, now: u64) {
         if let Some(number) = self.waiting.filter(|_| self.free <= now) {
             self.waiting = None;
@@ -80,7 +81,7 @@ fn run(path: &Path, rules: Rules) -> Run {
         } else if now == arrival {
             let (_, number) = arriving.pop_front().unwrap();
             unacknowledged += 1;
-            // The last one that is under way is acknowledged as well, as by the receiver's timer.
+            // The last packet under way is acknowledged as well, as by the receiver's timer.
             if unacknowledged >= path.per_ack || arriving.is_empty() {
                 unacknowledged = 0;
                 back.acknowledge(path, number, now);
@@ -106,15 +107,16 @@ fn run(path: &Path, rules: Rules) -> Run {
     }
 }
 
-/// Slow start's rounds have 10, 20, 40, 80 and 160 packets of the 187 that 22.64 ms have room for, and then there is a queue of another round; with
-/// trains there is one of 3 ms at most, 25 packets, at any rate. Taken for delay of the path, what ACKs wait for each other is three times the gap.
+/// Slow start's rounds have 10, 20, 40, 80 and 160 packets of the 187 that fill 22.64 ms, and then a queue of
+/// another round stands. With trains the queue is 3 ms at most, 25 packets, at any rate. If the wait of ACKs
+/// counted as delay of the path, the gap would be three times as long.
 #[test]
 fn a_slow_way_back_is_no_queue() {
     for path in [SLOW, Path { gap: 12_112, back: 264_000, ..SLOW }] {
         let run = run(&path, Rules::ADAPTIVE);
         assert!(u64::from(run.report.gap).abs_diff(path.gap) <= path.gap / 8, "{run:?}");
         assert!(run.peak <= 25 && run.known <= 11 * (path.rtt + path.back), "{run:?}");
-        // What fills the path, and what is delivered between two ACKs.
+        // Packets that fill the path, and packets delivered between two ACKs.
         let full = (path.rtt + 2 * path.back) / path.gap;
         assert!(u64::from(run.report.window).abs_diff(full) <= full / 8, "{run:?}");
         let unstretched = self::run(&path, Rules::UNSTRETCHED);
@@ -122,8 +124,8 @@ fn a_slow_way_back_is_no_queue() {
     }
 }
 
-/// A receiver that acknowledges every eighth packet has told all that chirps ask for: no ACK of it waited for another, and gains above 2 are there
-/// before slow start.
+/// A receiver that acknowledges every eighth packet gives all samples that chirps need: none of its ACKs
+/// waited for another, and gains above 2 come before slow start.
 #[test]
 fn a_receiver_that_acknowledges_seldom_is_no_slow_way_back() {
     let run = run(&Path { back: 1_000, per_ack: 8, ..SLOW }, Rules::ADAPTIVE);

@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
 /*
- * What a chirp tells of the path: pathChirp's excursions (Ribeiro et al. 2003, section 3), in gaps instead of rates, over ACKs
- * instead of packets. An ACK of several packets is one sample: the time of its last packet, and the mean of the gaps
- * before it, so delayed ACKs make chirps coarser and nothing else.
+ * Analysis of a chirp: pathChirp's excursions (Ribeiro et al. 2003, section 3), in gaps instead of rates,
+ * over ACKs instead of packets. An ACK of several packets is one sample: the time of its last packet, and the
+ * mean of the gaps before it. So delayed ACKs only make chirps coarser.
  */
 #ifndef WEIR_CHIRP_ANALYSIS_H
 #define WEIR_CHIRP_ANALYSIS_H
 
-/* An excursion that ends sooner is noise (pathChirp's L), and one ends when delay has fallen to max / F, F = 8/5. */
+/*
+ * Least length of an excursion that is no noise (pathChirp's L). An excursion ends when delay falls to its
+ * maximum divided by F = 8/5.
+ */
 #define CHIRP_EXCURSION 5
 #define CHIRP_F_NUM 8
 #define CHIRP_F_DEN 5
 
-/* A rise of delay by less is none. */
+/* Least rise of delay that counts. */
 CHIRP_FN u32 chirp_noise(const struct chirp *c)
 {
 	return c->gap / 8;
 }
 
 /*
- * The gap where delay sets in: packets sent `gap` apart found `rise` more delay from one to the next, so the path let them out
- * gap + rise apart. Noise must not make it longer than the gap before, which made no delay.
+ * Returns the gap at which delay sets in. Packets sent `gap` apart met `rise` more delay from one to the
+ * next, so the path let them out gap + rise apart. Noise must not make the result longer than the gap before,
+ * which made no delay.
  */
 CHIRP_FN u32 chirp_onset(const struct chirp *c, u32 gap, u32 rise, u32 before)
 {
@@ -35,7 +39,7 @@ CHIRP_FN u32 chirp_onset(const struct chirp *c, u32 gap, u32 rise, u32 before)
 	return most > gap ? (u32)most : gap;
 }
 
-/* Did gaps fall when the packets really left, but for a quarter of them? */
+/* Returns whether gaps fell at the real departures, except for a quarter of them. */
 CHIRP_FN int chirp_falls(struct chirp *c)
 {
 	volatile struct chirp_count *count = &c->count;
@@ -51,7 +55,7 @@ CHIRP_FN int chirp_falls(struct chirp *c)
 	return 4 * count->wrong <= c->samples;
 }
 
-/* The next sample: `rtt` after `before`, its packets `gap` apart; the sample before it had `gap_before`. */
+/* Counts the next sample, with the round-trip time and the gap of the sample before. */
 CHIRP_FN void chirp_vote(struct chirp *c, const struct chirp_sample *now, u32 before, u32 gap_before)
 {
 	volatile struct chirp_count *count = &c->count;
@@ -84,7 +88,7 @@ CHIRP_FN void chirp_vote(struct chirp *c, const struct chirp_sample *now, u32 be
 	}
 }
 
-/* The mean of the votes of a chirp of two samples or more. */
+/* Returns the mean of the votes of a chirp of two samples or more. */
 CHIRP_FN u32 chirp_votes(struct chirp *c)
 {
 	volatile struct chirp_count *count = &c->count;
@@ -103,7 +107,7 @@ CHIRP_FN u32 chirp_votes(struct chirp *c)
 	return (u32)((count->votes + (u64)(n - 1 - count->voted) * last) / chirp_max(n - 1, 1));
 }
 
-/* How much of the difference an estimate is taken for: half, less when many chirps are in flight; a shift. */
+/* Returns the weight of an estimate as a shift: a half, and less when many chirps are in flight. */
 CHIRP_FN u32 chirp_smoothing(const struct chirp *c)
 {
 	u32 flying = c->tail - c->head;
@@ -113,7 +117,7 @@ CHIRP_FN u32 chirp_smoothing(const struct chirp *c)
 	return flying < 256 ? 2 : 3;
 }
 
-/* Takes an estimate into account. Two packets in a round trip are the least that a window lets leave. */
+/* Adds an estimate. A window lets at least two packets leave in a round trip. */
 CHIRP_FN void chirp_estimate(struct chirp *c, u32 estimate)
 {
 	u32 shift = chirp_smoothing(c), error;
@@ -129,8 +133,9 @@ CHIRP_FN void chirp_estimate(struct chirp *c, u32 estimate)
 }
 
 /*
- * What is collected of a chirp is all there will be. Where no delay set in, the path has room for its smallest gap and perhaps for more:
- * if its host kept that longer than the estimate, it tells nothing.
+ * Concludes a chirp with the samples collected so far. Where no delay set in, the path has room for its
+ * smallest gap and perhaps for more. If the host kept even that gap longer than the estimate, the chirp tells
+ * nothing.
  */
 CHIRP_PART chirp_conclude(struct chirp *c)
 {
@@ -156,7 +161,7 @@ CHIRP_PART chirp_conclude(struct chirp *c)
 	return 0;
 }
 
-/* An ACK's newest packet is `r`, whose round trip took `rtt`. */
+/* Collects a sample: an ACK's newest packet is `r`, and its round trip took `rtt`. */
 CHIRP_FN void chirp_collect(struct chirp *c, const struct chirp_record *r, u32 rtt)
 {
 	u32 i, behind;

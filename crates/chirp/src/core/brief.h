@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
 /*
- * The window that brief rounds end with (CHIRP_BRIEF). Few chirps were seen by then, and none are sent behind them: it begins as what the
- * next round would have had, grows towards the estimate with each ACK, and is looked at once in a round trip. As long as the flow has not most
- * of the path it pushes as rounds on a full path do (chirp_plan()): what gives back its part of a queue and has a few packets more comes to a
- * fair share in less time than congestion avoidance takes. Two that begin within a round trip may have found the same room nevertheless. What
- * is delivered while the queue stands tells each its share long before a round trip is over.
+ * The window at the end of brief rounds (CHIRP_BRIEF). Few chirps were seen by then, and none follow. The
+ * window begins as that of the next round, grows towards the estimate with each ACK, and is reviewed once in
+ * a round trip.
+ *
+ * While the flow has less than most of the path, it pushes as rounds on a full path do (chirp_plan()). A
+ * window that gives back its part of a queue and gains a few packets comes to a fair share sooner than by
+ * congestion avoidance. Two flows that begin within a round trip may still have found the same room. Packets
+ * delivered while the queue stands tell each its share long before a round trip is over.
  */
 #ifndef WEIR_CHIRP_BRIEF_H
 #define WEIR_CHIRP_BRIEF_H
 
-/* By this part of the path a window pushes, no more than CHIRP_PUSH packets and no fewer than two, */
+/* A window pushes by this part of the path, no more than CHIRP_PUSH packets and no fewer than two, ... */
 #define CHIRP_PUSHES 64u
-/* and by this part of what it lacks of the path where the estimate is used up and no queue stands. */
+/* ... and by this part of the path that it lacks, where the estimate is used up and no queue stands. */
 #define CHIRP_SEARCH 32u
-/* So many packets that are acknowledged while a queue stands, and this part of the window, tell what is delivered. */
+/*
+ * Packets acknowledged while a queue stands, and part of the window, that suffice to tell the rate of
+ * delivery.
+ */
 #define CHIRP_TELLING 16u
 #define CHIRP_TELLS 8u
-/* No receiver is taken to open its window by more than so many times in a round trip. */
+/* Most that a receiver is expected to open its window by in a round trip, as a factor. */
 #define CHIRP_OPENS 4u
-/* A window keeps this part when it is cut at once. */
+/* Divisor of the part that a window keeps at least when it is cut at once. */
 #define CHIRP_KEEPS 4u
 
 /* A window is cut once in a round trip: at its end, or at once. */
@@ -28,21 +34,25 @@ enum {
 	CHIRP_CUT_AT_ONCE,
 };
 
-/* Packets that fill the path if all of it is free: no path is faster than the first packets found it, which left together. */
+/*
+ * Packets that fill the path if all of it is free. No path is faster than the first packets, which left
+ * together, found it.
+ */
 CHIRP_FN u32 chirp_path(const struct chirp *c)
 {
 	return c->rtt_min / chirp_max(c->burst ? c->burst : c->gap, CHIRP_GAP_LEAST);
 }
 
-/* Delay that may be a path's own, or a burst's of somebody else. */
+/* Delay that may be the path's own, or that of another flow's burst. */
 CHIRP_FN u32 chirp_tolerates(const struct chirp *c)
 {
 	return chirp_max(4 * c->gap, chirp_min(c->rtt_min / 16, 2 * CHIRP_STANDS));
 }
 
 /*
- * The window to begin with, where `fills` packets fill the path by the estimate. All of them, if estimates repeat and slow start would have nearly
- * as many two round trips later; otherwise what the next round would have, twice the last one's at most where rounds have ceased to grow.
+ * Returns the window to begin with; `fills` packets fill the path by the estimate. It is all of them if
+ * estimates repeat and slow start would have nearly as many two round trips later. Otherwise it is the window
+ * of the next round, at most twice the last one's where rounds have ceased to grow.
  */
 CHIRP_FN u32 chirp_first_window(const struct chirp *c, u32 fills)
 {
@@ -56,8 +66,9 @@ CHIRP_FN u32 chirp_first_window(const struct chirp *c, u32 fills)
 }
 
 /*
- * `count` packets more are acknowledged at `now`, the last of them after `rtt`. Where a queue stands, the packets that are delivered meanwhile are the
- * window's share of the path, whatever others have; what is beyond it only queues. Returns whether the window was cut to that.
+ * Counts `count` further packets acknowledged at `now`, the last of them after `rtt`. Packets delivered while
+ * a queue stands are the window's share of the path, whatever other flows have. The part beyond it only
+ * queues. Returns whether the window was cut to the share.
  */
 CHIRP_PART chirp_cut_at_once(struct chirp *c, u32 count, u32 rtt, u32 now)
 {
@@ -92,8 +103,9 @@ CHIRP_PART chirp_cut_at_once(struct chirp *c, u32 count, u32 rtt, u32 now)
 }
 
 /*
- * `count` packets more are acknowledged, the last of them, which left when the window was `then`, after `rtt`. The window grows by what it lacks in
- * a round trip until it is what fills the path, a packet is marked, or a queue stands: the window of then comes back.
+ * Grows the window after an ACK of `count` packets, the last of which left under the window `then` and took
+ * `rtt`. The window grows by what it lacks in a round trip, until it fills the path, a packet is marked, or a
+ * queue stands. In the last two cases the window `then` comes back.
  */
 CHIRP_PART chirp_approach(struct chirp *c, u32 then, u32 count, u32 rtt)
 {
@@ -113,7 +125,7 @@ CHIRP_PART chirp_approach(struct chirp *c, u32 then, u32 count, u32 rtt)
 	return 0;
 }
 
-/* Is the window most of the path, and as large as may be, or has it been looked at often enough? */
+/* Returns whether the window is most of the path, and as large as it may be or reviewed often enough. */
 CHIRP_FN int chirp_pushed(const struct chirp *c, int full, u32 stands)
 {
 	u32 path = chirp_path(c);
@@ -125,13 +137,13 @@ CHIRP_FN int chirp_pushed(const struct chirp *c, int full, u32 stands)
 	return c->window >= c->aim && (c->window >= path || stands > 0);
 }
 
-/* By so many packets a window pushes. */
+/* Packets that a window pushes by. */
 CHIRP_FN u32 chirp_pushes(u32 path)
 {
 	return chirp_max(2, chirp_min(CHIRP_PUSH, path / CHIRP_PUSHES));
 }
 
-/* The window after a round trip that had a queue of `stands` nanoseconds, or met a full path. */
+/* Adapts the window after a round trip that had a queue of `stands` nanoseconds, or met a full path. */
 CHIRP_FN void chirp_push_on(struct chirp *c, int full, u32 over, u32 stands)
 {
 	u32 path = chirp_path(c);
@@ -156,15 +168,16 @@ CHIRP_FN u32 chirp_used(const struct chirp *c, u32 in_flight)
 	return chirp_max(in_flight, c->round_acked);
 }
 
-/* Did the receiver have no room for a good part of it? */
+/* Returns whether the receiver had no room for a good part of the window. */
 CHIRP_FN int chirp_unused(const struct chirp *c, u32 in_flight)
 {
 	return c->closed && chirp_used(c, in_flight) < c->window - c->window / 8;
 }
 
 /*
- * A round trip of the window is acknowledged. What left before it was cut tells nothing of what it is now, nor does what a receiver has no room
- * for: as that grows the window is sent at its gaps, as far as it may grow in a round trip. It ends where the application has less.
+ * Reviews the window after a round trip. Packets that left before a cut tell nothing about the new window.
+ * Neither do packets that the receiver has no room for: while its room grows, the window is sent at its gaps,
+ * as far as it may grow in a round trip. The review ends where the application has less data.
  */
 CHIRP_FN void chirp_push(struct chirp *c, u32 in_flight)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
-/* The core as functions that other languages can call; src/lib.rs declares the same. */
+/* The core as functions for other languages; src/lib.rs declares them, too. */
 #include "chirp.h"
 
 struct chirp_report {

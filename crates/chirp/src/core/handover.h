@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
 /*
- * The end of chirps: the window that they found, sent at its gaps and corrected by what it meets.
+ * The end of chirps: the window that they found is sent at its gaps and corrected by the queue that it meets.
  */
 #ifndef WEIR_CHIRP_HANDOVER_H
 #define WEIR_CHIRP_HANDOVER_H
 
-/* Round trips for which the window is sent at its gaps where ACKs are thinned, each of which would let many packets leave at once. */
+/*
+ * Round trips for which the window is sent at its gaps with thinned ACKs, each of which would release many
+ * packets at once.
+ */
 #define CHIRP_HOLDS 8u
 
 /*
- * The end: the window is what the estimate fills the path with, no less than what is in flight already. On
- * a full path, of which estimates say too much, it is what is in flight, or was in the round where rounds are brief.
+ * Ends the chirps. The window is what fills the path by the estimate, and at least the packets in flight. On
+ * a full path, where estimates are too high, it is the packets in flight, or those of the round where rounds
+ * are brief.
  */
 CHIRP_FN void chirp_end(struct chirp *c, u32 in_flight)
 {
@@ -28,7 +32,9 @@ CHIRP_FN void chirp_end(struct chirp *c, u32 in_flight)
 	c->window = chirp_max(brief ? chirp_first_window(c, fills) : fills, chirp_max(in_flight, 2));
 	if (brief)
 		c->gap = chirp_clamp_gap(c->rtt_min / c->window);
-	/* What thinned ACKs say is what was delivered; it takes the packets of one until the next one comes. */
+	/*
+	 * Thinned ACKs tell the rate of delivery. It takes the packets of one ACK until the next one comes.
+	 */
 	if (chirp_thinned(c))
 		c->window = chirp_max(chirp_fills(c) + c->most_per_ack / 8, CHIRP_INITIAL);
 	c->phase = CHIRP_HANDOVER;
@@ -40,14 +46,14 @@ CHIRP_FN void chirp_end(struct chirp *c, u32 in_flight)
 	c->of = 0;
 	c->index = 0;
 	chirp_send_window(c);
-	/* Hardly anything is in flight behind a brief round. */
+	/* Hardly any packets are in flight after a brief round. */
 	c->awaits_marker = (u8)brief;
 }
 
 /*
- * A round of the handover is acknowledged. If a queue stood through all of it, or at its end, the window was too large, as when several
- * flows found the same room: it gives back its part of that queue, and is looked at again. Where nobody marks, others may well keep
- * that queue: once only.
+ * Handles the end of a round of the handover. A queue that stood through all of it, or at its end, means that
+ * the window was too large, as when several flows found the same room. The window then gives back its part of
+ * that queue and is reviewed again, only once on a path without marks, where others may well keep the queue.
  */
 CHIRP_PART chirp_settle(struct chirp *c, u32 in_flight)
 {

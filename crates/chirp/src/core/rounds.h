@@ -1,33 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
 /*
- * From round to round: the first estimate, growth, the end, and beginning again.
+ * Rounds: the first estimate, growth, the end, and beginning again.
  *
- * A round ends when its first chirp is acknowledged. If it has packets left by then although it never paused, its chirps
- * are back to back, and there is nothing more to gain (paper, section II.B). As long as the estimate still falls, there is.
+ * A round ends when its first chirp is acknowledged. If it then has packets left although it never paused,
+ * its chirps are back to back, and there is nothing more to gain (paper, section II.B), unless the estimate
+ * still falls.
  */
 #ifndef WEIR_CHIRP_ROUNDS_H
 #define WEIR_CHIRP_ROUNDS_H
 
 /* Packets of the first round whose ACKs are enough for an estimate. */
 #define CHIRP_ENOUGH 5u
-/* A sender that is later than this behind its gap has nothing to send. */
+/* Lateness behind its gap, in nanoseconds, from which a sender has nothing to send. */
 #define CHIRP_LATE 1000000u
-/* Losses in so many rounds that may be the path's own. */
+/* Congestion events with losses that may be the path's own. */
 #define CHIRP_LOSSES_MOST 2u
 
-/* More packets are not in flight: a window of TCP has fewer bytes (RFC 7323 section 2.3). */
+/* Most packets in flight: a window of TCP has fewer bytes (RFC 7323 section 2.3). */
 #define CHIRP_FLIGHT_MOST (1u << 30)
 
-/* What was measured so long ago is old; nanoseconds, the least of Linux's time-outs. */
+/* Age in nanoseconds at which measurements are old: the least of Linux's time-outs. */
 #define CHIRP_STALE 200000000u
-/* Brief rounds at most, and those that pause. */
+/* Most brief rounds, and most that pause. */
 #define CHIRP_BRIEF_ROUNDS 8u
 #define CHIRP_PAUSES 2
-/* Round trips without a mark that are nothing unusual: so many times those between two marks, and a few whatever the window. */
+/*
+ * Usual round trips without a mark: this multiple of those between two marks, and a few whatever the window.
+ */
 #define CHIRP_UNUSUAL 2u
 #define CHIRP_QUIET 4u
 
-/* Begins a connection's start, whose round-trip time is `rtt` as far as known. The structure is all zeroes before. */
+/*
+ * Begins a connection's start. Its round-trip time is `rtt`, as far as known. The structure is all zeroes
+ * before.
+ */
 CHIRP_FN void chirp_start(struct chirp *c, u64 rtt, u32 rules)
 {
 	c->rules = c->given = (u16)rules;
@@ -39,7 +45,7 @@ CHIRP_FN void chirp_start(struct chirp *c, u64 rtt, u32 rules)
 	c->of = CHIRP_INITIAL;
 }
 
-/* Chirps from here on; `before` is what a round sent until now. */
+/* Begins chirps; a round had `before` packets until now. */
 CHIRP_FN void chirp_rounds(struct chirp *c, u64 gap, u32 before, u32 deviation)
 {
 	c->phase = CHIRP_ROUNDS;
@@ -74,19 +80,22 @@ CHIRP_FN void chirp_resume(struct chirp *c, u64 gap, u32 before, u32 sure)
 	chirp_rounds(c, gap, before, (u32)gap / sure);
 }
 
-/* The connection goes on without it. */
+/* Ends the chirps; the connection goes on without them. */
 CHIRP_FN void chirp_stop(struct chirp *c)
 {
 	c->phase = CHIRP_DONE;
 }
 
-/* Has the sender paused longer than it was told to? */
+/* Returns whether the sender has paused longer than it was told to. */
 CHIRP_FN int chirp_idle(const struct chirp *c, u64 now)
 {
 	return (u32)now - c->last_sent > 2 * c->last_gap + CHIRP_LATE;
 }
 
-/* Had a careful round more than fills the path, and no queue stands? Or one of trains as many as fill it, but for an eighth? */
+/*
+ * Returns whether a careful round had more than fills the path while no queue stood, or a round of trains
+ * filled it but for an eighth.
+ */
 CHIRP_FN int chirp_arrived(const struct chirp *c)
 {
 	if (chirp_thinned(c))
@@ -95,8 +104,8 @@ CHIRP_FN int chirp_arrived(const struct chirp *c)
 }
 
 /*
- * Would the next round be longer than it may be, and is it known well enough what the path has room for, or are there as many packets as
- * the first ones found it for?
+ * Returns whether the next round would be longer than it may be, and either the path's room is known well
+ * enough, or there are as many packets as the first ones found room for.
  */
 CHIRP_FN int chirp_grown(const struct chirp *c)
 {
@@ -106,8 +115,8 @@ CHIRP_FN int chirp_grown(const struct chirp *c)
 }
 
 /*
- * Brief rounds are few. Where they pause, since their host holds them up or the application has nothing, or do not come to an end, it cannot be
- * known what the path has room for.
+ * Returns whether brief rounds should give up. They are few. If they pause, because the host holds them up or
+ * the application has no data, or do not come to an end, they cannot find the path's room.
  */
 CHIRP_FN int chirp_is_held_up(struct chirp *c, int paused)
 {
@@ -118,8 +127,9 @@ CHIRP_FN int chirp_is_held_up(struct chirp *c, int paused)
 }
 
 /*
- * Slow start goes on from what the round had where chirps cannot know what the path has room for, and where a queue stands that nobody marks: who
- * keeps that does not give way, and is not joined by giving way to it. Returns whether it does.
+ * Lets slow start go on from the window of the round where chirps cannot find the path's room, and where a
+ * queue stands without marks. Flows that keep such a queue do not give way, and giving way to them gains no
+ * share. Returns whether it does so.
  */
 CHIRP_FN int chirp_gives_up(struct chirp *c, u32 in_flight, int paused)
 {
@@ -133,8 +143,8 @@ CHIRP_FN int chirp_gives_up(struct chirp *c, u32 in_flight, int paused)
 }
 
 /*
- * The first chirp of a round is acknowledged. It is the last where chirps are back to back, on a path that stays full, and, where no
- * chirp gives an estimate, when so many rounds have grown; or where rounds cannot grow any more.
+ * Handles the ACK of a round's first chirp. The round is the last if its chirps are back to back, if the path
+ * stays full, if rounds cannot grow any more, or after a number of rounds in which no chirp gave an estimate.
  */
 CHIRP_PART chirp_next_round(struct chirp *c, u64 now, u32 in_flight)
 {
@@ -152,7 +162,10 @@ CHIRP_PART chirp_next_round(struct chirp *c, u64 now, u32 in_flight)
 		chirp_end(c, in_flight);
 		return 0;
 	}
-	/* One that paused, since it had nothing to send or its host held it up, tells nothing of the path that the one before it did not. */
+	/*
+	 * A round that paused, without data or held up by its host, tells no more about the path than the one
+	 * before.
+	 */
 	c->before = chirp_max(chirp_rule(c, CHIRP_SPREAD) ? c->planned : c->sent, left && !busy && !chirp_full(c) ? c->before : CHIRP_INITIAL);
 	c->gain = chirp_choose_gain(c);
 	c->rounds++;
@@ -162,15 +175,15 @@ CHIRP_PART chirp_next_round(struct chirp *c, u64 now, u32 in_flight)
 	c->remembers = 0;
 	c->round_gap = c->gap;
 	c->awaits_marker = 1;
-	/* A chirp that has not begun is planned anew. */
+	/* A chirp that has not begun is planned again. */
 	if (!c->index)
 		chirp_begin(c);
 	return 0;
 }
 
 /*
- * How far the first estimate can be relied on: by how much the gaps of ACKs differ, at least a quarter, since a burst measures
- * the capacity and not what others leave of it (paper, section II.A).
+ * Returns the deviation of the first estimate: the differences between the gaps of ACKs, at least a quarter.
+ * A burst measures the capacity, not the part that others leave (paper, section II.A).
  */
 CHIRP_FN u32 chirp_first_deviation(const struct chirp *c, u32 gap)
 {
@@ -179,7 +192,7 @@ CHIRP_FN u32 chirp_first_deviation(const struct chirp *c, u32 gap)
 	return chirp_max(gap / 4, c->differ / c->compared);
 }
 
-/* An ACK of the first round after the first. */
+/* Compares the gap of an ACK of the first round with the one before. */
 CHIRP_FN void chirp_compare(struct chirp *c, u32 count, u64 now)
 {
 	u32 gap = ((u32)now - c->ack_at) / count;
@@ -191,7 +204,7 @@ CHIRP_FN void chirp_compare(struct chirp *c, u32 count, u64 now)
 	c->ack_gap = gap;
 }
 
-/* The first round begins anew: what was sent of it is acknowledged, or old, and told nothing. */
+/* Begins the first round again: its packets are acknowledged or old, and told nothing. */
 CHIRP_FN void chirp_first_again(struct chirp *c)
 {
 	c->sent = 0;
@@ -203,15 +216,18 @@ CHIRP_FN void chirp_first_again(struct chirp *c)
 }
 
 /*
- * Did the first round's packets, of which the one sent at `sent` is the last acknowledged, leave together? Otherwise the gaps of their ACKs
- * are those of an application, or of a receiver's window.
+ * Returns whether the first round's packets left together; the last acknowledged one was sent at `sent`.
+ * Otherwise the gaps of their ACKs are those of an application or of a receiver's window.
  */
 CHIRP_FN int chirp_together(const struct chirp *c, u32 sent, u64 now)
 {
 	return chirp_rule(c, CHIRP_BURSTS) || sent - c->first_sent <= ((u32)now - c->first_at) / 2;
 }
 
-/* The first round: `count` more packets, the last of them sent at `sent`, are acknowledged at `now`, up to `una`. */
+/*
+ * Handles an ACK of the first round: `count` more packets, the last of them sent at `sent`, are acknowledged
+ * at `now`, up to `una`.
+ */
 CHIRP_FN void chirp_first(struct chirp *c, u32 count, u32 sent, u32 una, u64 now)
 {
 	u32 spread, gap;
@@ -225,7 +241,10 @@ CHIRP_FN void chirp_first(struct chirp *c, u32 count, u32 sent, u32 una, u64 now
 	}
 	c->ack_at = (u32)now;
 	spread = c->all_acked - c->first_acked;
-	/* Where rounds are brief, nothing of the one before is in flight; a receiver may wait with an odd one. */
+	/*
+	 * Before brief rounds all packets have to be acknowledged, except an odd one that a receiver may wait
+	 * with.
+	 */
 	if (chirp_rule(c, CHIRP_BRIEF) && c->all_acked < (c->sent & ~1u))
 		return;
 	if (c->all_acked < CHIRP_INITIAL && (c->all_acked < CHIRP_ENOUGH || spread < 3)) {
@@ -235,7 +254,10 @@ CHIRP_FN void chirp_first(struct chirp *c, u32 count, u32 sent, u32 una, u64 now
 	}
 	if (!chirp_together(c, sent, now))
 		c->compared = spread = 0;
-	/* One ACK of everything tells nothing: the rate of a slow start then. And an application may have paused meanwhile. */
+	/*
+	 * A single ACK of everything tells nothing: slow start's rate then. The application may have paused
+	 * meanwhile, too.
+	 */
 	gap = spread ? ((u32)now - c->first_at) / spread : c->srtt / (2 * CHIRP_INITIAL);
 	gap = chirp_clamp_gap(chirp_min(gap, c->srtt / 2));
 	chirp_count_marks(c);
@@ -244,7 +266,7 @@ CHIRP_FN void chirp_first(struct chirp *c, u32 count, u32 sent, u32 una, u64 now
 	chirp_rounds(c, gap, c->all_acked, chirp_first_deviation(c, gap));
 }
 
-/* SND.UNA has advanced to `una`; `in_flight` packets are in flight then. */
+/* Handles the advance of SND.UNA to `una`, with `in_flight` packets in flight. */
 CHIRP_PART chirp_acked(struct chirp *c, u32 una, u64 now, u32 in_flight, u32 flags)
 {
 	struct chirp_record r;
@@ -264,7 +286,7 @@ CHIRP_PART chirp_acked(struct chirp *c, u32 una, u64 now, u32 in_flight, u32 fla
 	}
 	r = c->record[(until - 1) & (CHIRP_RECORDS - 1)];
 	c->head = until;
-	/* The rest of the initial window waits for its own beginning. */
+	/* The rest of the initial window belongs to no round of chirps. */
 	if (c->phase != CHIRP_ROUNDS || c->rounds > 1 || r.chirp) {
 		c->round_acked += count;
 		if (flags & CHIRP_MARKED)
@@ -274,7 +296,7 @@ CHIRP_PART chirp_acked(struct chirp *c, u32 una, u64 now, u32 in_flight, u32 fla
 		c->collecting = 0;
 		c->samples = 0;
 		c->covered = 0;
-		/* Of a packet that was sent again it is too long, but not unknown. */
+		/* The round-trip time of a packet sent twice is too long, but better than none. */
 		if (!c->srtt)
 			chirp_time_sample(c, chirp_time((u32)now - r.sent), 0);
 		chirp_heard(c, now, now - c->heard);
@@ -294,8 +316,8 @@ CHIRP_PART chirp_acked(struct chirp *c, u32 una, u64 now, u32 in_flight, u32 fla
 }
 
 /*
- * Something was lost. Ends it if that can be congestion: not the first times, with no mark and hardly any delay at the
- * beginning of chirps. Returns whether it goes on.
+ * Handles a loss. It ends the chirps if it can be congestion. The first losses are not, without marks and
+ * with hardly any delay at the beginning of chirps. Returns whether chirps go on.
  */
 CHIRP_FN int chirp_lost(struct chirp *c, u32 in_flight)
 {
@@ -319,12 +341,12 @@ CHIRP_FN int chirp_lost(struct chirp *c, u32 in_flight)
 	return 0;
 }
 
-/* Sending starts again after `idle`, when what was known of the path is old. Returns whether chirps begin. */
+/* Handles the end of an idle time, after which the measurements may be old. Returns whether chirps begin. */
 CHIRP_FN int chirp_restart(struct chirp *c, u64 idle)
 {
 	if (chirp_rule(c, CHIRP_NO_RESTART) || c->phase == CHIRP_FIRST || idle < CHIRP_STALE + (u64)c->srtt)
 		return 0;
-	/* Nothing was estimated before it ended. */
+	/* The chirps ended without an estimate. */
 	if (!c->gap) {
 		c->head = c->tail;
 		c->phase = CHIRP_FIRST;
@@ -339,10 +361,11 @@ CHIRP_FN int chirp_restart(struct chirp *c, u64 idle)
 }
 
 /*
- * Congestion avoidance with marks: SND.UNA is `una`, SND.NXT `nxt`, the window `window` packets, of which `share` of 1024 are
- * usually marked; `rtt` is the smoothed round-trip time. Such a flow has marks once in W share / 2 round trips (Alizadeh et
- * al. 2010, section 3.3). Much longer without, and without a queue, there is more capacity than before (paper, section V). A small
- * window has doubled by then. Returns whether chirps begin.
+ * Handles an ACK of congestion avoidance with marks. SND.UNA is `una`, SND.NXT `nxt`, the window `window`
+ * packets, of which `share` of 1024 are usually marked; `rtt` is the smoothed round-trip time. Such a flow
+ * has marks once in W share / 2 round trips (Alizadeh et al. 2010, section 3.3). A much longer time without
+ * marks and without a queue means more capacity than before (paper, section V). A small window has doubled by
+ * then. Returns whether chirps begin.
  */
 CHIRP_FN int chirp_watch(struct chirp *c, u32 una, u32 nxt, u32 window, u32 share, u32 marked, u64 rtt)
 {
@@ -367,9 +390,9 @@ CHIRP_FN int chirp_watch(struct chirp *c, u32 una, u32 nxt, u32 window, u32 shar
 		return 0;
 	c->quiet = 0;
 	c->srtt = (u32)rtt;
-	/* What is in flight fills a round trip, and there is always something. */
+	/* The packets in flight fill a round trip, so there is always one to acknowledge. */
 	c->rules &= ~CHIRP_BRIEF;
-	/* A little faster than now, since guards take a part of it. */
+	/* A little faster than now, because guards take part of the time. */
 	chirp_resume(c, c->srtt / (window + window / 8), window, 8);
 	c->floor = window;
 	return 1;

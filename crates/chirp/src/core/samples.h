@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
 /*
- * What an ACK says: of which packets, and how long they took.
+ * Samples of an ACK: the packets that it covers, and their round-trip times.
  */
 #ifndef WEIR_CHIRP_SAMPLES_H
 #define WEIR_CHIRP_SAMPLES_H
 
-/* Where the records end that `una` covers. */
+/* Returns the end of the records that `una` covers. */
 CHIRP_FN u32 chirp_find(const struct chirp *c, u32 una)
 {
 	u32 low = c->head, span = CHIRP_RECORDS, i;
@@ -22,7 +22,7 @@ CHIRP_FN u32 chirp_find(const struct chirp *c, u32 una)
 	return low;
 }
 
-/* Takes a round-trip time into account, without what its ACK may have waited; returns what is left of it. */
+/* Adds a round-trip time, without the time that its ACK may have waited. Returns the rest. */
 CHIRP_FN u32 chirp_time_sample(struct chirp *c, u32 rtt, u32 waited)
 {
 	c->rtt_min = c->rtt_min ? chirp_min(c->rtt_min, rtt) : rtt;
@@ -31,20 +31,23 @@ CHIRP_FN u32 chirp_time_sample(struct chirp *c, u32 rtt, u32 waited)
 	return rtt;
 }
 
-/* An ACK came at `now`, and may have waited for so long. */
+/* Records that an ACK came at `now` and may have waited for `waited`. */
 CHIRP_FN void chirp_heard(struct chirp *c, u64 now, u64 waited)
 {
 	c->heard = (u32)now;
 	c->waited = (u32)waited;
 }
 
-/* A packet that a brief round left behind may have waited for the next one at its receiver: how long it took says nothing. */
+/*
+ * Returns whether a brief round left a packet behind. It may have waited at its receiver for the next one, so
+ * its round-trip time says nothing.
+ */
 CHIRP_FN int chirp_left_behind(const struct chirp *c, const struct chirp_record *r)
 {
 	return chirp_rule(c, CHIRP_BRIEF) && c->phase == CHIRP_HANDOVER && r->of;
 }
 
-/* What an ACK of `count` packets says of times; the records from `until` on are not acknowledged. */
+/* Takes the times of an ACK of `count` packets; the records from `until` on are not acknowledged. */
 CHIRP_FN void chirp_sample(struct chirp *c, u32 until, u32 count, u64 now, u32 flags)
 {
 	struct chirp_record r = c->record[(until - 1) & (CHIRP_RECORDS - 1)];

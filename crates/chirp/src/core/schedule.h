@@ -1,30 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
 /*
- * When packets leave: chirps with their guards, and the record of when they really did.
+ * Schedule of departures: chirps with their guards, and the record of the real departures.
  *
- * The gaps within a chirp of n packets fall from γĝ by steps of 2(γ − 1)ĝ/(n − 2) to (2 − γ)ĝ, so that their mean is ĝ. Behind
- * its last packet is the guard.
+ * The gaps within a chirp of n packets fall from γĝ by steps of 2(γ − 1)ĝ/(n − 2) to (2 − γ)ĝ, so that their
+ * mean is ĝ. The guard follows its last packet.
  */
 #ifndef WEIR_CHIRP_SCHEDULE_H
 #define WEIR_CHIRP_SCHEDULE_H
 
-/* A guard is an eighth of the chirp longer than ĝ at least. */
+/* Part of the chirp by which a guard exceeds ĝ at least: an eighth. */
 #define CHIRP_SLACK (CHIRP_ONE / 8)
-/* Packets of a chirp that gives an estimate, at least. */
+/* Least packets of a chirp that gives an estimate. */
 #define CHIRP_SHORTEST 5u
-/* By so many packets a round grows while the path is full. */
+/* Packets that a round grows by while the path is full. */
 #define CHIRP_PUSH 8u
-/* A round of fewer packets is nothing to be careful with. */
+/* Packets of a round below which no care is needed. */
 #define CHIRP_FEW 40u
-/* A flow that has data for so many rounds has grown as far as the path, and one that pushed for as many has what others give way by. */
+/*
+ * Rounds after which a flow with data has grown as far as the path, or a pushing flow has what others give
+ * way by.
+ */
 #define CHIRP_ROUNDS_MOST 32u
-/* How often the window is corrected in the handover, with marks and without. */
+/* Most corrections of the window in the handover, with marks and without. */
 #define CHIRP_SETTLES 4u
 #define CHIRP_SETTLES_UNMARKED 1u
-/* Delay at the beginning of chirps that may be a path's own, at most; nanoseconds. */
+/* Most delay at the beginning of chirps that may be the path's own; nanoseconds. */
 #define CHIRP_STANDS 1000000u
 
-/* A part of the whole of CHIRP_ONE, no more than `most`. */
+/* Returns a part of the whole in parts of CHIRP_ONE, at most `most`. */
 CHIRP_FN u32 chirp_share(u64 part, u32 whole, u32 most)
 {
 	u64 share = part * CHIRP_ONE / chirp_max(whole, 1);
@@ -33,9 +36,9 @@ CHIRP_FN u32 chirp_share(u64 part, u32 whole, u32 most)
 }
 
 /*
- * How little the estimates can be relied on, of CHIRP_ONE: their mean deviation, and what shows that others fill the queue, so that
- * chirps say too much: half the share of packets that are marked, and a 16th for each packet but four (a chirp's own queue) that
- * waits at the beginning of chirps, up to half.
+ * Returns the doubt in the estimates, in parts of CHIRP_ONE. It is their mean deviation plus signs that
+ * others fill the queue, in which case estimates are too high: half the share of marked packets, and a 16th
+ * for each waiting packet at the beginning of chirps beyond four (a chirp's own queue), up to half.
  */
 CHIRP_FN u32 chirp_doubt(const struct chirp *c)
 {
@@ -50,8 +53,9 @@ CHIRP_FN u32 chirp_doubt(const struct chirp *c)
 }
 
 /*
- * Is the path full? More than a chirp's own packets wait when chirps begin, or more than an eighth of packets is marked, in this
- * round or on average. There is then no room to be found: a flow gets what others give way by.
+ * Returns whether the path is full: more than a chirp's own packets wait when chirps begin, or more than an
+ * eighth of packets is marked, in this round or on average. Then there is no free room, and a flow gets only
+ * what others give way by.
  */
 CHIRP_FN int chirp_full(const struct chirp *c)
 {
@@ -64,7 +68,7 @@ CHIRP_FN int chirp_full(const struct chirp *c)
 	       (c->round_acked >= CHIRP_SHORTEST && share > CHIRP_ONE / 8);
 }
 
-/* Packets that a round may have, at this gap; all are remembered. */
+/* Most packets of a round at this gap; all are remembered. */
 CHIRP_FN u32 chirp_most(const struct chirp *c, u32 gap)
 {
 	if (!chirp_rule(c, CHIRP_BRIEF))
@@ -72,16 +76,18 @@ CHIRP_FN u32 chirp_most(const struct chirp *c, u32 gap)
 	return chirp_min(chirp_max(c->srtt / chirp_max(2 * gap, 1), CHIRP_INITIAL), CHIRP_RECORDS - 2);
 }
 
-/* Packets that fill the path, by the estimate. */
+/* Packets that fill the path by the estimate. */
 CHIRP_FN u32 chirp_fills(const struct chirp *c)
 {
 	return c->rtt_min / chirp_max(c->gap, CHIRP_GAP_LEAST);
 }
 
 /*
- * Is a round of so many packets one to be careful with? Flows that begin within a round trip find the same room and do not see each other
- * until both have taken it. A round of more than a quarter of the path is therefore spread over the round trip, where chirps of others meet
- * its own, and goes no more than half of the way that is left; unless slow start would be sooner, which has `slow` packets in the next round.
+ * Returns whether a round of this many packets needs care. Flows that begin within a round trip find the same
+ * room, and do not see each other until both have taken it. Therefore a round of more than a quarter of the
+ * path is spread over the round trip, where chirps of others meet its own, and goes at most half of the
+ * remaining way. No care is needed if slow start, which has `slow` packets in the next round, would be
+ * sooner.
  */
 CHIRP_FN int chirp_careful(const struct chirp *c, u32 packets)
 {
@@ -92,7 +98,10 @@ CHIRP_FN int chirp_careful(const struct chirp *c, u32 packets)
 	return slow > fills || (packets > slow && slow < fills / 2);
 }
 
-/* Packets of a round behind one of `before` that would have `grown`: half of the way to a full path, where one is to be careful. */
+/*
+ * Packets of a round after one of `before` that would have `grown`: half of the way to a full path where care
+ * is needed.
+ */
 CHIRP_FN u32 chirp_halfway(const struct chirp *c, u32 before, u32 grown)
 {
 	u32 fills = chirp_fills(c);
@@ -104,22 +113,26 @@ CHIRP_FN u32 chirp_halfway(const struct chirp *c, u32 before, u32 grown)
 	return grown;
 }
 
-/* Did a brief round not even double, since the path is full, or the estimate long? What a receiver takes may grow a little more slowly. */
+/*
+ * Returns whether a brief round did not double, because the path is full or the estimate long. A receiver's
+ * window may grow a little more slowly.
+ */
 CHIRP_FN int chirp_stalls(const struct chirp *c)
 {
 	return chirp_rule(c, CHIRP_BRIEF) && c->sent < (c->sent == c->takes ? c->before + c->before / 2 : 2 * c->before);
 }
 
 /*
- * Packets of a round: as many times those before as the gain says. On a full path, whatever estimates say, a round gives back twice
- * its part of the queue that stands, and has a number of packets more: additive increase and multiplicative decrease, so that several
- * that push at once neither fill the queue nor end with different shares.
+ * Returns the packets of a round: those before, multiplied by the gain. On a full path, whatever estimates
+ * say, a round gives back twice its part of the standing queue and gains a number of packets. This is
+ * additive increase and multiplicative decrease, so that several pushing flows neither fill the queue nor end
+ * with different shares.
  */
 CHIRP_FN u32 chirp_plan(const struct chirp *c)
 {
 	u32 grown = (u32)((u64)c->before * c->gain / CHIRP_GAIN_ONE), kept;
 
-	/* Receivers wait with the ACK of an odd one. */
+	/* Receivers delay the ACK of an odd packet. */
 	if (chirp_rule(c, CHIRP_BRIEF))
 		grown = chirp_min(chirp_min(grown, chirp_most(c, c->gap)) & ~1u, c->takes);
 	grown = chirp_halfway(c, c->before, grown);
@@ -129,7 +142,10 @@ CHIRP_FN u32 chirp_plan(const struct chirp *c)
 	return chirp_min(grown, kept + CHIRP_PUSH);
 }
 
-/* By how much rounds grow, in eighths: twice, more when estimates repeat, less when they do not (paper, section II.B). */
+/*
+ * Returns the growth of rounds in eighths: twice, more when estimates repeat, less when they do not (paper,
+ * section II.B).
+ */
 CHIRP_FN u32 chirp_choose_gain(const struct chirp *c)
 {
 	u32 doubt = chirp_doubt(c);
@@ -143,7 +159,7 @@ CHIRP_FN u32 chirp_choose_gain(const struct chirp *c)
 	return doubt <= CHIRP_ONE / 2 ? 2 * CHIRP_GAIN_ONE : 3 * CHIRP_GAIN_ONE / 2;
 }
 
-/* γ in eighths: 2, and 3/2 when estimates repeat, which queues half as much; 1 for trains. */
+/* Returns γ in eighths: 2, or 3/2 when estimates repeat, which queues half as much; 1 for trains. */
 CHIRP_FN u32 chirp_geometry(const struct chirp *c)
 {
 	if (chirp_thinned(c))
@@ -166,8 +182,9 @@ CHIRP_FN u32 chirp_length(const struct chirp *c)
 }
 
 /*
- * The guard behind a chirp of n packets: at most a round trip, or four of the largest gaps. On a full path,
- * where a round is to be careful, and where ACKs are thinned, its chirps are spread over it, as in the paper; brief rounds are too short for that.
+ * Sets the guard behind a chirp of n packets, at most a round trip or four of the largest gaps. Chirps are
+ * spread over the round, as in the paper, on a full path, where a round needs care, and with thinned ACKs.
+ * Brief rounds are too short for that.
  */
 CHIRP_PART chirp_choose_guard(struct chirp *c, u32 n)
 {
@@ -191,13 +208,15 @@ CHIRP_PART chirp_choose_guard(struct chirp *c, u32 n)
 	return 0;
 }
 
-/* Does a brief round end before `n` packets more, so as not to be longer than half a round trip? */
+/*
+ * Returns whether a brief round ends before `n` more packets, so that it is no longer than half a round trip.
+ */
 CHIRP_FN int chirp_ends(const struct chirp *c, u32 n)
 {
 	return chirp_rule(c, CHIRP_BRIEF) && c->sent && c->last_sent - c->begun + (u64)n * c->gap > c->srtt / 2;
 }
 
-/* Plans the rest of the round by what is known now. */
+/* Plans the rest of the round again from the current estimate. */
 CHIRP_PART chirp_replan(struct chirp *c)
 {
 	if (CHIRP_ABSENT(c))
@@ -209,7 +228,7 @@ CHIRP_PART chirp_replan(struct chirp *c)
 	return 0;
 }
 
-/* Plans the next chirp by what is known now. */
+/* Plans the next chirp from the current estimate. */
 CHIRP_PART chirp_begin(struct chirp *c)
 {
 	u32 n, geometry, left;
@@ -227,7 +246,7 @@ CHIRP_PART chirp_begin(struct chirp *c)
 		n = chirp_min(n, left);
 	c->index = 0;
 	c->of = (u8)n;
-	/* Short of packets or of records it measures nothing: even gaps. */
+	/* A chirp short of packets or of records measures nothing: even gaps. */
 	if (n < CHIRP_SHORTEST || c->tail - c->head + n > CHIRP_RECORDS || (chirp_thinned(c) && c->sent < c->remembers)) {
 		c->measures_next = 0;
 		c->next_gap = c->gap;
@@ -245,14 +264,14 @@ CHIRP_PART chirp_begin(struct chirp *c)
 	return 0;
 }
 
-/* How long ago the n-th oldest packet in flight left, in nanoseconds; 0 without one. */
+/* Age of the n-th oldest packet in flight in nanoseconds; 0 without one. */
 CHIRP_FN u32 chirp_age(const struct chirp *c, u32 n, u64 now)
 {
 	return c->tail - c->head <= n ? 0 : (u32)now - c->record[(c->head + n) & (CHIRP_RECORDS - 1)].sent;
 }
 
 /*
- * Is a packet alone in not being acknowledged, although it is time, with nothing in its way? The receiver waits for the one behind it then
+ * Returns whether a single packet is overdue without an obstacle: its receiver then waits for the next one
  * (RFC 5681 section 4.2).
  */
 CHIRP_FN int chirp_straggles(const struct chirp *c, u64 now)
@@ -261,7 +280,10 @@ CHIRP_FN int chirp_straggles(const struct chirp *c, u64 now)
 	       chirp_over(c, c->srtt) < c->rtt_min / 8;
 }
 
-/* The receiver takes no more than has left: a brief round ends with that, and a window that is not used need not be too large. */
+/*
+ * Records that the receiver has no more room than for the packets that have left. This ends a brief round,
+ * and an unused window need not be too large.
+ */
 CHIRP_FN void chirp_closed(struct chirp *c)
 {
 	if (!chirp_rule(c, CHIRP_BRIEF))
@@ -274,7 +296,7 @@ CHIRP_FN void chirp_closed(struct chirp *c)
 	c->of = c->index;
 }
 
-/* The gap to be left behind the packet that leaves next, in nanoseconds. */
+/* Gap behind the packet that leaves next, in nanoseconds. */
 CHIRP_FN u64 chirp_gap(const struct chirp *c)
 {
 	switch (c->phase) {
@@ -289,7 +311,10 @@ CHIRP_FN u64 chirp_gap(const struct chirp *c)
 	}
 }
 
-/* Packets that the round has left to send, those of a chirp that has begun at least; of no meaning when the window is known. */
+/*
+ * Packets that the round has left to send, at least those of a chirp that has begun. Has no meaning once the
+ * window is known.
+ */
 CHIRP_FN u32 chirp_room(const struct chirp *c)
 {
 	u32 left = c->planned > c->sent ? c->planned - c->sent : 0;
@@ -311,7 +336,7 @@ CHIRP_FN void chirp_note(struct chirp *c, u32 end, u64 now, u32 chirp)
 	c->tail++;
 }
 
-/* A packet of the first round has left; see chirp_sent(). */
+/* Records a packet of the first round that has left; see chirp_sent(). */
 CHIRP_FN void chirp_sent_first(struct chirp *c, u32 end, u64 now)
 {
 	c->last_gap = (u32)chirp_gap(c);
@@ -323,7 +348,7 @@ CHIRP_FN void chirp_sent_first(struct chirp *c, u32 end, u64 now)
 	chirp_note(c, end, now, 0);
 }
 
-/* A packet of new data has left, whose last byte is in front of `end`. */
+/* Records that a packet of new data has left, whose last byte is in front of `end`. */
 CHIRP_PART chirp_sent(struct chirp *c, u32 end, u64 now)
 {
 	if (CHIRP_ABSENT(c))
@@ -344,7 +369,10 @@ CHIRP_PART chirp_sent(struct chirp *c, u32 end, u64 now)
 	if (!c->sent)
 		c->begun = (u32)now;
 	c->sent++;
-	/* Brief rounds begin when all of the one before is acknowledged, but for an odd packet that the receiver may wait with. */
+	/*
+	 * Brief rounds begin when all of the one before is acknowledged, except an odd packet that the
+	 * receiver may wait with.
+	 */
 	if (chirp_rule(c, CHIRP_BRIEF) && c->sent > 1) {
 		c->marker = c->last_end;
 		c->awaits_marker = 0;
@@ -369,7 +397,7 @@ CHIRP_PART chirp_sent(struct chirp *c, u32 end, u64 now)
 	return 0;
 }
 
-/* A round is over, as far as marks go. */
+/* Counts the marks of a finished round. */
 CHIRP_FN void chirp_count_marks(struct chirp *c)
 {
 	u32 share = c->round_marked * CHIRP_ONE / chirp_max(c->round_acked, 1);
@@ -379,7 +407,7 @@ CHIRP_FN void chirp_count_marks(struct chirp *c)
 	c->round_marked = 0;
 }
 
-/* A round of the handover begins. */
+/* Begins a round of the handover. */
 CHIRP_FN void chirp_send_window(struct chirp *c)
 {
 	c->marker = c->last_end;

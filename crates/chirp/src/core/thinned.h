@@ -1,49 +1,57 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
 /*
- * ACKs that are thinned on their way. A slow way back lets one go at a time, and its filter leaves the newest of those that wait: few ACKs
- * come, at the way back's pace, each of as many packets as were delivered meanwhile. Its own time is in every round-trip time, as
- * delay that chirps would take for a queue. So much less is taken of it as the ACK may have waited; what is left is a queue for sure.
+ * ACKs that are thinned on their way. A slow way back lets one ACK go at a time, and its filter leaves the
+ * newest of those that wait. Few ACKs come, at the pace of the way back, and each covers all packets
+ * delivered meanwhile. The time of the way back is in every round-trip time, as delay that chirps would take
+ * for a queue. Therefore the time that the ACK may have waited is subtracted. The rest is a queue for sure.
  *
- * Few samples are left of each chirp. Rounds double as slow start's do while there is no such queue, and no mark (chirp_blind()), and are
- * sent in trains of even gaps, faster than the next round will be on average: one that is too fast for the path meets a queue of its
- * own first. The estimate is then the gap at which the path delivered, by the packets of an ACK and the time since the one before.
+ * Few samples are left of each chirp. Rounds double as slow start's do while there is no such queue and no
+ * mark (chirp_blind()). They are sent in trains of even gaps, faster than the next round will be on average,
+ * so a train that is too fast for the path meets a queue of its own before a round does. The estimate is then
+ * the gap at which the path delivered: the time since the ACK before, divided by the packets of an ACK.
  */
 #ifndef WEIR_CHIRP_THINNED_H
 #define WEIR_CHIRP_THINNED_H
 
-/* Packets of an ACK, in eighths, that are no more than those of a receiver that acknowledges every second or third. */
+/* Packets of an ACK, in eighths, up to which a receiver may acknowledge every second or third packet. */
 #define CHIRP_THIN 24u
-/* Packets whose ACK tells how fast they were delivered. */
+/* Least packets of an ACK that tells the rate of their delivery. */
 #define CHIRP_DELIVERED 4u
-/* A train has the packets of so many ACKs, and of these at least and at most. */
+/* Packets of a train: those of this many ACKs, and its limits. */
 #define CHIRP_TRAIN_ACKS 3u
 #define CHIRP_TRAIN_SHORTEST 16u
 #define CHIRP_TRAIN_LONGEST 32u
 /* Trains of a round that are remembered. */
 #define CHIRP_TRAINS 12u
-/* A train's gaps are 3/8 of the round's mean: a round that doubles stays below what trains tried before. */
+/*
+ * Gaps of a train in eighths of the round's mean: 3/8, so that a round that doubles stays below what trains
+ * tried before.
+ */
 #define CHIRP_TRAIN_GAP 3u
 
-/* Do most ACKs cover far more packets than those that cannot have waited, half as many again? */
+/* Returns whether most ACKs cover far more packets than those that cannot have waited: half as many again. */
 CHIRP_FN int chirp_thinned(const struct chirp *c)
 {
 	return !chirp_rule(c, CHIRP_UNSTRETCHED | CHIRP_BRIEF) && c->most_per_ack > CHIRP_THIN &&
 	       2 * c->most_per_ack > 3 * c->own_per_ack;
 }
 
-/* Nothing is known of the path but that it had room so far. */
+/* Returns whether nothing is known of the path except that it had room so far. */
 CHIRP_FN int chirp_blind(const struct chirp *c)
 {
 	return chirp_thinned(c) && !c->met_queue;
 }
 
-/* What is highest of late: it rises at once, and falls by one part in so many. */
+/* Tracks a peak: it rises at once, and falls by one part in `part`. */
 CHIRP_FN u16 chirp_peak(u16 peak, u32 now, u32 part)
 {
 	return (u16)chirp_max(now, ((part - 1) * peak + now) / part);
 }
 
-/* How many packets ACKs cover: `count` this one, at `now`. One that came after a pause cannot have waited for the one before it. */
+/*
+ * Counts the packets that ACKs cover: `count` for this one, at `now`. An ACK after a pause cannot have waited
+ * for the one before it.
+ */
 CHIRP_FN void chirp_count_packets(struct chirp *c, u32 count, u32 now)
 {
 	u32 since = now - c->heard, packets = 8 * chirp_min(count, 255);
@@ -57,9 +65,9 @@ CHIRP_FN void chirp_count_packets(struct chirp *c, u32 count, u32 now)
 }
 
 /*
- * How long an ACK may have waited on its way: no longer than since the one before it, nor than until the receiver had two packets more, whose
- * ACK would have come in its place. Where echoes of marks change, no ACK takes another's place. The records from `until` on
- * are not acknowledged.
+ * Returns the longest time that an ACK may have waited on its way. It is no longer than since the ACK before,
+ * nor than until the receiver had two more packets, whose ACK would have replaced it. Where echoes of marks
+ * change, ACKs replace no others. The records from `until` on are not acknowledged.
  */
 CHIRP_FN u32 chirp_waited(const struct chirp *c, u32 until, u32 sent, u32 now)
 {
@@ -73,8 +81,9 @@ CHIRP_FN u32 chirp_waited(const struct chirp *c, u32 until, u32 sent, u32 now)
 }
 
 /*
- * `count` packets were delivered between the time when the last ACK began to wait and that when this one did. Each is taken to have waited for
- * half as long as it may have, unless that is most of the time between them.
+ * Measures the delivery: `count` packets were delivered between the times at which the last ACK and this one
+ * began to wait. Each is taken to have waited for half of its longest time, unless that is most of the time
+ * between them.
  */
 CHIRP_FN void chirp_delivered(struct chirp *c, u32 count, u32 now, u32 waited)
 {
@@ -86,7 +95,10 @@ CHIRP_FN void chirp_delivered(struct chirp *c, u32 count, u32 now, u32 waited)
 	c->delivers = c->delivers ? chirp_min(c->delivers, gap) : gap;
 }
 
-/* A queue stands, or something is marked: the path has what it delivered, and no round is longer than that fills it, or the initial window. */
+/*
+ * Handles the first queue or mark: the path has the room at which it delivered. No round is longer than fills
+ * it, or than the initial window.
+ */
 CHIRP_FN void chirp_meet_queue(struct chirp *c)
 {
 	c->met_queue = 1;
@@ -96,7 +108,10 @@ CHIRP_FN void chirp_meet_queue(struct chirp *c)
 	c->planned = chirp_max(c->sent, chirp_min(c->planned, chirp_max(c->rtt_min / c->gap, CHIRP_INITIAL)));
 }
 
-/* The newest packet of an ACK is one of a train; its round trip took `rtt` without what the ACK may have waited. */
+/*
+ * Looks for a queue. The newest packet of an ACK is one of a train; its round trip took `rtt` without the
+ * time that the ACK may have waited.
+ */
 CHIRP_FN void chirp_look(struct chirp *c, u32 rtt, u32 now, u32 waited, u32 marked)
 {
 	int queue = waited < (now - c->heard) / 2 && rtt - c->rtt_min > c->delivers;
@@ -105,7 +120,7 @@ CHIRP_FN void chirp_look(struct chirp *c, u32 rtt, u32 now, u32 waited, u32 mark
 		chirp_meet_queue(c);
 }
 
-/* The gap of trains, as long as the path is not known: what the round's packets ask for. */
+/* Sets the gap of trains while the path is not known: the gap that the round's packets need. */
 CHIRP_FN void chirp_choose_train(struct chirp *c)
 {
 	u32 gap = chirp_clamp_gap((u64)c->srtt * CHIRP_TRAIN_GAP / 8 / chirp_max(c->planned, 1));
@@ -117,7 +132,7 @@ CHIRP_FN void chirp_choose_train(struct chirp *c)
 	c->round_gap = gap;
 }
 
-/* Packets of a train: not all of a round, whose first train tells when it is over. */
+/* Packets of a train: not all of a round, whose first train marks its end. */
 CHIRP_FN u32 chirp_train(const struct chirp *c)
 {
 	u32 n = chirp_max(CHIRP_TRAIN_ACKS * c->most_per_ack / 8, CHIRP_TRAIN_SHORTEST);
