@@ -12,7 +12,8 @@ pub struct DriverConfig {
     pub spin: Spin,
     /// Longest time that segments wait in the ring while the driver sleeps.
     pub batch_delay: Duration,
-    /// SCHED_FIFO priority, if permitted; `None` for the ordinary scheduler, which prefers the process (nice −20).
+    /// SCHED_FIFO priority, if permitted; `None` for the ordinary scheduler, which prefers the process (nice
+    /// −20).
     pub priority: Option<u8>,
     /// Prefers the process to those of other sessions by giving it a session of its own, if there is no
     /// priority. Only for engines that lose nothing when they end with their supervisor: a stopped engine

@@ -59,7 +59,7 @@ impl Directory {
         Ok(Directory { fd, path: path.to_owned(), place })
     }
 
-    /// The same directory for another holder.
+    /// Another holder of this directory.
     pub fn again(&self) -> io::Result<Directory> {
         Ok(Directory { fd: self.fd.try_clone()?, path: self.path.clone(), place: self.place.clone() })
     }

@@ -20,7 +20,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 /// An interface for packet sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// Its number.
+    /// Number of the interface.
     pub ifindex: u32,
     /// True if its frames begin with an Ethernet header. On other interfaces the core's header is not sent.
     pub ethernet: bool,
