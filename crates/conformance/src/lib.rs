@@ -1,9 +1,11 @@
-//! What a middlebox may do to TCP, as cases that are put through it packet by packet.
+//! Limits of a middlebox in TCP, as cases that are put through it packet by packet.
 //!
-//! A [case](Case) says what the two ends of a connection send, and when. It says nothing of how a middlebox works: what comes out
-//! is held to [laws] that hold for any middlebox (no byte is acknowledged that the receiver has not acknowledged, a right
-//! edge never moves left, payload passes once and in order, …) and to what the case itself asks for (this FIN leaves at once, behind all that was
-//! acknowledged before). Laws and cases are those of the RFCs that they name; none is a record of what some middlebox did.
+//! A [case](Case) is a script of the segments that the two ends of a connection send, with their times. It
+//! does not depend on the way a middlebox works. The frames that come out are held to [laws] for any
+//! middlebox: no byte is acknowledged that the receiver has not acknowledged, a right edge never moves left,
+//! payload passes once and in order, and so on. A case may demand more, such as that a FIN leaves at once,
+//! behind everything that was acknowledged before. Laws and cases are those of the RFCs that they name; none
+//! is a record of some middlebox's behaviour.
 //!
 //! ```
 //! use weir_conformance::{Form, Subject, CASES};
@@ -11,12 +13,14 @@
 //! assert!(CASES.iter().all(|case| wire.judge(case).is_ok()));
 //! ```
 //!
-//! - [`script`]: what is sent; [`cases`]: the cases, by topic;
-//! - [`trace`]: what came out, each frame beside the one that it was;
-//! - [`laws`]: what holds for every trace;
-//! - [`subject`]: who is put through: the presets of ACK control in their forms, or any [`Node`](weir_core::node::Node).
+//! - [`script`]: the frames that are sent; [`cases`]: the cases, by topic;
+//! - [`trace`]: the frames that came out, each with its origin;
+//! - [`laws`]: rules of every trace;
+//! - [`subject`]: the middleboxes: presets of ACK control in their forms, or any
+//!   [`Node`](weir_core::node::Node).
 //!
-//! A script does not depend on what comes out. So it can be played in virtual time ([`play`]) as well as over two interfaces.
+//! A script does not depend on the frames that come out. So it can be played in virtual time ([`play`]) as
+//! well as over two interfaces.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -40,16 +44,17 @@ use weir_core::node::{Node, Port};
 use weir_core::rig::Rig;
 use weir_core::time::Duration;
 
-/// What a case finds: the first thing that is wrong, in words.
+/// Result of a case: the first fault, in words.
 pub type Verdict = Result<(), String>;
 
-/// How long a node has, behind the last frame of a script, to pass on what it holds.
+/// Time that a node has after the last frame of a script to pass on the frames that it holds.
 pub const SETTLES: Duration = Duration::from_secs(10);
 
-/// Plays a script to a node in virtual time, the data's sender at port `sender` and its receiver at the other one of 0 and 1.
+/// Plays a script to a node in virtual time. The data's sender is at port `sender`, and its receiver at the
+/// other one of 0 and 1.
 ///
 /// # Panics
-/// As [`Rig`], when the node breaks the contract of nodes.
+/// Panics like [`Rig`] when the node breaks the contract of nodes.
 pub fn play(script: &Script, node: impl Node, sender: Port) -> Vec<Crossed> {
     let receiver = Port(1 - sender.0);
     let port = |side| if side == Side::Sender { sender } else { receiver };

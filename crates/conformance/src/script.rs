@@ -1,4 +1,4 @@
-//! What both ends of a connection send, and when.
+//! Script of the frames that both ends of a connection send, with their times.
 
 use weir_core::frame::Checksum;
 use weir_core::rig::{Ends, TestFrame};
@@ -8,15 +8,15 @@ use weir_core::wire::Flags;
 
 /// Payload of a full segment: with timestamps, over IPv6 and with two VLAN tags it still fits into a frame.
 pub const MSS: u32 = 1_400;
-/// What [`Script::backlog`] has the receiver acknowledge at once: more than any preset lets through unheld.
+/// Bytes that the receiver acknowledges at once in [`Script::backlog`]: more than any preset releases unheld.
 pub const BACKLOG: u32 = 100 * MSS;
 
 /// One end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
-    /// Who sends the data.
+    /// Sender of the data.
     Sender,
-    /// Who acknowledges it.
+    /// Receiver, which acknowledges the data.
     Receiver,
 }
 
@@ -33,24 +33,25 @@ impl Side {
 /// A frame that is sent.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// When.
+    /// Time.
     pub at: Time,
-    /// By whom.
+    /// End that sends it, or in whose name it is sent.
     pub from: Side,
     /// The frame.
     pub frame: TestFrame,
-    /// What the case calls it; empty for most.
+    /// Label of the case; empty for most.
     pub label: &'static str,
-    /// False of what somebody else sends in an end's name, or what that end will discard: nobody has to believe it.
+    /// False for frames that another host sends in an end's name, and for frames that the end will discard:
+    /// they need not be believed.
     pub believed: bool,
 }
 
-/// What a connection is opened with.
+/// Properties of a connection's opening.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening {
     /// Window shifts, the sender's first; `None` does not offer the option.
     pub scale: (Option<u8>, Option<u8>),
-    /// Both have timestamps.
+    /// True if both ends have timestamps.
     pub timestamps: bool,
     /// Flags beside SYN, and beside SYN and ACK.
     pub flags: (Flags, Flags),
@@ -62,7 +63,7 @@ impl Default for Opening {
     }
 }
 
-/// What is sent, in order of time. Its methods add to it at a time that moves on.
+/// Frames in order of time. The methods add frames at a time that moves on.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     /// The connection.
@@ -73,68 +74,68 @@ pub struct Script {
     forged: bool,
     /// Window shifts in use, the sender's first.
     scale: (u8, u8),
-    /// The ends' clocks of timestamps, the sender's first.
+    /// Clocks of the ends' timestamps, the sender's first.
     clocks: Option<(u32, u32)>,
-    /// Bytes that the sender has sent and the receiver has acknowledged, and bytes that the receiver has sent.
+    /// Bytes that the sender has sent, that the receiver has acknowledged, and that the receiver has sent.
     sent: u32,
     acked: u32,
     said: u32,
     /// Flags of the receiver's ACKs beside ACK.
     flags: Flags,
-    /// Nothing need be told any more.
+    /// True if the sender need not learn of more.
     over: bool,
 }
 
 impl Script {
-    /// An empty one, of connection `number`.
+    /// Creates an empty script of connection `number`.
     pub fn new(number: u8) -> Script {
         Script { ends: Ends { number, ..Ends::default() }, ..Script::default() }
     }
 
-    /// What is sent, in order of time.
+    /// Frames in order of time.
     pub fn events(&self) -> &[Event] {
         &self.events
     }
-    /// When the last frame is sent.
+    /// Time of the last frame.
     pub fn end(&self) -> Time {
         self.events.last().map_or(Time::ZERO, |e| e.at)
     }
-    /// The window shift of an end.
+    /// Window shift of an end.
     pub fn scale_of(&self, side: Side) -> u8 {
         match side {
             Side::Sender => self.scale.0,
             Side::Receiver => self.scale.1,
         }
     }
-    /// Must the sender learn of everything that the receiver acknowledged?
+    /// Returns whether the sender need not learn of everything that the receiver acknowledged.
     pub fn is_over(&self) -> bool {
         self.over
     }
 
-    /// The connection is broken off: what is not told yet need not be told.
+    /// Breaks the connection off: acknowledgements not yet told need not be told.
     pub fn over(&mut self) {
         self.over = true;
     }
-    /// The receiver's ACKs have these flags too.
+    /// Adds these flags to all further ACKs of the receiver.
     pub fn always(&mut self, flags: Flags) {
         self.flags = flags;
     }
-    /// Time passes.
+    /// Lets time pass.
     pub fn wait_ms(&mut self, ms: u64) -> &mut Script {
         self.now += Duration::from_millis(ms);
         self
     }
-    /// Time passes.
+    /// Lets time pass.
     pub fn wait_us(&mut self, us: u64) -> &mut Script {
         self.now += Duration::from_micros(us);
         self
     }
-    /// What the next frame is called.
+    /// Labels the next frame.
     pub fn label(&mut self, label: &'static str) -> &mut Script {
         self.label = label;
         self
     }
-    /// The next frame is not to be believed.
+    /// Marks the next frame as one that must not be believed.
     pub fn forged(&mut self) -> &mut Script {
         self.forged = true;
         self
@@ -150,23 +151,23 @@ impl Script {
     pub fn put(&mut self, from: Side, segment: SegmentBuilder) -> &mut Script {
         self.frame(from, segment.build())
     }
-    /// Sends a segment that a device has still to complete the checksum of.
+    /// Sends a segment whose checksum a device has still to complete.
     pub fn put_partial(&mut self, from: Side, segment: SegmentBuilder) -> &mut Script {
         let frame = TestFrame::bytes(&segment.build()).checksum(Checksum::Partial);
         self.frame(from, frame)
     }
 
-    /// The connection has window shifts and timestamps, although nobody sees it begin.
+    /// Gives the connection window shifts, although no middlebox has seen it begin.
     pub fn mid_stream(&mut self, shift: u8) -> &mut Script {
         self.scale = (shift, shift);
         self.wait_ms(100)
     }
-    /// Clocks of timestamps, the sender's first, which tick every millisecond.
+    /// Sets clocks of timestamps, the sender's first, which tick every millisecond.
     pub fn clocks(&mut self, sender: u32, receiver: u32) {
         self.clocks = Some((sender, receiver));
     }
 
-    /// A handshake over 20 ms, and 20 ms later a window that is scaled.
+    /// Opens the connection by a handshake over 20 ms, and 20 ms later a scaled window.
     pub fn open(&mut self, opening: Opening) -> &mut Script {
         if opening.timestamps && self.clocks.is_none() {
             self.clocks = Some((70_000, 900_000));
@@ -178,33 +179,33 @@ impl Script {
         self.confirm()
     }
 
-    /// What the handshake has agreed on.
+    /// Records the result of the handshake.
     pub fn opened(&mut self, opening: &Opening) {
         if let (Some(sender), Some(receiver)) = opening.scale {
             self.scale = (sender, receiver);
         }
     }
 
-    /// The sender's ACK of the SYN-ACK, and 20 ms later a window that is scaled.
+    /// Sends the sender's ACK of the SYN-ACK, and 20 ms later a scaled window.
     pub fn confirm(&mut self) -> &mut Script {
         let confirm = self.data(0);
         self.put(Side::Sender, confirm).wait_ms(20);
         self.ack(0).wait_ms(60)
     }
 
-    /// The sender's SYN.
+    /// SYN of the sender.
     pub fn syn(&self, opening: &Opening) -> SegmentBuilder {
         let syn = self.ends.syn().flags(Flags::SYN | opening.flags.0);
         self.stamped(with_options(syn, opening.scale.0), Side::Sender, true)
     }
 
-    /// The receiver's answer.
+    /// SYN-ACK of the receiver.
     pub fn syn_ack(&self, opening: &Opening) -> SegmentBuilder {
         let answer = self.ends.syn_ack().flags(Flags::SYN | Flags::ACK | opening.flags.1);
         self.stamped(with_options(answer, opening.scale.1), Side::Receiver, false)
     }
 
-    /// With the timestamps of an end, if it has any: its own clock, and the other's of 20 ms before.
+    /// Adds the timestamps of an end, if it has any: its own clock, and the other's of 20 ms before.
     fn stamped(&self, segment: SegmentBuilder, from: Side, first: bool) -> SegmentBuilder {
         let Some((sender, receiver)) = self.clocks else { return segment };
         let ms = (self.now.as_nanos() / 1_000_000) as u32;
@@ -213,13 +214,13 @@ impl Script {
         segment.ts(own.wrapping_add(ms), echo)
     }
 
-    /// An ACK of the receiver for the first `n` bytes, to be changed and [put](Script::put).
+    /// ACK of the receiver for the first `n` bytes, to be changed and [put](Script::put).
     pub fn ack_for(&self, n: u32) -> SegmentBuilder {
         let ack = self.ends.ack(n).seq(self.said_seq(0)).flags(Flags::ACK | self.flags);
         self.stamped(ack, Side::Receiver, false)
     }
 
-    /// The receiver's last ACK once more, to be changed and [put](Script::put).
+    /// Repetition of the receiver's last ACK, to be changed and [put](Script::put).
     pub fn ack_again(&self) -> SegmentBuilder {
         self.ack_for(self.acked)
     }
@@ -229,25 +230,25 @@ impl Script {
         self.sent
     }
 
-    /// The receiver's next sequence number, or one `behind` it.
+    /// Next sequence number of the receiver, or one `behind` it.
     pub fn said_seq(&self, behind: u32) -> u32 {
         self.ends.isn.1.wrapping_add(1).wrapping_add(self.said).wrapping_sub(behind)
     }
 
-    /// A segment of the sender from byte `n` on, without payload.
+    /// Segment of the sender from byte `n` on, without payload.
     pub fn data(&self, n: u32) -> SegmentBuilder {
         let segment = self.ends.data(n).ack(self.said_seq(0));
         self.stamped(segment, Side::Sender, false)
     }
 
-    /// The receiver acknowledges the first `n` bytes.
+    /// Sends the receiver's ACK of the first `n` bytes.
     pub fn ack(&mut self, n: u32) -> &mut Script {
         self.acked = n;
         let segment = self.ack_for(n);
         self.put(Side::Receiver, segment)
     }
 
-    /// The sender sends whole segments up to byte `n`.
+    /// Sends whole segments of the sender up to byte `n`.
     pub fn send(&mut self, n: u32) -> &mut Script {
         while self.sent < n {
             let len = (n - self.sent).min(MSS);
@@ -258,20 +259,20 @@ impl Script {
         self
     }
 
-    /// The receiver sends so many bytes of its own, in a segment that acknowledges what it has acknowledged.
+    /// Sends bytes of the receiver, in a segment that repeats its acknowledgement.
     pub fn say(&mut self, len: u32) -> &mut Script {
         let segment = self.ack_for(self.acked).payload(len as usize);
         self.said += len;
         self.put(Side::Receiver, segment)
     }
 
-    /// The receiver has sent so many bytes more, in segments that were [put](Script::put).
+    /// Records that the receiver has sent more bytes, in segments that were [put](Script::put).
     pub fn has_said(&mut self, len: u32) {
         self.said += len;
     }
 
-    /// 20 ms, and then the receiver acknowledges [`BACKLOG`] bytes more within a millisecond, two segments with each ACK. At the rates of the
-    /// suite most of it waits for half a second in a middlebox that holds ACKs.
+    /// Waits 20 ms, and then sends ACKs for [`BACKLOG`] bytes within a millisecond, two segments with each.
+    /// At the rates of the suite most of them wait for half a second in a middlebox that holds ACKs.
     pub fn backlog(&mut self) -> &mut Script {
         let from = self.acked;
         self.send(from + BACKLOG).wait_ms(20);
@@ -282,7 +283,7 @@ impl Script {
     }
 }
 
-/// The options of a SYN.
+/// Adds the options of a SYN.
 fn with_options(syn: SegmentBuilder, scale: Option<u8>) -> SegmentBuilder {
     let syn = syn.mss(MSS as u16);
     let syn = match scale {

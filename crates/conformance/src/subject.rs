@@ -1,4 +1,4 @@
-//! Who is put through the cases.
+//! Middleboxes that are put through the cases.
 
 use crate::cases::Case;
 use crate::laws;
@@ -17,39 +17,39 @@ use weir_core::rate::Rate;
 use weir_core::sharing::Sharing;
 use weir_sim::steering::{Bounds, Steered};
 
-/// The rate at which presets release: [`BACKLOG`](crate::script::BACKLOG) takes 0.6 s.
+/// Rate at which presets release: [`BACKLOG`](crate::script::BACKLOG) takes 0.6 s.
 const RATE: Rate = Rate::mbit(2);
-/// The rate behind an ACK filter: an ACK takes 4 ms, so of a [`BACKLOG`](crate::script::BACKLOG) most wait.
+/// Rate behind an ACK filter. An ACK takes 4 ms, so most of a [`BACKLOG`](crate::script::BACKLOG) waits.
 const UPLINK: Rate = Rate::kbit(100);
 /// Bytes that a packet costs beyond IP: an Ethernet header.
 const OVERHEAD: u16 = 14;
-/// More flows than a case has.
+/// Most flows of a gateway, more than a case has.
 const FLOWS: u32 = 64;
 
-/// Budgets of hooks that have three of everything each second, and room for three flows in their maps.
+/// Budgets of hooks with three of everything each second, and room for three flows in their maps.
 const FEW: Bounds = Bounds::of(3);
 
-/// A middlebox by name, in all forms that it has.
+/// A middlebox by name, in all its forms.
 pub struct Subject {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Each of them has to pass.
+    /// Forms, all of which have to pass.
     pub forms: Vec<Form>,
 }
 
-/// One way in which a middlebox is put into the path.
+/// A form in which a middlebox is put into the path.
 pub struct Form {
-    /// What distinguishes it from the others.
+    /// Name among the forms.
     pub name: &'static str,
-    /// The port at which the data's sender is.
+    /// Port of the data's sender.
     pub sender: Port,
-    /// What may be expected of it.
+    /// Traits of the middlebox.
     pub traits: Traits,
     make: Box<dyn Fn() -> Box<dyn Node>>,
 }
 
 impl Form {
-    /// Nodes of this making, with ports 0 and 1.
+    /// Creates a form from a maker of nodes with ports 0 and 1.
     pub fn new<N: Node + 'static>(
         name: &'static str,
         sender: Port,
@@ -59,7 +59,7 @@ impl Form {
         Form { name, sender, traits, make: Box::new(move || Box::new(make())) }
     }
 
-    /// A cable.
+    /// Creates the form of a cable.
     pub fn wire() -> Form {
         Form::new("", LAN, Traits::WIRE, Wire::default)
     }
@@ -77,7 +77,7 @@ impl Form {
     }
 }
 
-/// Holds what came of a case's script to the laws, and to what the case asks for.
+/// Holds the trace of a case to the laws and to the case's own check.
 pub fn judge(case: &Case, trace: &Trace) -> Verdict {
     laws::check(trace)?;
     (case.check)(trace)
@@ -89,13 +89,13 @@ fn words(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 impl Subject {
-    /// A middlebox in these forms.
+    /// Creates a middlebox with these forms.
     pub fn new(name: impl Into<String>, forms: Vec<Form>) -> Subject {
         Subject { name: name.into(), forms }
     }
 
-    /// Flows under a policy of ACK control: a gateway on its own, one behind hooks, and one behind hooks that are as bounded as can be, for
-    /// data that goes out and data that comes in.
+    /// Flows under a policy of ACK control, for data that goes out and data that comes in. The forms are a
+    /// gateway on its own, one behind hooks, and one behind hooks with the tightest bounds.
     pub fn controlled(name: &str, ack: AckControl) -> Subject {
         let traits = traits_of(&ack);
         let config = move |direction| of_class(ClassConfig::controlled("all", direction, ack));
@@ -114,8 +114,8 @@ impl Subject {
         Subject::new(name, forms)
     }
 
-    /// Flows of a class that share its rate by a preset. Where that needs a queue, the data of the class waits in it, and the forms of
-    /// [`Subject::controlled`] have it behind them.
+    /// Flows of a class that share its rate by a preset. If the preset needs a queue, the class's data waits
+    /// in it, behind the forms of [`Subject::controlled`].
     pub fn sharing(preset: &ClassPreset) -> Subject {
         let ack = (preset.policy)(RATE);
         let kind = match preset.leaf {
@@ -145,7 +145,7 @@ impl Subject {
         Subject::new(preset.name, forms)
     }
 
-    /// A queue with an ACK filter in front of a thin uplink, for data that comes in: each policy is a form.
+    /// A queue with an ACK filter in front of a thin uplink, for data that comes in. Each policy is a form.
     pub fn filtering() -> Subject {
         let traits = Traits { fifo: true, queues: Some(Side::Receiver), filters: true, ..Traits::WIRE };
         let node = |policy, service| {
@@ -168,14 +168,14 @@ impl Subject {
         Subject::new("ack-filter", forms)
     }
 
-    /// Puts all forms through a case; the first that fails says why.
+    /// Puts all forms through a case; the error is that of the first that fails.
     pub fn judge(&self, case: &Case) -> Verdict {
         let named = |form: &Form, e| if form.name.is_empty() { e } else { format!("{}: {e}", form.name) };
         self.forms.iter().try_for_each(|form| form.judge(case).map_err(|e| named(form, e)))
     }
 }
 
-/// What may be expected of a gateway with this policy.
+/// Traits of a gateway with this policy.
 fn traits_of(ack: &AckControl) -> Traits {
     Traits {
         fifo: !ack.hold.is_number(),
@@ -185,24 +185,24 @@ fn traits_of(ack: &AckControl) -> Traits {
     }
 }
 
-/// A gateway with this class alone.
+/// Configuration of a gateway with this class alone.
 fn of_class(class: ClassConfig) -> Config {
     Config { classes: vec![class], max_flows: FLOWS, ..Config::default() }
 }
 
-/// A queue of this kind in front of `rate`, which holds all that comes.
+/// A queue of this kind in front of `rate`, without a limit.
 fn leaf(rate: Rate, kind: Kind) -> Spec {
     let queue = queue::Config { limit: QueueLimit::Unlimited, kind };
     Spec { rate: Some(rate), queue: Some(queue), ..Spec::of(None) }
 }
 
-/// What controls ACKs, with the queues of its classes behind it.
+/// A node of ACK control with the queues of its classes behind it.
 fn queued<A: Acks>(acks: A, config: Config) -> Combined<A> {
     Combined::new(acks, Sharing::new(config, 0).expect("a sound tree"))
 }
 
-/// A class whose flows share a rate, without the bound of all of its bytes: senders of the cases send whatever their windows
-/// say, and what exceeds the bound is dropped.
+/// Policy of a class whose flows share a rate, without the bound on all of its bytes. Senders of the cases
+/// send as their windows permit, and data beyond the bound would be dropped.
 fn of_a_class() -> AckControl {
     let mut policy = AckControl::ack_share(RATE);
     if let Release::Share(law) = &mut policy.release {
@@ -211,7 +211,8 @@ fn of_a_class() -> AckControl {
     policy
 }
 
-/// Every preset of ACK control, a class whose flows share a rate by turns of bytes, every preset of classes, and the ACK filter.
+/// Returns every preset of ACK control, a class whose flows share a rate by turns of bytes, every preset of
+/// classes, and the ACK filter.
 pub fn subjects() -> Vec<Subject> {
     let presets = PRESETS.iter().map(|preset| Subject::controlled(preset.name, (preset.policy)(RATE)));
     let class_rate = Subject::controlled("class-rate", of_a_class());

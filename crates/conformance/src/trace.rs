@@ -1,4 +1,4 @@
-//! What came out of a middlebox, each frame beside the one that it was when it went in.
+//! Frames that came out of a middlebox, each with the frame that went in.
 
 use crate::script::{Event, Script, Side};
 use crate::seg::{after, Flow, Seg};
@@ -12,46 +12,47 @@ use weir_core::wire::Flags;
 /// A frame that came out.
 #[derive(Clone, Debug)]
 pub struct Crossed {
-    /// When.
+    /// Time.
     pub at: Time,
-    /// Who gets it.
+    /// End that gets it.
     pub to: Side,
     /// The whole frame.
     pub bytes: Vec<u8>,
-    /// [`Checksum::Partial`] where a device has still to complete its checksum.
+    /// Checksum; [`Checksum::Partial`] where a device has still to complete it.
     pub checksum: Checksum,
 }
 
-/// What may be expected of a middlebox beyond the laws.
+/// Traits of a middlebox beyond the laws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traits {
-    /// What is to leave at once leaves within this time.
+    /// Longest time that a frame which must leave at once may take.
     pub at_once: Duration,
-    /// It keeps the ACKs themselves in order, so an ACK that tells of a loss keeps its place (`hold = "queue"`).
+    /// True if it keeps the ACKs themselves in order, so an ACK that tells of a loss keeps its place (`hold =
+    /// "queue"`).
     pub fifo: bool,
-    /// It may advertise less than the receiver.
+    /// True if it may advertise less than the receiver.
     pub sizes: bool,
-    /// What this end sends waits in a queue, and keeps its order there.
+    /// End whose frames wait in a queue and keep their order there.
     pub queues: Option<Side>,
-    /// It may leave out an ACK that waits for a newer one that tells as much (RFC 3449 §5.2.1).
+    /// True if it may leave out a waiting ACK for a newer one that tells as much (RFC 3449 §5.2.1).
     pub filters: bool,
-    /// Part of it is a program in the kernel that lets segments pass by: it looks at no checksum of data.
+    /// True if part of it is a program in the kernel that lets segments pass: it checks no checksum of data.
     pub in_kernel: bool,
-    /// It limits a rate.
+    /// Rate that it limits.
     pub limit: Option<Limit>,
 }
 
-/// A rate that a middlebox limits, and what of a flow is held at it.
+/// A rate that a middlebox limits, and the bytes of a flow that it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Bytes that the data's sender is told of for the first time.
+    /// Bytes that the data's sender learns of for the first time.
     Acknowledged(Rate),
     /// Bytes of data that pass.
     Passed(Rate),
 }
 
 impl Traits {
-    /// Everything leaves at once and whole.
+    /// Traits of a cable: everything leaves at once and whole.
     pub const WIRE: Traits = Traits {
         at_once: Duration::ZERO,
         fifo: false,
@@ -63,64 +64,64 @@ impl Traits {
     };
 }
 
-/// What became of a frame, or where one comes from.
+/// Origin of a frame that came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// It is the frame of this event, bit for bit.
+    /// The frame of this event, bit for bit.
     Same(usize),
-    /// It is the segment of this event with other numbers in its header.
+    /// The segment of this event with other numbers in its header.
     Altered(usize),
-    /// An ACK that nobody sent as it is.
+    /// An ACK that no end sent in this form.
     Made,
-    /// Nothing that was sent explains it.
+    /// Explained by no frame that was sent.
     Alien,
 }
 
-/// A frame that came out, and what is known of it.
+/// A frame that came out, with its origin.
 #[derive(Debug)]
 pub struct Out {
     /// The frame.
     pub crossed: Crossed,
-    /// As a segment.
+    /// The frame as a segment.
     pub seg: Option<Seg>,
-    /// Where it comes from.
+    /// Origin of the frame.
     pub origin: Origin,
-    /// Something that was sent after it left before it.
+    /// True if a frame that was sent later left before it.
     pub overtaken: bool,
 }
 
 impl Out {
-    /// The event that it is the frame of.
+    /// Event of the frame, if it has one.
     pub fn event(&self) -> Option<usize> {
         match self.origin {
             Origin::Same(i) | Origin::Altered(i) => Some(i),
             _ => None,
         }
     }
-    /// Has the middlebox had a hand in what it says, or in when it says it?
+    /// Returns whether the middlebox has changed its contents or its place.
     pub fn is_touched(&self) -> bool {
         !matches!(self.origin, Origin::Same(_)) || self.overtaken
     }
 }
 
-/// What a script made of a middlebox.
+/// Result of a script.
 pub struct Trace<'a> {
-    /// What was sent.
+    /// Frames that were sent.
     pub script: &'a Script,
-    /// What may be expected.
+    /// Traits of the middlebox.
     pub traits: Traits,
-    /// What came out, in order.
+    /// Frames that came out, in order.
     pub out: Vec<Out>,
-    /// The segments that were sent, by event.
+    /// Segments that were sent, by event.
     pub segs: Vec<Option<Seg>>,
-    /// By event: is it nothing but an acknowledgement, which may be held, absorbed, and made anew?
+    /// True for each event that is a plain acknowledgement, which may be held, absorbed, and made again.
     pub plain: Vec<bool>,
-    /// By event: what of [`Trace::out`] is its frame.
+    /// Index in [`Trace::out`] of each event's frame.
     pub left: Vec<Option<usize>>,
 }
 
 impl<'a> Trace<'a> {
-    /// Finds out what each frame was.
+    /// Finds the origin of each frame.
     pub fn new(script: &'a Script, traits: Traits, crossed: Vec<Crossed>) -> Trace<'a> {
         let segs: Vec<Option<Seg>> = script.events().iter().map(|e| Seg::of(&e.frame.head)).collect();
         let plain = plain(script.events(), &segs);
@@ -144,8 +145,8 @@ impl<'a> Trace<'a> {
         trace
     }
 
-    /// Where a frame comes from that left behind the frame of event `behind`. Of events whose frames are the same it is one after that, if
-    /// there is one: then it has kept its place.
+    /// Returns the origin of a frame that left behind the frame of event `behind`. Among events with equal
+    /// frames it prefers one after `behind`, which has then kept its place.
     fn origin(&self, crossed: &Crossed, seg: Option<&Seg>, behind: Option<usize>) -> Origin {
         let events = self.script.events();
         let waits = |i: &usize| {
@@ -184,18 +185,18 @@ impl<'a> Trace<'a> {
         reach.filter_map(|o| o.seg.as_ref().map(|seg| (o.crossed.at, seg)))
     }
 
-    /// The data's first byte, for numbers in words.
+    /// Acknowledged bytes from the data's first byte on, for messages.
     pub fn rel(&self, ack: u32) -> i32 {
         ack.wrapping_sub(self.script.ends.seq(0)) as i32
     }
 
-    /// Is this too late for a frame that is to leave at once?
+    /// Returns whether `at` is too late for a frame that must leave at once.
     pub(crate) fn is_late(&self, i: usize, at: Time) -> bool {
         let event = &self.script.events()[i];
         self.traits.queues != Some(event.from) && at > event.at + self.traits.at_once
     }
 
-    /// Every frame of this label left at once; its ACK field and its window may be others.
+    /// Checks that every frame of this label left at once. Its ACK field and its window may have changed.
     pub fn at_once(&self, label: &'static str) -> Verdict {
         for (n, (i, event)) in self.labelled(label).enumerate() {
             let name = format!("{label} {}", n + 1);
@@ -209,7 +210,7 @@ impl<'a> Trace<'a> {
         Ok(())
     }
 
-    /// Every frame of this label left at once as it came.
+    /// Checks that every frame of this label left at once as it came.
     pub fn untouched(&self, label: &'static str) -> Verdict {
         self.at_once(label)?;
         for (i, _) in self.labelled(label) {
@@ -220,8 +221,9 @@ impl<'a> Trace<'a> {
         Ok(())
     }
 
-    /// The sender was told what each ACK of this label says (its number, its SACK blocks, whether its window is closed), at once or, in
-    /// order, by the end; and as often. Where one was left out, the next one tells it.
+    /// Checks that the sender was told the contents of each ACK of this label (its number, its SACK blocks,
+    /// whether its window is closed), as often as they were sent. It must be at once or, where ACKs keep
+    /// their order, by the end. For an ACK that was left out the next one must tell them.
     pub fn tells(&self, label: &'static str) -> Verdict {
         let mut from = 0;
         for (n, (i, event)) in self.labelled(label).enumerate() {
@@ -247,12 +249,13 @@ impl<'a> Trace<'a> {
         Ok(())
     }
 
-    /// When the first frame of this label left, the sender had been told of everything that the receiver had acknowledged before.
+    /// Checks that the sender knew all that the receiver had acknowledged before the first frame of this
+    /// label, when this frame left.
     pub fn told_before(&self, label: &'static str) -> Verdict {
         let Some((i, event)) = self.labelled(label).next() else { return Err(format!("no {label}")) };
         let Some(left) = self.left[i] else { return Err(format!("{label} was lost")) };
         let Some(flow) = self.segs[i].as_ref().map(Seg::flow) else { return Ok(()) };
-        // Of a RST nobody reads the acknowledgement (RFC 9293 §3.10.7.4).
+        // The acknowledgement of a RST is not used (RFC 9293 §3.10.7.4).
         let tells = |seg: &Seg| seg.flow() == flow && seg.has(Flags::ACK) && !seg.has(Flags::RST);
         let acked = |seg: &Seg| tells(seg).then_some(seg.tcp.ack);
         let newest =
@@ -270,10 +273,11 @@ impl<'a> Trace<'a> {
         }
     }
 
-    /// Nothing was said in the receiver's name once the first frame of this label had left, but what the receiver sent.
+    /// Checks that only the receiver's own segments follow in its name after the first frame of this label
+    /// has left.
     pub fn silent_after(&self, label: &'static str) -> Verdict {
         let Some((i, event)) = self.labelled(label).next() else { return Err(format!("no {label}")) };
-        // Where the same frame comes twice, which of the two has left may be the other.
+        // The same frame may come twice, and the other one may have left.
         let behind = self.out.iter().position(|o| o.crossed.at > event.at).unwrap_or(self.out.len());
         let behind = self.left[i].map_or(behind, |left| left + 1);
         let made = |o: &&Out| o.seg.is_some() && o.is_touched();
@@ -288,13 +292,13 @@ fn is_open(seg: &Seg) -> bool {
     seg.tcp.window != 0
 }
 
-/// Does one ACK say what another one said?
+/// Returns whether one ACK repeats the contents of another one.
 fn repeats(seg: &Seg, said: &Seg) -> bool {
     seg.tcp.ack == said.tcp.ack && seg.sack() == said.sack() && is_open(seg) == is_open(said)
 }
 
-/// Does an ACK tell all that another one's SACK blocks told? Of ACKs without blocks those that are asked for are needed each: what they
-/// repeat is counted (RFC 5681 §3.2), or they answer.
+/// Returns whether an ACK tells all blocks of another one. An ACK without blocks that is asked for is always
+/// needed: its repetition is counted (RFC 5681 §3.2), or it is an answer.
 fn covers(seg: &Seg, said: &Seg) -> bool {
     let told = |block: &(u32, u32)| {
         let within = |b: &(u32, u32)| !after(b.0, block.0) && !after(block.1, b.1);
@@ -304,8 +308,9 @@ fn covers(seg: &Seg, said: &Seg) -> bool {
     !blocks.is_empty() && !after(said.tcp.ack, seg.tcp.ack) && blocks.iter().all(told) && is_open(seg)
 }
 
-/// Which events are nothing but acknowledgements that a middlebox may know: whole, with a right checksum, with options that everybody
-/// knows, of the sequence number that is next (others are keepalives, RFC 9293 §3.8.4), and told by the end itself.
+/// Returns for each event whether it is a plain acknowledgement that a middlebox may know. It is whole and of
+/// the end itself, has a right checksum, only well-known options, and the next sequence number (others are
+/// keepalives, RFC 9293 §3.8.4).
 fn plain(events: &[Event], segs: &[Option<Seg>]) -> Vec<bool> {
     let mut next: BTreeMap<Flow, u32> = BTreeMap::new();
     let mut is = |(event, seg): (&Event, &Option<Seg>)| {
@@ -320,10 +325,11 @@ fn plain(events: &[Event], segs: &[Option<Seg>]) -> Vec<bool> {
     events.iter().zip(segs).map(&mut is).collect()
 }
 
-/// Where the numbers lie in a TCP header that a middlebox may write: ACK, window, checksum.
+/// Places of the numbers in a TCP header that a middlebox may write: ACK, window, checksum.
 const NUMBERS: [std::ops::Range<usize>; 3] = [8..12, 14..16, 16..18];
 
-/// Is one frame the other but for its acknowledgement, its window and the checksum? Of a SYN the window alone may be another, of a RST nothing.
+/// Returns whether two frames differ only in acknowledgement, window and checksum. In a SYN only the window
+/// may differ, in a RST nothing.
 fn is_like((sent, a): (&[u8], &Seg), (left, b): (&[u8], &Seg)) -> bool {
     if sent.len() != left.len() || a.flow() != b.flow() || a.has(Flags::RST) {
         return false;

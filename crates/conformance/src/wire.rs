@@ -5,7 +5,7 @@ use weir_core::frame::Frame;
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::time::Time;
 
-/// Passes every frame on as it came, at once: what a middlebox is measured by.
+/// A node that passes every frame at once as it came: the reference for middleboxes.
 #[derive(Debug, Default)]
 pub struct Wire {
     waiting: VecDeque<(Time, Port, Frame)>,

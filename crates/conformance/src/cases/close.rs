@@ -1,4 +1,4 @@
-//! How connections end, and what is urgent.
+//! Ends of connections, and urgent data.
 
 use super::{open, Case};
 use crate::script::{Script, Side, BACKLOG, MSS};
@@ -103,7 +103,7 @@ fn half_closed(s: &mut Script) {
     s.wait_ms(20).put(Side::Sender, answer).backlog();
 }
 
-/// The receiver has closed and goes on taking data, of which a segment is lost.
+/// The receiver has closed and goes on taking data, and a segment of the data is lost.
 fn loss_half_closed(s: &mut Script) {
     half_closed(s);
     s.send(2 * BACKLOG + 10 * MSS).wait_ms(2);
@@ -115,7 +115,7 @@ fn loss_half_closed(s: &mut Script) {
     s.wait_ms(1).label("sack").put(Side::Receiver, sack).wait_ms(40).ack(2 * BACKLOG + 10 * MSS);
 }
 
-/// The acknowledgement of the sender's FIN is lost on its way, so the FIN comes again, and again it is answered.
+/// The acknowledgement of the sender's FIN is lost on its way, so the FIN comes again and is answered again.
 fn fin_answered_again(s: &mut Script) {
     both_close(s);
     for _ in 0..2 {
@@ -149,7 +149,7 @@ fn rst_of_receiver(s: &mut Script) {
     s.over();
 }
 
-/// The sender has forgotten the connection: what is said of it, it would answer with RSTs.
+/// The sender has forgotten the connection, and would answer further segments with RSTs.
 fn rst_of_sender(s: &mut Script) {
     open(s);
     s.backlog();
@@ -158,7 +158,7 @@ fn rst_of_sender(s: &mut Script) {
     s.over();
 }
 
-/// Elsewhere than at RCV.NXT: its receiver answers with a challenge ACK and goes on.
+/// A RST elsewhere than at RCV.NXT: its receiver answers with a challenge ACK and goes on.
 fn rst_refused(s: &mut Script) {
     open(s);
     s.backlog();

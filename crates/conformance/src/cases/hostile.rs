@@ -1,4 +1,4 @@
-//! What others send in the receiver's name.
+//! Segments that other hosts send in the receiver's name.
 
 use super::{open, open_stamped, Case};
 use crate::script::{Opening, Script, Side, BACKLOG, MSS};
@@ -38,12 +38,13 @@ pub(super) const CASES: &[Case] = &[
     .check(|t| t.untouched("forged")),
 ];
 
-/// Steps of a flood, of two segments each: in 2.2 s twice what the suite's presets release.
+/// Steps of a flood, of two segments each: in 2.2 s twice the bytes that the suite's presets release.
 const STEPS: u32 = 400;
-/// Something happens with each of so many steps.
+/// Steps between two events of a flood.
 const BETWEEN: u32 = 20;
 
-/// The receiver acknowledges data faster than it is let through, and something happens ten times a second.
+/// Floods: the receiver acknowledges data faster than a middlebox passes the ACKs on, and `put` runs ten
+/// times a second.
 fn flood(s: &mut Script, from: u32, put: impl Fn(&mut Script)) {
     for n in 1..=STEPS {
         let end = from + n * 2 * MSS;
@@ -54,7 +55,7 @@ fn flood(s: &mut Script, from: u32, put: impl Fn(&mut Script)) {
     }
 }
 
-/// One ACK of the receiver that is odd, and a flood around it, of a connection that nobody saw begin.
+/// One odd ACK of the receiver in a flood, of a connection whose beginning was not seen.
 fn odd(s: &mut Script, change: fn(SegmentBuilder) -> SegmentBuilder) {
     flood(s, 0, |s| {
         if s.has_sent() == BETWEEN * 2 * MSS {
@@ -64,7 +65,7 @@ fn odd(s: &mut Script, change: fn(SegmentBuilder) -> SegmentBuilder) {
     });
 }
 
-/// A connection with data both ways that begins behind a hundred SYNs that nobody answers.
+/// A connection with data both ways that begins after a hundred unanswered SYNs.
 fn behind_syns(s: &mut Script) {
     let syn = s.syn(&Opening::default());
     for n in 0..100 {
@@ -76,7 +77,8 @@ fn behind_syns(s: &mut Script) {
     });
 }
 
-/// An ACK with wild numbers and an unknown option, between the answer to the receiver's SYN and its first ACK.
+/// An ACK with wild numbers and an unknown option, between the answer to the receiver's SYN and its first
+/// ACK.
 fn before_the_first(s: &mut Script) {
     let opening = Opening::default();
     let syn = s.syn_ack(&opening).ack(0).flags(Flags::SYN);
@@ -88,7 +90,7 @@ fn before_the_first(s: &mut Script) {
     flood(s, 0, |_| ());
 }
 
-/// The end of the sender's data, in its name, where it is not.
+/// A FIN in the sender's name that is not at the end of its data.
 fn false_fin(s: &mut Script) {
     open(s);
     flood(s, 0, |s| {
@@ -97,7 +99,7 @@ fn false_fin(s: &mut Script) {
     });
 }
 
-/// Timestamp and window of an ACK with a wrong checksum are far ahead; then both ends have data.
+/// An ACK with a wrong checksum whose timestamp and window are far ahead; then both ends have data.
 fn far_ahead(s: &mut Script) {
     open_stamped(s);
     s.backlog();
@@ -108,7 +110,7 @@ fn far_ahead(s: &mut Script) {
     }
 }
 
-/// More is acknowledged than the window ever allowed.
+/// ACKs of more than the window ever allowed.
 fn beyond(s: &mut Script) {
     open(s);
     s.backlog();
@@ -119,7 +121,7 @@ fn beyond(s: &mut Script) {
     s.wait_ms(5).ack(BACKLOG).wait_ms(5).send(BACKLOG + 4 * MSS).wait_ms(20).ack(BACKLOG + 4 * MSS);
 }
 
-/// A sequence number that the sender does not accept.
+/// ACKs with sequence numbers that the sender does not accept.
 fn elsewhere(s: &mut Script) {
     open(s);
     s.backlog();
@@ -130,7 +132,7 @@ fn elsewhere(s: &mut Script) {
     s.wait_ms(5).ack(BACKLOG).wait_ms(5).send(BACKLOG + 4 * MSS).wait_ms(20).ack(BACKLOG + 4 * MSS);
 }
 
-/// The acknowledgement of a segment without ACK counts for nothing.
+/// A segment without ACK, whose acknowledgement does not count.
 fn no_flag(s: &mut Script) {
     open(s);
     s.backlog();

@@ -1,4 +1,4 @@
-//! Acknowledgements that tell of losses, and of what arrived twice.
+//! Acknowledgements that tell of losses and of data that arrived twice.
 
 use super::{open, Case};
 use crate::script::{Script, Side, BACKLOG, MSS};
@@ -41,7 +41,7 @@ fn duplicates(s: &mut Script) {
     s.wait_ms(40).ack(BACKLOG + 10 * MSS);
 }
 
-/// The receiver has got `n` segments behind the hole after byte `acked`.
+/// Sends the SACK of `n` segments behind the hole after byte `acked`.
 fn hole(s: &mut Script, acked: u32, n: u32) {
     let block = (s.ends.seq(acked + MSS), s.ends.seq(acked + (n + 1) * MSS));
     let segment = s.ack_for(acked).sack(&[block]);
@@ -65,7 +65,7 @@ fn sack_amid_held(s: &mut Script) {
     s.wait_ms(40).ack(BACKLOG + 10 * MSS);
 }
 
-/// A hole behind bytes of which no ACK has told yet.
+/// A hole behind bytes that no ACK has told of yet.
 fn partial(s: &mut Script) {
     open(s);
     s.backlog().send(BACKLOG + 20 * MSS).wait_ms(1);
@@ -95,7 +95,8 @@ fn dsack(s: &mut Script) {
     s.wait_ms(20).label("dsack").put(Side::Receiver, segment);
 }
 
-/// The sender hears of the block with an acknowledgement of the block: with a lower one it would tell of a hole.
+/// Checks that the sender learns of the block with an acknowledgement beyond it: with a lower one the block
+/// would mean a hole.
 fn twice(trace: &Trace) -> Verdict {
     for (i, _) in trace.labelled("dsack") {
         let Some(&block) = trace.segs[i].as_ref().and_then(|s| s.sack().first()) else { continue };

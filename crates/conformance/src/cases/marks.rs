@@ -40,7 +40,7 @@ fn negotiated(s: &mut Script) {
     s.backlog();
 }
 
-/// The counter begins at 5 (RFC 9768 §3.2.1).
+/// Opens with accurate marks, whose counter begins at 5 (RFC 9768 §3.2.1).
 fn open_accurate(s: &mut Script) {
     s.always(Flags::of_ace(5));
     open_with(s, ACCURATE, Flags::CWR);
@@ -51,7 +51,7 @@ fn accurate(s: &mut Script) {
     s.backlog();
 }
 
-/// Marks come in the middle of what is held, and stop when the sender has answered.
+/// Marks come among held ACKs, and stop when the sender has answered.
 fn echo(s: &mut Script) {
     open_with(s, BOTH, Flags::ECE);
     s.backlog().send(2 * BACKLOG);
@@ -71,14 +71,14 @@ fn echoed(trace: &Trace) -> Verdict {
         return Err("the sender is told of congestion that is over".into());
     }
     let (said, told) = (marked(trace, true), marked(trace, false));
-    // From the first mark on it is told of as many bytes, or of more that it has not heard of before.
+    // The sender must learn of the same bytes with marks, or of more that are new to it.
     if told + 2 * MSS < said {
         return Err(format!("{told} bytes are acknowledged with ECE, of {said}"));
     }
     Ok(())
 }
 
-/// Bytes that were acknowledged with ECE: as the receiver said, or as the sender was told.
+/// Bytes acknowledged with ECE, as the receiver said or as the sender was told.
 fn marked(trace: &Trace, said: bool) -> u32 {
     let segs: Vec<&Seg> = if said {
         let events = trace.script.events().iter().zip(&trace.segs);
@@ -103,7 +103,7 @@ fn cwr(s: &mut Script) {
     s.wait_ms(1).label("cwr").put(Side::Sender, answer).wait_ms(20).ack(2 * BACKLOG + MSS);
 }
 
-/// Every third ACK is marked.
+/// Marks on every third ACK.
 fn dctcp(s: &mut Script) {
     open_with(s, BOTH, Flags::ECE);
     s.backlog().send(4 * BACKLOG);
@@ -114,7 +114,7 @@ fn dctcp(s: &mut Script) {
     }
 }
 
-/// The sender is told of as many marked bytes, give or take the largest step of an ACK.
+/// Checks that the sender learns of the same marked bytes, except for the largest step of an ACK.
 fn share(trace: &Trace) -> Verdict {
     let (said, told) = (marked(trace, true), marked(trace, false));
     let acks: Vec<i32> =
@@ -126,7 +126,7 @@ fn share(trace: &Trace) -> Verdict {
     Ok(())
 }
 
-/// Marks by ACK: more than the counter holds, in the middle of what is held.
+/// Marks by ACK: more than the counter holds, among held ACKs.
 const MARKS: [u32; 10] = [0, 3, 3, 8, 14, 14, 20, 21, 26, 32];
 
 fn counter(s: &mut Script) {
@@ -139,7 +139,7 @@ fn counter(s: &mut Script) {
     }
 }
 
-/// What a sender counts that takes each change of three bits for the least that it can be.
+/// Checks the count of a sender that takes each change of three bits for the least possible one.
 fn counted(trace: &Trace) -> Verdict {
     let acks = trace.to(Side::Sender).filter(|t| t.1.is_ack() && trace.rel(t.1.tcp.ack) > 0);
     let (mut last, mut sum) = (5, 0);

@@ -1,6 +1,6 @@
-//! The cases, by topic. Each begins with a connection of its own.
+//! The cases, by topic. Each begins with its own connection.
 //!
-//! A case whose rule is one of `laws` alone has nothing of its own to check: its script brings about what the law is for.
+//! A case without a check of its own is a script that brings about the subject of a law.
 
 mod close;
 mod hostile;
@@ -16,22 +16,23 @@ use crate::script::{Opening, Script};
 use crate::trace::Trace;
 use crate::Verdict;
 
-/// Something that may happen to a connection, and what a middlebox must not make of it.
+/// An event of a connection, and the limits of a middlebox in it.
 #[derive(Clone, Copy)]
 pub struct Case {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// What must hold, in a line.
+    /// Rule in a line.
     pub rule: &'static str,
-    /// Where that comes from.
+    /// Source of the rule.
     pub source: &'static str,
-    /// Can it be played over two interfaces?
+    /// True if it can be played over two interfaces.
     pub on_the_wire: bool,
-    /// Is it asked of a middlebox that lets segments [pass by](crate::trace::Traits::in_kernel) in the kernel?
+    /// True if it applies to a middlebox that lets segments [pass](crate::trace::Traits::in_kernel) in the
+    /// kernel.
     pub in_kernel: bool,
-    /// What is sent.
+    /// Writes the script.
     pub play: fn(&mut Script),
-    /// What is asked for beside the laws.
+    /// Checks the case's own rule beside the laws.
     pub check: fn(&Trace) -> Verdict,
 }
 
@@ -47,11 +48,11 @@ impl Case {
     const fn check(self, check: fn(&Trace) -> Verdict) -> Case {
         Case { check, ..self }
     }
-    /// It needs time, or a state of a frame, that only virtual time has.
+    /// Marks a case that needs time, or a state of a frame, that only virtual time has.
     const fn virtual_only(self) -> Case {
         Case { on_the_wire: false, ..self }
     }
-    /// It is not asked of a middlebox that lets segments pass by in the kernel.
+    /// Marks a case that does not apply to a middlebox that lets segments pass in the kernel.
     const fn whole_only(self) -> Case {
         Case { in_kernel: false, ..self }
     }

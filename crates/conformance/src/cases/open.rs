@@ -1,4 +1,4 @@
-//! How connections begin.
+//! Beginnings of connections.
 
 use super::{open, Case};
 use crate::script::{Opening, Script, Side, BACKLOG, MSS};
@@ -38,7 +38,7 @@ fn handshake(s: &mut Script) {
     s.send(4 * MSS).wait_ms(20).ack(4 * MSS);
 }
 
-/// Nothing of a SYN is another but its window.
+/// Checks that a SYN changes only in its window.
 fn options_stay(trace: &Trace) -> Verdict {
     trace.untouched("syn")?;
     for (i, event) in trace.labelled("syn-ack") {
@@ -84,7 +84,7 @@ fn fast_open(s: &mut Script) {
     let opening = Opening::default();
     let syn = s.syn(&opening).fast_open(&[7; 8]).payload(500);
     s.label("syn").put(Side::Sender, syn).wait_ms(20);
-    // The server does not take the data: the SYN alone is acknowledged, and the data comes again.
+    // The server does not take the data: only the SYN is acknowledged, and the data comes again.
     let answer = s.syn_ack(&opening);
     s.put(Side::Receiver, answer);
     s.opened(&opening);
@@ -98,7 +98,7 @@ fn fast_open_answered(s: &mut Script) {
     let answer = s.syn_ack(&opening).ack(s.ends.seq(500));
     s.put(Side::Receiver, answer);
     s.opened(&opening);
-    // It answers with data before the client has confirmed (RFC 7413 §4.2.2).
+    // The server answers with data before the client has confirmed (RFC 7413 §4.2.2).
     let reply = s.ack_for(500).payload(1_000);
     s.put(Side::Receiver, reply).has_said(1_000);
     let confirm = s.data(500);
@@ -114,8 +114,8 @@ fn stray(s: &mut Script) {
     s.wait_ms(20).send(BACKLOG + 4 * MSS).wait_ms(20).ack(BACKLOG + 4 * MSS);
 }
 
-/// The sender begins anew while much of what the receiver has acknowledged is still held. What of it is told after the new connection is
-/// acknowledged would be answered with a RST.
+/// The sender begins a new connection while many of the receiver's acknowledgements are still held. Once the
+/// new connection is acknowledged, they would be answered with a RST.
 fn reused(s: &mut Script) {
     open(s);
     s.backlog();
@@ -135,7 +135,8 @@ fn reused(s: &mut Script) {
     }
 }
 
-/// Every ACK that is made once the second connection stands is of that one, and its last number is told.
+/// Checks that every ACK made after the second connection stands belongs to it, and that its last number is
+/// told.
 fn of_this_connection(trace: &Trace) -> Verdict {
     let Some((i, event)) = trace.labelled("answer").next() else { return Err("no answer".into()) };
     let Some(left) = trace.left[i] else { return Err("the answer was lost".into()) };

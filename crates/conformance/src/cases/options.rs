@@ -1,4 +1,4 @@
-//! TCP options: timestamps, and those that nobody but an end can make.
+//! TCP options: timestamps, and those that only an end can make.
 
 use super::{open, open_stamped, Case};
 use crate::script::{Opening, Script, Side, BACKLOG, MSS};
@@ -25,15 +25,15 @@ pub(super) const CASES: &[Case] = &[
 
 fn stamped(s: &mut Script) {
     open_stamped(s);
-    // The clocks move on while ACKs come, so that each has timestamps of its own.
+    // The clocks move on while ACKs come, so each ACK has different timestamps.
     s.send(BACKLOG).wait_ms(20);
     for n in 1..=20 {
         s.wait_ms(2).ack(n * 5 * MSS);
     }
 }
 
-/// An ACK has the TSecr that came with the first ACK of the receiver at or above its number, or an older one: what a sender makes of a
-/// newer one is too short a round trip (RFC 7323 §4.3).
+/// Checks that an ACK has the TSecr of the receiver's first ACK at or above its number, or an older one. A
+/// newer one would give the sender too short a round trip (RFC 7323 §4.3).
 fn honest(trace: &Trace) -> Verdict {
     let events = trace.script.events().iter().zip(&trace.segs).filter(|(e, _)| e.from == Side::Receiver);
     let said: Vec<(u32, u32)> =
@@ -41,7 +41,7 @@ fn honest(trace: &Trace) -> Verdict {
     let mut told = None;
     for out in trace.out.iter().filter(|o| o.crossed.to == Side::Sender) {
         let Some(seg) = &out.seg else { continue };
-        // A number that the sender knows already measures nothing.
+        // A number that the sender already knows measures nothing.
         let known = told.replace(seg.tcp.ack).is_some_and(|told| !after(seg.tcp.ack, told));
         let Some((_, echo)) = seg.stamps().filter(|_| out.is_touched() && !known) else { continue };
         let first = said.iter().find(|s| !after(seg.tcp.ack, s.0));
@@ -53,7 +53,7 @@ fn honest(trace: &Trace) -> Verdict {
     Ok(())
 }
 
-/// Data with newer timestamps overtakes what is held.
+/// Data with newer timestamps overtakes held ACKs.
 fn paws(s: &mut Script) {
     open_stamped(s);
     s.backlog();
@@ -78,7 +78,7 @@ fn stamps_and_loss(s: &mut Script) {
     s.wait_ms(40).ack(BACKLOG + 10 * MSS);
 }
 
-/// A connection of which every segment carries something of its own.
+/// A connection whose segments all carry an option of their own.
 fn foreign(s: &mut Script, sign: impl Fn(SegmentBuilder) -> SegmentBuilder) {
     let opening = Opening::default();
     let (syn, answer) = (s.syn(&opening), s.syn_ack(&opening));
@@ -106,7 +106,7 @@ fn md5(s: &mut Script) {
     foreign(s, SegmentBuilder::md5);
 }
 
-/// They come in the middle of what is held.
+/// Such options come among held ACKs.
 fn in_the_middle(s: &mut Script, change: impl Fn(SegmentBuilder, u32) -> SegmentBuilder) {
     open(s);
     s.backlog().send(BACKLOG + 10 * MSS);
@@ -120,7 +120,7 @@ fn unknown(s: &mut Script) {
     in_the_middle(s, |segment, n| segment.option(253, &[0x12, 0x34, n as u8]));
 }
 
-/// A length that reaches beyond the header: an end ignores the option or the segment, and a middlebox has no say.
+/// An option length beyond the header: an end ignores the option or the segment, and a middlebox passes it.
 fn malformed(s: &mut Script) {
     in_the_middle(s, |segment, _| segment.raw_options(&[8, 10, 0, 0]));
 }

@@ -1,4 +1,4 @@
-//! What surrounds a TCP segment.
+//! Packets around TCP segments, and packets other than TCP.
 
 use super::{open, Case};
 use crate::script::{Script, Side, BACKLOG, MSS};
@@ -66,7 +66,7 @@ fn tagged(s: &mut Script, tags: usize) {
     s.backlog();
 }
 
-/// Frames of 60 bytes at least, the rest zeros.
+/// Frames padded with zeros to 60 bytes.
 fn padded(s: &mut Script) {
     open(s);
     s.backlog().send(2 * BACKLOG);
@@ -76,7 +76,7 @@ fn padded(s: &mut Script) {
     }
 }
 
-/// Strange packets in the middle of what is held.
+/// Strange packets among held ACKs.
 fn strangers(s: &mut Script, of: impl Fn(&Script) -> Vec<SegmentBuilder>) {
     open(s);
     s.backlog();
@@ -138,7 +138,7 @@ fn truncated(s: &mut Script) {
     for len in [14, 20, 33, 40, 53, 60] {
         s.wait_us(500).forged().label("strange").frame(Side::Receiver, TestFrame::bytes(&whole[..len]));
     }
-    // A data offset of less than a header, and of more than the segment.
+    // A data offset shorter than a header, and one longer than the segment.
     for offset in [0x10, 0xf0] {
         let mut bytes = s.ack_for(BACKLOG).build();
         bytes[14 + 20 + 12] = offset;
@@ -147,7 +147,7 @@ fn truncated(s: &mut Script) {
     s.wait_ms(5).ack(BACKLOG);
 }
 
-/// Under it are acknowledgements of more than was received, and the end of the connection.
+/// Segments with a wrong checksum: an acknowledgement of more than was received, and a RST.
 fn wrong_sum(s: &mut Script) {
     strangers(s, |s| {
         let ahead = s.ack_for(BACKLOG + 20 * MSS).checksum(Sum::Wrong);

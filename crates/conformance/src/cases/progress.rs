@@ -1,4 +1,4 @@
-//! Acknowledgements that tell of progress and nothing else.
+//! Plain acknowledgements of progress.
 
 use super::{open, open_stamped, Case};
 use crate::script::{Script, Side, BACKLOG, MSS};
@@ -94,7 +94,7 @@ fn silence(s: &mut Script) {
     s.wait_ms(70_000).ack(BACKLOG + MSS);
 }
 
-/// 140,000 bytes at 2 Mb/s, and then nothing for a minute.
+/// Checks that 140,000 bytes at 2 Mb/s are followed by silence for a minute.
 fn silent(trace: &Trace) -> Verdict {
     let last = trace.script.end();
     let from = last.saturating_sub(Duration::from_secs(60));

@@ -1,4 +1,4 @@
-//! Windows, and the segments that ask for them.
+//! Windows, and the segments that probe them.
 
 use super::{open, Case};
 use crate::script::{Opening, Script, Side, BACKLOG, MSS};
@@ -45,7 +45,7 @@ fn update(s: &mut Script) {
     }
 }
 
-/// In the end the sender knows of the whole window, unless less of it is enough.
+/// Checks that the sender finally knows the whole window, unless the middlebox may advertise less.
 fn widest(trace: &Trace) -> Verdict {
     if trace.traits.sizes {
         return Ok(());
@@ -63,7 +63,8 @@ fn widest(trace: &Trace) -> Verdict {
     }
 }
 
-/// The receiver's application reads nothing: each ACK takes off the window what it acknowledges, and the edge stays.
+/// The receiver's application reads nothing: each ACK reduces the window by the bytes that it acknowledges,
+/// and the edge stays.
 fn unread(s: &mut Script, shift: u8, step: u32) {
     s.send(BACKLOG).wait_ms(20);
     let edge = u32::from(s.ends.window) << shift;
@@ -101,7 +102,8 @@ fn probes(s: &mut Script) {
     }
 }
 
-/// One byte before SND.NXT, with nothing and with a byte of garbage; answered by an ACK that repeats the last.
+/// Keepalives one byte before SND.NXT, without data and with a byte of garbage. Each is answered by a
+/// repetition of the last ACK.
 fn keepalive(s: &mut Script) {
     open(s);
     s.send(2 * MSS).wait_ms(20).ack(2 * MSS).wait_ms(500);
@@ -112,7 +114,7 @@ fn keepalive(s: &mut Script) {
     }
 }
 
-/// The receiver asks, in the middle of what is held and later, and the sender answers.
+/// The receiver sends keepalives among held ACKs and later, and the sender answers.
 fn keepalive_back(s: &mut Script) {
     open(s);
     s.say(100).backlog();
@@ -162,7 +164,7 @@ fn mid_stream_not_read(s: &mut Script) {
     unread(s, 7, 2 * MSS);
 }
 
-/// Every window field of an ACK that was made is one that the receiver has sent.
+/// Checks that every window field of an ACK that was made is one that the receiver has sent.
 fn own_windows(trace: &Trace) -> Verdict {
     let fields: Vec<u16> = trace.segs.iter().flatten().map(|seg| seg.tcp.window).collect();
     let made = trace.out.iter().filter(|o| o.origin == Origin::Made);

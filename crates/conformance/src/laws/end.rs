@@ -1,4 +1,4 @@
-//! What the ends know at last: nothing that was acknowledged is lost.
+//! Law of the final state: no acknowledgement is lost.
 
 use super::ledger::{Account, Ledger};
 use crate::script::Side;
@@ -6,7 +6,7 @@ use crate::seg::after;
 use crate::trace::Trace;
 use crate::Verdict;
 
-/// Holds a trace to it.
+/// Holds a trace to the law.
 pub fn check(trace: &Trace, ledger: &Ledger) -> Verdict {
     for (to, said, told) in ledger.flows() {
         if to == Side::Sender && trace.script.is_over() {
@@ -18,7 +18,7 @@ pub fn check(trace: &Trace, ledger: &Ledger) -> Verdict {
     Ok(())
 }
 
-/// The last acknowledgement has been told.
+/// Checks that the last acknowledgement has been told.
 fn progress(trace: &Trace, said: &Account, told: &Account) -> Verdict {
     match (said.ack, told.ack) {
         (Some(said), None) => Err(format!("nothing of {} bytes is ever acknowledged", trace.rel(said))),
@@ -29,7 +29,8 @@ fn progress(trace: &Trace, said: &Account, told: &Account) -> Verdict {
     }
 }
 
-/// What arrived out of order has been told, by its block, by a larger one, or by an acknowledgement (RFC 2018).
+/// Checks that data out of order has been told, by its block, by a larger one, or by an acknowledgement (RFC
+/// 2018).
 fn arrivals(trace: &Trace, said: &Account, told: &Account) -> Verdict {
     let covers =
         |outer: &(u32, u32), inner: &(u32, u32)| !after(outer.0, inner.0) && !after(inner.1, outer.1);

@@ -1,4 +1,4 @@
-//! ACKs that were made or rewritten are well-formed, and say nothing of their own.
+//! Law of form: ACKs that were made or rewritten are well-formed and carry only options of their end.
 
 use super::ledger::Account;
 use crate::seg::{after, Seg};
@@ -7,7 +7,7 @@ use crate::Verdict;
 use weir_core::frame::Checksum;
 use weir_core::wire::checksum;
 
-/// Holds a segment to it.
+/// Holds a segment to the law.
 pub fn check(trace: &Trace, out: &Out, seg: &Seg, said: &Account, told: &Account) -> Verdict {
     let sum = checksum::verify(&out.crossed.bytes, out.crossed.bytes.len(), &seg.packet);
     let completes = sum == Checksum::Partial && out.crossed.checksum == Checksum::Partial;
@@ -36,7 +36,8 @@ pub fn check(trace: &Trace, out: &Out, seg: &Seg, said: &Account, told: &Account
     stamps(seg, said, told)
 }
 
-/// Timestamps are some that the end sent, and none that the other would take for older than what it has (PAWS, RFC 7323 §5).
+/// Checks that timestamps are some that the end sent, and that the other end does not take them for older
+/// than its newest (PAWS, RFC 7323 §5).
 fn stamps(seg: &Seg, said: &Account, told: &Account) -> Verdict {
     let Some((value, echo)) = seg.stamps() else {
         return match said.stamp {
@@ -55,7 +56,8 @@ fn stamps(seg: &Seg, said: &Account, told: &Account) -> Verdict {
     }
 }
 
-/// The sum over an IPv4 header is that of nothing (RFC 791 §3.1).
+/// Returns whether the checksum of an IPv4 header is right: the sum over the header is that of zeros (RFC 791
+/// §3.1).
 fn header_sum_holds(bytes: &[u8], seg: &Seg) -> bool {
     let (l3, l4) = (seg.packet.l3 as usize, seg.packet.l4 as usize);
     seg.packet.version != 4

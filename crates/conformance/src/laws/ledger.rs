@@ -1,4 +1,4 @@
-//! What each end has said, and what the other one was told of it.
+//! Accounts of all that each end has said and that the other one was told of it.
 
 use crate::script::Side;
 use crate::seg::{after, Flow, Seg};
@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use weir_core::time::Time;
 use weir_core::wire::Flags;
 
-/// What one end said of a flow, or the other was told.
+/// Account of a flow: all that one end said, or all that the other was told.
 #[derive(Clone, Debug, Default)]
 pub struct Account {
     /// Largest acknowledgement.
     pub ack: Option<u32>,
     /// Rightmost edge of the window.
     pub edge: Option<u32>,
-    /// The sequence number after the last byte.
+    /// Sequence number after the last byte.
     pub next: Option<u32>,
     /// Newest TSval.
     pub stamp: Option<u32>,
@@ -24,14 +24,14 @@ pub struct Account {
     pub stamps: Vec<(u32, u32)>,
     /// SACK blocks.
     pub sack: Vec<(u32, u32)>,
-    /// Duplicates (RFC 5681 §2), by their acknowledgement.
+    /// Number of duplicates (RFC 5681 §2), by their acknowledgement.
     pub duplicates: BTreeMap<u32, u32>,
     tags: Option<weir_core::wire::Vlan>,
 }
 
 impl Account {
-    /// Learns from a segment that was sent with a window of this shift. `counts`: is it none of the segments that are not in sequence,
-    /// which their receiver drops (RFC 9293 §3.10.7.4)?
+    /// Adds a segment that was sent with a window of this shift. `counts` is false for segments out of
+    /// sequence, which their receiver drops (RFC 9293 §3.10.7.4).
     fn learn(&mut self, seg: &Seg, shift: u8, counts: bool) {
         if seg.has(Flags::SYN) && self.next != Some(seg.end()) {
             *self = Account::default();
@@ -54,8 +54,8 @@ impl Account {
         self.sack.extend(seg.sack());
     }
 
-    /// A sender counts an acknowledgement as a duplicate if it repeats the largest number and the window (RFC 5681 §2). With SACK
-    /// blocks it is news.
+    /// Counts an acknowledgement as a duplicate, as a sender does, if it repeats the largest number and the
+    /// window (RFC 5681 §2). An acknowledgement with SACK blocks is news.
     fn count(&mut self, seg: &Seg) {
         let repeats = self.ack == Some(seg.tcp.ack) && self.window == Some(seg.tcp.window);
         if repeats && seg.sack().is_empty() {
@@ -63,7 +63,7 @@ impl Account {
         }
     }
 
-    /// Has it the tags of the segment?
+    /// Returns whether the end has the tags of the segment.
     pub fn has_tags_of(&self, seg: &Seg) -> bool {
         self.tags.is_none_or(|tags| tags == seg.packet.vlan)
     }
@@ -75,7 +75,7 @@ fn newest(of: &mut Option<u32>, n: u32) {
     }
 }
 
-/// The accounts of all flows.
+/// Accounts of all flows.
 pub struct Ledger<'a> {
     trace: &'a Trace<'a>,
     heard: usize,
@@ -84,12 +84,12 @@ pub struct Ledger<'a> {
 }
 
 impl<'a> Ledger<'a> {
-    /// Before anything is sent.
+    /// Creates the accounts before anything is sent.
     pub fn new(trace: &'a Trace<'a>) -> Ledger<'a> {
         Ledger { trace, heard: 0, said: BTreeMap::new(), told: BTreeMap::new() }
     }
 
-    /// Everything that was sent until then has been said.
+    /// Adds everything that was sent until `at` to the accounts of the ends.
     pub fn hear_until(&mut self, at: Time) {
         let events = self.trace.script.events();
         while let Some(event) = events.get(self.heard).filter(|e| e.at <= at) {
@@ -102,20 +102,20 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// What this flow's end has said to the one at `to`, and what that one was told.
+    /// Accounts of a flow: all that its end has said to the one at `to`, and all that this one was told.
     pub fn of(&self, to: Side, flow: Flow) -> (Account, Account) {
         let of = |accounts: &BTreeMap<_, Account>| accounts.get(&(to, flow)).cloned().unwrap_or_default();
         (of(&self.said), of(&self.told))
     }
 
-    /// A segment has come out.
+    /// Adds a segment that has come out.
     pub fn tell(&mut self, out: &Out, seg: &Seg) {
         let shift = self.trace.script.scale_of(out.crossed.to.other());
         let counts = out.event().is_none_or(|i| self.trace.plain[i]);
         self.told.entry((out.crossed.to, seg.flow())).or_default().learn(seg, shift, counts);
     }
 
-    /// All flows: who is told, what was said, what was told.
+    /// Accounts of all flows: the end that is told, all that was said, all that was told.
     pub fn flows(&self) -> impl Iterator<Item = (Side, &Account, Account)> {
         let told = &self.told;
         let of = |key: &(Side, Flow)| told.get(key).cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A limit holds: beside what breaks nothing, a middlebox that limits a rate does so whatever is sent through it.
+//! Law of limits: a middlebox that limits a rate holds the limit whatever is sent through it.
 
 use super::ledger::Ledger;
 use crate::script::Side;
@@ -10,13 +10,13 @@ use weir_core::rig::second::{most, Second};
 use weir_core::time::{Duration, Time};
 use weir_core::wire::Flags;
 
-/// From when on a limit must hold: a second after the first of what is forged.
+/// Returns the time from which a limit must hold: a second after the first forged frame.
 fn begin(trace: &Trace) -> Time {
     let forged = trace.script.events().iter().find(|e| !e.believed);
     forged.map_or(Time::ZERO, |e| e.at + Duration::from_secs(1))
 }
 
-/// Holds a trace to it.
+/// Holds a trace to the law.
 pub fn check(trace: &Trace) -> Verdict {
     match trace.traits.limit {
         Some(Limit::Acknowledged(rate)) => acknowledged(trace, begin(trace), most(rate)),
@@ -25,9 +25,9 @@ pub fn check(trace: &Trace) -> Verdict {
     }
 }
 
-/// In any second the data's sender is told of so many bytes of a flow for the first time.
+/// Checks the bytes of each flow that the data's sender learns of for the first time, in any second.
 ///
-/// An acknowledgement of what the receiver has not acknowledged counts for nothing: its sender drops it (RFC 5961 §5).
+/// An acknowledgement beyond the receiver's own does not count: its sender drops it (RFC 5961 §5).
 fn acknowledged(trace: &Trace, from: Time, most: u64) -> Verdict {
     let mut ledger = Ledger::new(trace);
     let mut told: BTreeMap<Flow, (u32, Second)> = BTreeMap::new();
@@ -41,7 +41,7 @@ fn acknowledged(trace: &Trace, from: Time, most: u64) -> Verdict {
         }
         let (ack, second) = told.entry(seg.flow()).or_insert_with(|| (seg.tcp.ack, Second::default()));
         if seg.has(Flags::SYN) {
-            // Another connection between the same ports.
+            // This is another connection between the same ports.
             *ack = seg.tcp.ack;
         }
         if !after(seg.tcp.ack, *ack) {
@@ -60,7 +60,7 @@ fn acknowledged(trace: &Trace, from: Time, most: u64) -> Verdict {
     Ok(())
 }
 
-/// In any second so many bytes of data pass.
+/// Checks the bytes of data that pass in any second.
 fn passed(trace: &Trace, from: Time, most: u64) -> Verdict {
     let mut second = Second::default();
     for out in trace.out.iter().filter(|o| o.crossed.to == Side::Receiver && o.crossed.at >= from) {

@@ -1,13 +1,14 @@
-//! What holds for every trace, whoever made it.
+//! Laws of every trace, whatever middlebox made it.
 //!
-//! - [`passage`]: whatever is more than an acknowledgement passes once, in order, at once, as it came;
-//! - [`numbers`]: what is acknowledged, in which sequence, how often;
+//! - [`passage`]: segments beyond plain acknowledgements pass once, in order, at once, as they came;
+//! - [`numbers`]: the bytes that are acknowledged, the sequence numbers, the number of repetitions;
 //! - [`window`]: the right edge;
 //! - [`form`]: checksums, timestamps, options and addresses of ACKs that were made or rewritten;
-//! - [`end`]: what the ends know at last;
+//! - [`end`]: the final knowledge of the ends;
 //! - [`limit`]: the rate, where the middlebox limits one.
 //!
-//! The laws look at what the sender and the receiver have *said* and what the other one was *told* of it, flow by flow ([`ledger`]).
+//! The laws compare, flow by flow, everything that an end has *said* with everything that the other one was
+//! *told* of it ([`ledger`]).
 
 pub mod end;
 pub mod form;
@@ -22,7 +23,7 @@ use crate::Verdict;
 use ledger::Ledger;
 use weir_core::time::Time;
 
-/// Holds a trace to all of them.
+/// Holds a trace to all laws.
 pub fn check(trace: &Trace) -> Verdict {
     passage::check(trace)?;
     limit::check(trace)?;

@@ -1,4 +1,4 @@
-//! What ACKs that were made or rewritten acknowledge, with which sequence number, and how often.
+//! Law of numbers: acknowledgements, sequence numbers and repetitions of ACKs that were made or rewritten.
 
 use super::ledger::Account;
 use crate::seg::{after, Seg};
@@ -6,7 +6,7 @@ use crate::trace::{Out, Trace};
 use crate::Verdict;
 use weir_core::wire::Flags;
 
-/// Holds a segment to it: `said` by its end so far, and what the other was `told` before.
+/// Holds a segment to the law. `said` is the account of its end so far, `told` that of the other end before.
 pub fn check(trace: &Trace, out: &Out, seg: &Seg, said: &Account, told: &Account) -> Verdict {
     if !seg.has(Flags::ACK) {
         return Ok(());
@@ -38,7 +38,8 @@ pub fn check(trace: &Trace, out: &Out, seg: &Seg, said: &Account, told: &Account
     Ok(())
 }
 
-/// The sequence number is the end's SND.NXT, or what the other end has got of it: an ACK before that is dropped, and answered (RFC 9293 §3.10.7.4).
+/// Checks that the sequence number is the end's SND.NXT, or the part of it that has reached the other end. An
+/// ACK before that is dropped and answered (RFC 9293 §3.10.7.4).
 fn sequence(seg: &Seg, said: &Account, told: &Account) -> Verdict {
     let behind = told.next.filter(|&next| after(next, seg.tcp.seq));
     let ahead = said.next.filter(|&next| after(seg.tcp.seq, next));

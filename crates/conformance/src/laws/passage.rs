@@ -1,5 +1,6 @@
-//! Whatever is more than an acknowledgement passes once, in order, at once, as it came. Nobody but an end may delay or drop a SYN, FIN, RST or urgent
-//! segment, a probe or data, and what a middlebox does not understand it has no say over.
+//! Law of passage: segments beyond plain acknowledgements pass once, in order, at once, as they came. Only an
+//! end may delay or drop a SYN, FIN, RST or urgent segment, a probe or data. A middlebox passes everything
+//! that it does not understand.
 
 use crate::seg::Flow;
 use crate::trace::{Origin, Trace};
@@ -7,7 +8,7 @@ use crate::Verdict;
 use std::collections::BTreeMap;
 use weir_core::wire::Flags;
 
-/// Holds a trace to it.
+/// Holds a trace to the law.
 pub fn check(trace: &Trace) -> Verdict {
     let events = trace.script.events();
     for (i, event) in events.iter().enumerate().filter(|(i, _)| !trace.plain[*i]) {
@@ -24,7 +25,7 @@ pub fn check(trace: &Trace) -> Verdict {
     in_order(trace)
 }
 
-/// The segments of a flow that are more than acknowledgements leave in the order in which they came.
+/// Checks the order of a flow's segments beyond plain acknowledgements: they leave as they came.
 fn in_order(trace: &Trace) -> Verdict {
     let mut last: BTreeMap<Flow, usize> = BTreeMap::new();
     let kept = |i: &usize| !trace.plain[*i];
@@ -39,7 +40,7 @@ fn in_order(trace: &Trace) -> Verdict {
     Ok(())
 }
 
-/// A frame in words.
+/// Returns the words for a frame.
 fn what(trace: &Trace, i: usize) -> String {
     let event = &trace.script.events()[i];
     if !event.label.is_empty() {

@@ -1,20 +1,20 @@
-//! The right edge of the window, `ack + window`, in segments that were made or rewritten.
+//! Law of windows: the right edge, `ack + window`, of segments that were made or rewritten.
 
 use super::ledger::Account;
 use crate::seg::{after, Seg};
 use crate::Verdict;
 use weir_core::wire::Flags;
 
-/// Holds a segment to it, whose window has this shift.
+/// Holds a segment with a window of this shift to the law.
 ///
-/// An edge that was told is not taken back (RFC 9293 §3.8.6), but by less than a unit, which scaling itself may cost (RFC 7323 §2.4). What
-/// the end itself never offered is not promised in its name. A window is closed by nobody but the end.
+/// A right edge never moves back (RFC 9293 §3.8.6), except by less than a unit, which scaling itself may cost
+/// (RFC 7323 §2.4). No edge is beyond the end's own offers. Only the end closes a window.
 pub fn check(seg: &Seg, shift: u8, said: &Account, told: &Account) -> Verdict {
     if !seg.has(Flags::ACK) || seg.has(Flags::RST) {
         return Ok(());
     }
     let (edge, unit) = (seg.edge(shift), 1u32 << shift);
-    // A segment that nothing of its end precedes says what it says.
+    // A segment before the first of its end needs no offer.
     let (Some(offered), Some(window)) = (said.edge, said.window) else { return Ok(()) };
     if after(edge, offered) {
         return Err(format!("the window reaches {} bytes beyond the receiver's", edge.wrapping_sub(offered)));

@@ -23,7 +23,7 @@ pub struct DriverConfig {
     pub cpu: Option<usize>,
     /// Frames taken from a packet socket in one round.
     pub batch: usize,
-    /// Interval between calls of [`Engine::report`].
+    /// Interval between calls of [`Engine::report`](super::Engine::report).
     pub report_every: Duration,
 }
 

@@ -51,7 +51,7 @@ pub enum Spin {
     None,
     /// A fixed time.
     Fixed(Duration),
-    /// The measured lateness of this machine's timers; see the [module documentation](self).
+    /// The measured lateness of this machine's timers; see the module documentation.
     Adaptive,
 }
 

@@ -118,7 +118,7 @@ impl<W> ExitSockets<W> {
     }
 }
 
-/// Exit of a port; see the [module documentation](self).
+/// Exit of a port; see the module documentation.
 #[derive(Debug)]
 pub struct Exit<W = Sender> {
     sockets: ExitSockets<W>,

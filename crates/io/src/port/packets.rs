@@ -126,7 +126,7 @@ impl Packets {
         (same && self.empty).then_some(self.came)
     }
 
-    /// Takes at most `limit` frames of about [`BATCH_BYTES`] together, and puts them into `inbox`. Frames
+    /// Takes at most `limit` frames of about `BATCH_BYTES` together, and puts them into `inbox`. Frames
     /// without a stamp get `now`.
     ///
     /// `frames` is a pool of fixed size, and always the same one.

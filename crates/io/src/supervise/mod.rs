@@ -20,7 +20,7 @@
 //!   it.
 //! - Both are killed: the kernel removes the programs. Before Linux 6.6 they stay, and let everything pass.
 //! - A fork fails, or engines end right after their start: everything passes, with the windows of the
-//!   receivers. The supervisor tries again, at last every second ([`restarts`]), and logs it once.
+//!   receivers. The supervisor tries again, at last every second (`restarts`), and logs it once.
 //! - An interface goes away, comes back, is renamed, goes down or up, or changes its MTU: netlink reports it,
 //!   and the programs follow. A new interface gets new sockets. The links themselves are never touched.
 //!

@@ -91,7 +91,7 @@ pub struct Setup {
     /// Traffic that comes to user space.
     pub steered: Steered,
     /// Time without a beat after which steered traffic bypasses the engine. Frames that wait in queues behind
-    /// the control of ACKs do not bypass it before [`FRAMES_STALE`].
+    /// the control of ACKs do not bypass it before `FRAMES_STALE`.
     pub stale: Duration,
     /// Time without a beat after which the engine is killed and started again.
     pub hang: Duration,
