@@ -16,8 +16,7 @@
 //! - [`script`]: the frames that are sent; [`cases`]: the cases, by topic;
 //! - [`trace`]: the frames that came out, each with its origin;
 //! - [`laws`]: rules of every trace;
-//! - [`subject`]: the middleboxes: presets of ACK control in their forms, or any
-//!   [`Node`](weir_core::node::Node).
+//! - [`subject`]: the middleboxes: presets of ACK control in their forms, or any [`Node`].
 //!
 //! A script does not depend on the frames that come out. So it can be played in virtual time ([`play`]) as
 //! well as over two interfaces.
