@@ -49,7 +49,7 @@ pub struct Bursts {
     pub pause: Duration,
 }
 
-/// An endpoint of a [`Host`].
+/// An endpoint of a [`Host`](super::Host).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EndpointId(pub u32);
 

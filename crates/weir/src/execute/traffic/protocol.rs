@@ -1,7 +1,7 @@
 //! The protocol that drives a traffic process. Its input is a [`Spec`] as JSON. It writes `ready` when its
-//! peers may connect, reads `go EPOCH`, and finally writes a [`Report`] as JSON. The line `stop`, or the end
-//! of input after `go`, ends it early with the results so far; so do SIGINT and SIGTERM. A specification with
-//! an `epoch_ns` runs without waiting for `go`.
+//! peers may connect, reads `go EPOCH`, and finally writes a [`Report`](super::Report) as JSON. The line
+//! `stop`, or the end of input after `go`, ends it early with the results so far; so do SIGINT and SIGTERM. A
+//! specification with an `epoch_ns` runs without waiting for `go`.
 
 use super::{Generator, Spec};
 use crate::output::READY;

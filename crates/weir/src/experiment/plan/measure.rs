@@ -28,7 +28,7 @@ pub struct Measure {
 pub enum Subject {
     /// Flows whose identifier matches the pattern, in which `*` is any sequence of characters.
     Flow(String),
-    /// Links whose name ([`Plan::links`]) matches the pattern.
+    /// Links whose name ([`Plan::links`](super::Plan::links)) matches the pattern.
     Link(String),
     /// Classes whose name matches the pattern.
     Class(String),
