@@ -153,8 +153,8 @@ pub fn udp_seed(plan: &Plan, flow: &Flow) -> u64 {
 }
 
 /// Returns the buffer that a connection needs to fill the path: four times the bytes in flight and queued.
-/// The factor is there because the kernel's buffers hold about half of their size in payload and grow in
-/// steps, and because a gateway holds acknowledgements beside the data in flight. Without a rate on the path,
+/// The factor covers that the kernel's buffers hold about half of their size in payload and grow in steps. A
+/// gateway also holds acknowledgements beside the data in flight. Without a rate on the path,
 /// the gateway's fastest flow determines it. Returns `None` if the default suffices.
 pub fn buffers(plan: &Plan) -> Option<u64> {
     let (links, rtt) = match &plan.graph {
