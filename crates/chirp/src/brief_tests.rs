@@ -1,4 +1,4 @@
-//! Rounds that are brief, as the kernel's, and the window that they end with.
+//! Rounds that are brief, as the kernel's, and the window at their end.
 
 use super::*;
 

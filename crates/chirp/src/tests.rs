@@ -237,7 +237,8 @@ fn a_lone_flow_finds_the_gap_of_its_link_and_fills_it() {
 
 #[test]
 fn it_is_there_before_slow_start_is() {
-    // Slow start sends 10, 20, 40, 80, 160 packets: 160 of 166 in the fifth round, which is acknowledged after five round trips.
+    // Slow start sends 10, 20, 40, 80, 160 packets: 160 of 166 in the fifth round, which is acknowledged
+    // after five round trips.
     let known = |rtt, rules| run(path(121_120, rtt), rules, 2000 * MS).known;
     let lone = known(20 * MS, Rules::ADAPTIVE);
     assert!(lone > 0 && lone < 5 * 20 * MS, "{lone}");

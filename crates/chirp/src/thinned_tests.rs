@@ -16,7 +16,8 @@ struct Path {
     per_ack: u32,
 }
 
-/// 100 Mbit/s and 20 ms, and 200 kbit/s for the way back: 66 bytes take 2.64 ms, in which 21.8 packets are delivered.
+/// 100 Mbit/s and 20 ms, and 200 kbit/s for the way back: 66 bytes take 2.64 ms, in which 21.8 packets are
+/// delivered.
 const SLOW: Path = Path { gap: 121_120, rtt: 20 * MS, back: 2_640_000, per_ack: 2 };
 
 #[derive(Debug)]
