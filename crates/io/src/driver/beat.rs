@@ -2,8 +2,8 @@
 
 use weir_core::time::{Duration, Time};
 
-/// Longest gap between beats in which no frames bypass the engine. The limit of the programs in the kernel is
-/// 50 ms.
+/// Longest gap between beats for which the engine assumes that no frames bypassed it. The limit of the
+/// programs in the kernel is 50 ms.
 const AWAY: Duration = Duration::from_millis(40);
 /// Window in which the share of time without the engine is measured.
 const WINDOW: Duration = Duration::from_secs(5);

@@ -140,7 +140,7 @@ pub struct Exit<W = Sender> {
 
 /// Reasons why a frame did not leave.
 enum Refusal {
-    /// There is no room now.
+    /// The kernel has no room now.
     Full,
     /// The interface is down or missing.
     Down,

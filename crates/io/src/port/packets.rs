@@ -91,8 +91,8 @@ impl Packets {
         })
     }
 
-    /// From now on, gives frames the metadata that the hooks have left, and delivers them at their departure
-    /// times.
+    /// Gives frames the metadata that the hooks have left, and delivers them at their departure times, from
+    /// now on.
     pub fn take_metadata(&mut self, records: Arriving) -> io::Result<()> {
         self.receiver.receive_marks()?;
         self.metadata = Some(records);

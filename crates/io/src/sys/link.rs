@@ -236,7 +236,8 @@ fn parse_link(message: &[u8]) -> Option<HostInterface> {
     Some(link)
 }
 
-/// Some kinds have a byte as a flag; for others the attribute itself is the flag.
+/// Returns whether a tunnel is `external`. Some kinds have a byte as a flag; for others the attribute itself
+/// is the flag.
 fn is_external(kind: &str, data: &[u8]) -> bool {
     let says = |(of, attribute): &(&str, u16)| {
         *of == kind && attributes(data).any(|(kind, value)| kind == *attribute && value != [0])

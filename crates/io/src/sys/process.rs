@@ -20,9 +20,9 @@ pub struct Child {
 /// End of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It exited with this code.
+    /// Exit with this code.
     Exited(i32),
-    /// A signal ended it.
+    /// End by this signal.
     Signalled(i32),
 }
 
