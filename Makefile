@@ -30,9 +30,9 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 		table5-unpaced.toml table5-tbf.toml table5-tbf-64k.toml window.toml window-clock.toml fig3.toml fig8.toml fig8-unpaced.toml fig9.toml) \
 	$(addprefix experiments/papers/paced-chirping/,lone.toml pair.toml fig6.toml both-start.toml both-fig6.toml vanish.toml reorder.toml)
 
-.PHONY: demo test quick build bench kernels verify setup lint unit virtual virtual-files instructions privileged fuzz clean
+.PHONY: demo test quick build bench kernels miri verify setup lint unit virtual virtual-files instructions privileged fuzz clean
 
-PARTS := kernels
+PARTS := kernels miri
 PART ?= $(PARTS)
 
 build: setup
@@ -61,6 +61,7 @@ lint:
 unit:
 	cargo test --workspace --locked --lib --bins
 	cargo test -p weir-core -p weir-conformance -p weir-chirp --locked --test '*'
+	cargo test -p weir-core --features loom --locked --test protocols
 	cargo test --workspace --locked --doc
 
 # The rules of TCP for every preset, and the papers' figures in virtual time, each with its checks.
@@ -90,6 +91,10 @@ bench: build
 	for b in inline all share two-way rates outage hostile wan; do $(SUDO) $(WEIR) bench $$b || exit 1; done
 
 verify: $(PART)
+
+# Memory that the kernel writes and other processes share, by a nightly toolchain with the component `miri`.
+miri:
+	MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-ignore-leaks" cargo +nightly miri test -p weir-io --lib --locked -- port::places shared_values
 
 # Some minutes for each kernel. KERNELS="6.1 7.3" are those alone.
 kernels: build

@@ -12,6 +12,7 @@
 mod exit;
 mod input;
 mod packets;
+mod places;
 mod split;
 
 pub use exit::{Exit, ExitSockets, ExitStats, Stuck};

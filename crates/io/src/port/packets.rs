@@ -3,6 +3,7 @@
 //! A frame's first chunk begins with its metadata ([`Metadata`]), room for a VLAN tag that hardware or a
 //! virtual device took out, and the kernel's notes on the frame ([`Vnet`]).
 
+use super::places::Places;
 use super::split::Splitter;
 use super::{CHUNK, HEAD};
 use crate::bpf::{Arriving, Metadata};
@@ -11,7 +12,7 @@ use crate::sys::pod::bytes_of;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use weir_core::combined::{LAN_WHOLE, WAN_WHOLE};
-use weir_core::frame::{Checksum, Frame, Frames, NO_CHUNK};
+use weir_core::frame::{Checksum, Frame, Frames};
 use weir_core::gateway::{LAN, WAN};
 use weir_core::node::Port;
 use weir_core::time::Time;
@@ -50,11 +51,7 @@ pub struct Packets {
     port: Port,
     receiver: Receiver,
     /// Memory for the next frames, [`PARTS`] chunks each.
-    chunks: Box<[u32]>,
-    /// Number of missing chunks of each of them; the first ones are missing.
-    missing: Box<[usize]>,
-    /// Number of frames at the front that may miss chunks.
-    open: usize,
+    places: Places,
     /// Cutter, if giant segments are to be cut.
     splitter: Option<Splitter>,
     always_splits: bool,
@@ -73,14 +70,11 @@ impl Packets {
     /// Opens the frames that the interface numbered `ifindex` receives, for the node's `port`.
     pub fn open(port: Port, ifindex: u32, promiscuous: bool) -> io::Result<Packets> {
         let receiver = Receiver::open(ifindex, promiscuous, BATCH, PARTS)?;
-        let chunks = vec![NO_CHUNK; BATCH * PARTS].into_boxed_slice();
-        let (missing, stats) = (vec![PARTS; BATCH].into_boxed_slice(), InputStats::default());
+        let stats = InputStats::default();
         Ok(Packets {
             port,
             receiver,
-            chunks,
-            missing,
-            open: BATCH,
+            places: Places::new(BATCH, PARTS),
             splitter: None,
             always_splits: false,
             typical: CHUNK,
@@ -129,7 +123,7 @@ impl Packets {
     /// Takes at most `limit` frames of about `BATCH_BYTES` together, and puts them into `inbox`. Frames
     /// without a stamp get `now`.
     ///
-    /// `frames` is a pool of fixed size, and always the same one.
+    /// `frames` is always the same pool.
     pub fn receive(
         &mut self,
         frames: &mut Frames,
@@ -140,7 +134,8 @@ impl Packets {
         let (mut left, mut bytes) = (limit, 0);
         while left > 0 && bytes < BATCH_BYTES {
             let fit = ((BATCH_BYTES - bytes) / self.typical).max(1);
-            let count = self.refill(frames).min(left).min(fit);
+            let count = self.places.refill(frames).min(left).min(fit);
+            self.aim(frames, count);
             let got = self.receiver.receive(count)?;
             self.came += got as u64;
             self.empty = got < count;
@@ -168,32 +163,19 @@ impl Packets {
         Ok(())
     }
 
-    /// Replaces the memory that received frames took along. Returns the number of next frames with all their
-    /// memory.
-    fn refill(&mut self, frames: &mut Frames) -> usize {
-        let memory = frames.memory_mut().as_mut_ptr();
-        for i in 0..self.open {
-            while let Some(part) = self.missing[i].checked_sub(1) {
-                let Some(chunk) = frames.take_chunk() else { return i };
-                self.chunks[i * PARTS + part] = chunk;
-                self.missing[i] = part;
-                let before = if part == 0 { HEAD - Vnet::LEN } else { 0 };
-                // SAFETY: the chunk lies in the pool's memory. It is taken and in no frame, so it has no
-                // other user until `frame` makes it part of a frame. `frame` then counts it as missing, which
-                // leads back here before the next call. The memory of a pool of fixed size does not move.
-                unsafe {
-                    let start = memory.add(chunk as usize * CHUNK + before);
-                    self.receiver.set_part(i, part, start, CHUNK - before);
-                }
-            }
-        }
-        self.open = 0;
-        BATCH
+    /// Tells the kernel where the first `count` frames to come are to lie.
+    fn aim(&mut self, frames: &mut Frames, count: usize) {
+        let receiver = &mut self.receiver;
+        self.places.tell(frames, count, |to| {
+            // SAFETY: the chunks have been taken and are in no frame, so that nobody uses them until `frame` makes them part of
+            // one. The pool is not used before the call that follows this one.
+            unsafe { receiver.set_part(to.frame, to.part, to.start, to.len) };
+        });
     }
 
     /// Makes a frame of the memory numbered `i`.
     fn frame(&mut self, frames: &mut Frames, i: usize, received: Received, now: Time) -> Option<Frame> {
-        let chunks = &self.chunks[i * PARTS..][..PARTS];
+        let chunks = self.places.chunks(i);
         let len = received.len.checked_sub(Vnet::LEN).filter(|len| *len >= ADDRESSES)?;
         if received.cut {
             if self.stats.too_long == 0 {
@@ -228,8 +210,7 @@ impl Packets {
             frames.chain(&mut frame, last, next);
             last = next;
         }
-        self.missing[i] = used;
-        self.open = self.open.max(i + 1);
+        self.places.took(i, used);
         self.stats.received += 1;
         self.stats.received_bytes += len as u64;
         self.stats.giant += u64::from(frame.gso_size != 0);

@@ -173,6 +173,35 @@ mod tests {
     use super::*;
     use std::sync::atomic::Ordering;
 
+    /// A mapping whose memory is the heap's, which Miri knows.
+    fn of_heap(len: usize) -> ManuallyDrop<Mapping> {
+        let memory: &'static mut [u64] = vec![0u64; 4 * len.div_ceil(32)].leak();
+        let start = memory.as_mut_ptr();
+        ManuallyDrop::new(Mapping { start: NonNull::new(start.cast()).unwrap(), len })
+    }
+
+    /// For Miri as well: what is shared is written through shared references, by several at once.
+    #[test]
+    fn shared_values_are_written_by_all() {
+        let slack = align_of::<weir_core::steer::Slot>();
+        let len = 4 * size_of::<weir_core::steer::Slot>();
+        let mut mapping = ManuallyDrop::into_inner(of_heap(len + slack));
+        let before = mapping.start.as_ptr().align_offset(slack);
+        // SAFETY: `slack` bytes more than are used.
+        mapping.start = unsafe { mapping.start.add(before) };
+        mapping.len = len;
+        let slots: &'static [weir_core::steer::Slot] = mapping.share();
+        assert_eq!(slots.len(), 4);
+        let open = |tag: u32| slots[1].open(tag, 0, 1, 1, 1, 9, 9, 5, 0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| (1..20).for_each(open));
+            scope.spawn(|| (0..20).for_each(|_| slots[1].take()));
+            scope.spawn(|| (0..20).for_each(|_| slots[2].has_come()));
+        });
+        open(20);
+        assert_eq!(slots[1].tag.load(Ordering::Relaxed), 20);
+    }
+
     #[test]
     fn access_by_value_and_as_atomics() {
         let mut map = Mapping::anonymous(4096, false).unwrap();

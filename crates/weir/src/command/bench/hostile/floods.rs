@@ -16,6 +16,8 @@ use weir_core::rate::Rate;
 const SECONDS: u64 = 10;
 const FLOWS: u32 = 16;
 const FLOW_RATE: Rate = Rate::mbit(10);
+/// Time before the end of which nothing is compared.
+const NOT_JUDGED_NS: u64 = 500_000_000;
 /// From when on rates are looked at.
 const FROM_NS: u64 = 3_000_000_000;
 /// Forged segments a second: in the eight seconds of five turns, ten million.
@@ -98,7 +100,7 @@ fn row(args: &Args, seconds: u64, forgery: Option<Forgery>) -> Result<Row, Strin
         let (outcome, forged) = once(seconds, forgery, args.pps, turn, row.forged)?;
         row.forged += forged;
         let ends = || outcome.clients.flows.iter().zip(&outcome.servers.flows);
-        row.invented_bytes += ends().map(|(client, server)| invented(client, server)).sum::<u64>();
+        row.invented_bytes += ends().map(|(client, server)| invented(client, server, seconds)).sum::<u64>();
         row.lost_connections += ends().filter(|(c, s)| c.error.is_some() || s.error.is_some()).count() as u64;
         row.rtos += outcome.result.flows.iter().map(|f| f.rtos).sum::<u64>();
         errors.push(worst(&outcome.servers.flows, seconds));
@@ -121,6 +123,7 @@ fn once(
     let mut options = options()?;
     let id = format!("hostile-{}-{turn}", std::process::id());
     options.id = Some(id.clone());
+    options.samples = true;
     let live = Live { first: client_port(0), count: FLOWS as u16, server: 5001 };
     let flood = forgery.map(|forgery| Flood::prepare(id, Forged { forgery, live, from: before }, pps, AFTER));
     // Connections that are lost are what is counted here.
@@ -129,10 +132,14 @@ fn once(
     Ok((outcome?, forged?))
 }
 
-/// Bytes that a sender was acknowledged beyond what its receiver has.
-fn invented(client: &FlowReport, server: &FlowReport) -> u64 {
-    let acked = client.sent.as_ref().map_or(0, |s| s.acked);
-    acked.saturating_sub(server.received.as_ref().map_or(0, |r| r.bytes))
+/// Returns the bytes that a sender was acknowledged beyond what its receiver has. Both ends stop at the same moment, so the sender's
+/// last samples do not count. The kernel counts the SYN as a byte.
+fn invented(client: &FlowReport, server: &FlowReport, seconds: u64) -> u64 {
+    let until = seconds * 1_000_000_000 - NOT_JUDGED_NS;
+    let series = client.sent.as_ref().and_then(|s| s.series.as_ref());
+    let samples = series.into_iter().flat_map(|s| s.t_ns.iter().zip(&s.acked_bytes));
+    let acked = samples.take_while(|(at, _)| **at <= until).last().map_or(0, |(_, acked)| *acked);
+    acked.saturating_sub(1).saturating_sub(server.received.as_ref().map_or(0, |r| r.bytes))
 }
 
 /// How far the flow that is furthest from its rate is from it at its receiver, in percent.
