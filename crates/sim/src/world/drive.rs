@@ -14,12 +14,15 @@ use weir_core::stats::DropReason;
 use weir_core::time::Time;
 
 impl World {
-    /// Runs everything that is due up to and including `end`. Panics if frames circulate forever at one
-    /// instant.
+    /// Runs everything that is due up to and including `end`. Stops early if frames circulate forever at one
+    /// instant: the world is [stuck](World::stuck) there, and runs nothing more.
     pub fn run_until(&mut self, end: Time) {
+        if self.stuck.is_some() {
+            return;
+        }
         self.until = end;
         self.serve_ready();
-        let mut next = self.agenda.pop_until(end);
+        let mut next = self.agenda.pop_until(end).filter(|_| self.stuck.is_none());
         while let Some((at, i)) = next {
             self.now = at;
             let alone = self.agenda.peek().is_none_or(|next| next > at);
@@ -36,9 +39,17 @@ impl World {
                 }
             }
             self.serve_ready();
-            next = self.agenda.pop_until(end);
+            next = self.agenda.pop_until(end).filter(|_| self.stuck.is_none());
         }
-        self.now = self.now.max(end);
+        if self.stuck.is_none() {
+            self.now = self.now.max(end);
+        }
+    }
+
+    /// The instant at which frames circulate forever, if they do. Where nothing takes time, a sender with
+    /// endless data never gets past it.
+    pub fn stuck(&self) -> Option<Time> {
+        self.stuck
     }
 
     /// Serves a node that is due alone, and everything that follows. A link continues without the agenda as
@@ -54,6 +65,9 @@ impl World {
             self.booked = due;
             self.serve_ready();
             self.booked = Time::MAX;
+            if self.stuck.is_some() {
+                return None;
+            }
             let (until, next) = (self.until, self.agenda.peek());
             let slot = &mut self.slots[i];
             if due > until || slot.wakes[0] != due || slot.due > due || next.is_some_and(|next| next <= due) {
@@ -100,14 +114,20 @@ impl World {
 
     #[inline(never)]
     fn serve_all_ready(&mut self) {
-        let limit = self.steps + self.steps_per_instant;
+        let (mut began, mut limit) = (self.now, self.steps + self.steps_per_instant);
         while let Some(&i) = self.ready.get(self.served) {
             self.served += 1;
             let due = self.serve(i as usize);
             if due < Time::MAX {
                 self.put_on_agenda(i as usize, due);
             }
-            assert!(self.steps < limit, "frames go in circles at {:?}", self.now);
+            if self.steps >= limit {
+                if self.now == began {
+                    self.stuck = Some(self.now);
+                    break;
+                }
+                (began, limit) = (self.now, self.steps + self.steps_per_instant);
+            }
         }
         self.ready.clear();
         self.served = 0;

@@ -56,7 +56,7 @@ use weir_core::time::Time;
 /// Bytes of a chunk of the pool: Ethernet, IP and TCP headers with all options.
 const CHUNK_SIZE: usize = 128;
 /// Steps at one instant, seconds of work, after which frames are considered to circulate.
-const STEPS_PER_INSTANT: u64 = 1 << 27;
+pub const STEPS_PER_INSTANT: u64 = 1 << 27;
 
 /// Identifier of a node in a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -120,6 +120,8 @@ pub struct World {
     captures: Vec<Vec<Capture>>,
     steps: u64,
     steps_per_instant: u64,
+    /// See [`World::stuck`].
+    stuck: Option<Time>,
 }
 
 impl Default for World {
@@ -152,6 +154,7 @@ impl World {
             captures: Vec::new(),
             steps: 0,
             steps_per_instant: STEPS_PER_INSTANT,
+            stuck: None,
         }
     }
 

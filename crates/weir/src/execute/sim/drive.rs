@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use weir_core::time::{Duration, Time};
+use weir_sim::world::STEPS_PER_INSTANT;
 
 /// Approximate interval at which the real clock is read.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(50);
@@ -40,7 +41,7 @@ fn alone(plan: &Plan, options: &Options) -> Result<RunResult, String> {
     let mut topology = topology::build(plan)?;
     let captures = options.pcap.map(|directory| capture::start(&mut topology, directory)).transpose()?;
     let mut recorder = Recorder::new(plan, &topology);
-    let interrupted = !drive(plan, &mut topology, &mut recorder, options);
+    let interrupted = !drive(plan, &mut topology, &mut recorder, options)?;
     let written = captures.map_or(Vec::new(), capture::Captures::end);
     let mut result = assemble::result(plan, &mut topology, recorder);
     result.faults = written;
@@ -57,9 +58,14 @@ fn alone(plan: &Plan, options: &Options) -> Result<RunResult, String> {
     Ok(result)
 }
 
-/// Runs to the end or until stopped. Returns whether it reached the end. The steps between readings of the
-/// clock do not affect the simulation.
-fn drive(plan: &Plan, topology: &mut Topology, recorder: &mut Recorder, options: &Options) -> bool {
+/// Runs to the end or until stopped. Returns whether it reached the end, or the instant that it cannot get
+/// past. The steps between readings of the clock do not affect the simulation.
+fn drive(
+    plan: &Plan,
+    topology: &mut Topology,
+    recorder: &mut Recorder,
+    options: &Options,
+) -> Result<bool, String> {
     let end = Time::ZERO + plan.duration;
     // Idle time passes quickly, and a long slice after it would delay the next reading of the clock.
     let most = Duration::from_nanos(plan.duration.as_nanos() / 1000 + 1);
@@ -74,15 +80,21 @@ fn drive(plan: &Plan, topology: &mut Topology, recorder: &mut Recorder, options:
             recorder.record(topology);
         }
         topology.world.run_until(slice_end);
+        if let Some(at) = topology.world.stuck() {
+            return Err(format!(
+                "more than {STEPS_PER_INSTANT} frames pass at {:.9} s: flows on paths that take no time send without an end; give `path.rtt` or a rate",
+                at.as_nanos() as f64 / 1e9
+            ));
+        }
         if let Some(progress) = options.progress {
             progress.add(slice_end.since(shown));
             shown = slice_end;
         }
         if slice_end >= end {
-            return true;
+            return Ok(true);
         }
         if options.stop.load(Ordering::Relaxed) {
-            return false;
+            return Ok(false);
         }
         slice = next_slice(slice, looked.elapsed()).min(most);
         looked = Instant::now();

@@ -33,6 +33,12 @@ impl Experiment {
         [Backend::Lab, Backend::Sim].into_iter().filter(can).collect()
     }
 
+    /// Why the simulator would never get past an instant, if it would not.
+    pub fn endless_at_once(&self) -> Option<&str> {
+        let said = self.only.iter().map(|o| o.refusal.message.as_str());
+        said.into_iter().find(|message| *message == flow::ENDLESS_AT_ONCE)
+    }
+
     /// The plan for a world. Errors name every key that the world cannot do.
     pub fn plan_for(self, world: Backend) -> Result<Plan, Errors> {
         let refused: Vec<Diagnostic> =
@@ -150,6 +156,11 @@ fn plan(s: Section, source: &Source, files: &Files<'_>, baselines: Vec<Baseline>
     let mut plan = Plan { graph, hosts, sample, parity, baselines, config_sha256, ..plan };
     if s.all_well() {
         flow::not_too_many(&s, &plan);
+        flow::not_too_many_in_all(&s, &plan);
+        host::not_too_many(&s, &plan.hosts);
+    }
+    if s.all_well() {
+        flow::takes_time(&s, &plan);
     }
     if !s.all_well() {
         // Names in checks may be those of parts that are faulty.

@@ -14,6 +14,7 @@ use crate::result::Backend;
 use core::ops::RangeInclusive;
 use weir_core::dist::Distribution;
 use weir_core::gateway::Direction;
+use weir_core::link::{Config, Damage};
 use weir_core::time::Duration;
 use weir_sim::host::Bursts;
 
@@ -296,6 +297,68 @@ pub(super) fn not_too_many(s: &Section, plan: &Plan) {
             section.note_value(Backend::Sim, "arrivals", too_many_for_lab(n));
         }
     }
+}
+
+/// Most flows of an experiment, and most hosts: a simulated host has room for 16 times as many ends.
+pub(super) const MOST_IN_ALL: u64 = 1_000_000;
+
+/// Groups are refused that make more flows than can be simulated.
+pub(super) fn not_too_many_in_all(s: &Section, plan: &Plan) {
+    let mut all = 0;
+    for (group, section) in plan.groups.iter().zip(s.sections("flow")) {
+        all += match &group.arrivals {
+            Arrivals::Every(_) => u64::from(group.count),
+            Arrivals::Drawn(_) => {
+                group.flows(plan.seed).take_while(|f| f.start < plan.duration).count() as u64
+            }
+        };
+        if all > MOST_IN_ALL {
+            let message = format!("the flows up to this group are more than {MOST_IN_ALL}");
+            return section.fault(if section.has("count") { "count" } else { "id" }, Fault::bare(message));
+        }
+    }
+}
+
+/// Why a flow cannot be simulated that nothing slows down.
+pub(super) const ENDLESS_AT_ONCE: &str = "a flow without an end on a path that takes no time";
+
+/// Notes that the simulator never gets past the instant at which a flow starts whose data has no end, on a path on which nothing takes
+/// time. In the lab frames take the time that the machine takes.
+pub(super) fn takes_time(s: &Section, plan: &Plan) {
+    for (group, section) in plan.groups.iter().zip(s.sections("flow")) {
+        if !sends_at_once(group, plan) || takes_time_on_its_way(group, plan) {
+            continue;
+        }
+        let help = match plan.graph {
+            None => "give `path.rtt` or a rate, or end the flow after so many `bytes`",
+            Some(_) => {
+                "give a link between its hosts a `delay` or a rate, or end the flow after so many `bytes`"
+            }
+        };
+        let key = if section.has("bytes") { "bytes" } else { "id" };
+        section.note_value(Backend::Lab, key, Fault::new(ENDLESS_AT_ONCE, help));
+    }
+}
+
+/// Does a group send without an end where nothing slows it down? More bytes than this at one instant are none that anybody waits for.
+fn sends_at_once(group: &FlowGroup, plan: &Plan) -> bool {
+    const MOST_AT_ONCE: u64 = 10_000_000_000;
+    let limited = group.bursts.is_some() || !matches!(group.protocol, Protocol::Tcp { app_rate: None });
+    let bytes = || group.flows(plan.seed).try_fold(0, |sum: u64, f| sum.checked_add(f.bytes?));
+    !limited && group.kind == Kind::Bulk && bytes().is_none_or(|all| all > MOST_AT_ONCE)
+}
+
+/// Is there anything between the hosts of a group that takes time? A gateway with a class may be that.
+fn takes_time_on_its_way(group: &FlowGroup, plan: &Plan) -> bool {
+    let host = |name: &Option<String>| plan.hosts.iter().find(|h| Some(&h.name) == name.as_ref());
+    let access = [host(&group.client), host(&group.server)].into_iter().flatten();
+    let mut links: Vec<&Config> = access.flat_map(|h| [&h.up, &h.down]).collect();
+    match &plan.graph {
+        None => links.extend([&plan.path.lan, &plan.path.wan_out, &plan.path.wan_back]),
+        Some(graph) => links.extend(graph.directions().map(|(_, link)| link)),
+    }
+    let gateway = plan.gateway.as_ref().is_some_and(|g| !g.classes.is_empty());
+    gateway || links.into_iter().any(|link| !Config { damage: Damage::NONE, ..*link }.is_bare())
 }
 
 /// Datagrams that come in are refused behind a masquerading box of the lab, which lets in only what somebody inside has asked for.

@@ -2,6 +2,7 @@
 //! addresses of the path's two hosts, and have no access links.
 
 use super::diag::Fault;
+use super::flow::MOST_IN_ALL;
 use super::reader::Section;
 use super::{graph, link, names, path};
 use crate::experiment::plan::{Graph, HostGroup, Ip, Lab};
@@ -33,6 +34,18 @@ fn group(s: Section, rtt: Duration, graph: Option<&Graph>, earlier: &[HostGroup]
     }
     let (up, down) = path::access(s, rtt);
     Some(HostGroup { name: name?, wan: wan?, node, count, up, down })
+}
+
+/// Refuses groups that make more hosts than can be simulated.
+pub(super) fn not_too_many(s: &Section, hosts: &[HostGroup]) {
+    let mut all = 0;
+    for (group, section) in hosts.iter().zip(s.sections("host")) {
+        all += u64::from(group.count);
+        if all > MOST_IN_ALL {
+            let message = format!("the hosts up to this group are more than {MOST_IN_ALL}");
+            return section.fault(if section.has("count") { "count" } else { "name" }, Fault::bare(message));
+        }
+    }
 }
 
 /// Notes what the lab has no hosts with: their addresses are IPv4.
