@@ -5,12 +5,14 @@
 //! which only the first eight bytes are present and number the datagrams. With a shorter payload, the IP
 //! identification numbers them.
 
+mod numbers;
 mod sink;
 mod source;
 #[cfg(test)]
 mod tests;
 mod timetable;
 
+pub use numbers::Numbers;
 pub use sink::{UdpReport, UdpSink};
 pub use source::{UdpConfig, UdpSource};
 pub use timetable::Timetable;

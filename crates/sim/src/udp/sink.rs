@@ -1,6 +1,6 @@
 //! A sink of datagrams.
 
-use super::NUMBER;
+use super::{Numbers, NUMBER};
 use std::net::SocketAddrV4;
 use weir_core::frame::{Checksum, Frame};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
@@ -11,15 +11,17 @@ use weir_core::wire;
 /// Counters of a sink.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UdpReport {
-    /// Number of datagrams.
+    /// Number of datagrams, each counted once.
     pub datagrams: u64,
-    /// Number of payload bytes.
+    /// Number of datagrams that arrived again.
+    pub copies: u64,
+    /// Number of payload bytes, copies left out.
     pub received: u64,
     /// Time of the last arrival.
     pub last_received: Option<Time>,
     /// Number of missing datagrams below the highest number. A late arrival reduces it.
     pub lost: u64,
-    /// Number of datagrams that arrived twice, or after one with a higher number (RFC 4737 §3.3).
+    /// Number of datagrams that arrived after one with a higher number (RFC 4737 §3.3), copies left out.
     pub reordered: u64,
     /// Payload bytes by bin; bins after the last byte are left out.
     pub bins: Vec<u32>,
@@ -31,8 +33,7 @@ pub struct UdpSink {
     local: SocketAddrV4,
     remote: SocketAddrV4,
     bin: Duration,
-    /// Highest number received, plus one.
-    next: u64,
+    numbers: Numbers,
     report: UdpReport,
 }
 
@@ -40,7 +41,7 @@ impl UdpSink {
     /// Returns a sink at `local` for the source at `remote`. Payload is recorded in bins of length `bin` from
     /// time 0 on.
     pub fn new(local: SocketAddrV4, remote: SocketAddrV4, bin: Duration) -> UdpSink {
-        UdpSink { local, remote, bin, next: 0, report: UdpReport::default() }
+        UdpSink { local, remote, bin, numbers: Numbers::default(), report: UdpReport::default() }
     }
 
     /// Returns the counters up to now.
@@ -70,23 +71,21 @@ impl UdpSink {
 
     /// Returns the number that ends in these 16 bits and is nearest to the expected one.
     fn unwrap(&self, low: u16) -> u64 {
-        let ahead = low.wrapping_sub(self.next as u16) as i16;
-        self.next.saturating_add_signed(i64::from(ahead))
+        let next = self.numbers.next();
+        let ahead = low.wrapping_sub(next as u16) as i16;
+        next.saturating_add_signed(i64::from(ahead))
     }
 
     fn count(&mut self, now: Time, payload: u64, number: u64) {
-        let r = &mut self.report;
-        r.datagrams += 1;
+        let new = self.numbers.note(number);
+        let (r, n) = (&mut self.report, &self.numbers);
+        (r.datagrams, r.copies) = (n.distinct(), n.copies());
+        (r.lost, r.reordered) = (n.missing(), n.reordered());
+        if !new {
+            return;
+        }
         r.received += payload;
         r.last_received = Some(now);
-        if number >= self.next {
-            r.lost = r.lost.saturating_add(number - self.next);
-            self.next = number.saturating_add(1);
-        } else {
-            // A repetition of the last number was not missing. For earlier numbers this is no longer known.
-            r.lost = r.lost.saturating_sub(u64::from(number + 1 < self.next));
-            r.reordered += 1;
-        }
         let bin = (now.as_nanos() / self.bin.as_nanos().max(1)) as usize;
         if bin >= r.bins.len() {
             r.bins.resize(bin + 1, 0);

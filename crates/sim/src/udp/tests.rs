@@ -156,6 +156,19 @@ fn late_datagrams_are_reordered_not_lost() {
 }
 
 #[test]
+fn copies_are_neither_received_nor_reordered() {
+    let mut rig = Rig::new(sink());
+    // 0 and 3 twice, 1 late and again, 2 never.
+    for n in [0, 0, 3, 1, 1, 3] {
+        rig.inject(WIRE, datagram(n, 8));
+    }
+    rig.run_until(ms(0));
+    let r = rig.node().report();
+    assert_eq!((r.datagrams, r.copies, r.lost, r.reordered, r.received), (3, 3, 1, 1, 24));
+    rig.finish();
+}
+
+#[test]
 fn short_datagrams_are_numbered_beyond_16_bits() {
     let mut rig = Rig::new(sink());
     for n in [0u16, 30_000, 60_000, 65_535, 1, 0] {

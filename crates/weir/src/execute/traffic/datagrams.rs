@@ -19,7 +19,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 use weir_core::rate::Rate;
 use weir_core::time::Time;
-use weir_sim::udp::Timetable;
+use weir_sim::udp::{Numbers, Timetable};
 
 const TIMER: Token = Token(usize::MAX);
 /// Interval at which an idle loop checks whether it should stop.
@@ -48,8 +48,8 @@ struct End {
     /// Receiver's account, at the receiving end.
     intake: Option<Intake>,
     report: DatagramReport,
-    /// Highest number received, plus one.
-    next: u64,
+    /// Numbers received.
+    numbers: Numbers,
 }
 
 impl Datagrams {
@@ -144,7 +144,7 @@ impl End {
         let report = DatagramReport { id: spec.id.clone(), ..DatagramReport::default() };
         let intake = (!spec.sends).then(|| Intake::new(spec.amount, bin_ns, 0));
         let table = timetable(spec).ok_or_else(|| format!("datagrams `{}`: no rate", spec.id))?;
-        Ok(End { table, spec: spec.clone(), socket, intake, report, next: 0 })
+        Ok(End { table, spec: spec.clone(), socket, intake, report, numbers: Numbers::default() })
     }
 
     /// Returns the time of the next datagram; `None` if all are sent.
@@ -196,16 +196,11 @@ impl End {
         let Some(number) = datagram.first_chunk().map(|n: &[u8; NUMBER]| u64::from_be_bytes(*n)) else {
             return;
         };
-        if let Some(intake) = &mut self.intake {
-            intake.read(now, datagram.len() as u64);
+        if self.numbers.note(number) {
+            self.intake.iter_mut().for_each(|intake| intake.read(now, datagram.len() as u64));
         }
-        self.report.arrived += 1;
-        if number >= self.next {
-            self.report.missing += number - self.next;
-            self.next = number.saturating_add(1);
-        } else {
-            self.report.missing = self.report.missing.saturating_sub(1);
-        }
+        self.report.arrived = self.numbers.distinct();
+        self.report.missing = self.numbers.missing();
     }
 
     /// Returns the report of this end at `now`.
@@ -275,7 +270,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_counted() {
         let mut e = end(Amount::UntilNs(100), false);
-        for number in [0u64, 1, 4, 3] {
+        for number in [0u64, 1, 4, 3, 3, 1] {
             e.count(50, &number.to_be_bytes());
         }
         e.count(60, &[1, 2]);
