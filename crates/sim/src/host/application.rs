@@ -83,6 +83,11 @@ impl Application {
         Some(took)
     }
 
+    /// Returns the time at which the unacknowledged burst was written.
+    pub(super) fn burst_since(&self) -> Option<Time> {
+        self.burst.filter(|burst| burst.under_way).map(|burst| burst.at)
+    }
+
     /// Returns the time at which [`Application::written`] changes without an ACK; [`Time::MAX`] for never.
     pub(super) fn next_deadline(&self) -> Time {
         if let Some(burst) = self.burst {
@@ -119,8 +124,10 @@ mod tests {
         let mut app = Application::new(source, MS(5), 100);
         assert_eq!(app.written(MS(5), 0), (1000, false));
         assert_eq!((app.burst_over(MS(6), 999), app.next_deadline()), (None, Time::ZERO));
+        assert_eq!(app.burst_since(), Some(MS(5)));
         assert_eq!(app.burst_over(MS(7), 1000), Some(Duration::from_millis(2)));
         assert_eq!((app.written(MS(16), 1000), app.next_deadline()), ((1000, false), MS(17)));
+        assert_eq!(app.burst_since(), None);
         // The remainder is written. The application closes when it is acknowledged.
         assert_eq!(app.written(MS(17), 1000), (1500, false));
         assert_eq!(app.burst_over(MS(20), 1500), Some(Duration::from_millis(3)));

@@ -84,6 +84,8 @@ pub struct EndpointReport {
     pub rtt: Option<(Duration, Duration)>,
     /// Durations of an application's bursts, from the write until all of it was acknowledged.
     pub bursts: Vec<Duration>,
+    /// Time at which the burst was written that is not, or never, acknowledged completely.
+    pub burst_since: Option<Time>,
     /// Every change of the sender's windows, if requested.
     pub trace: Vec<Change>,
 }

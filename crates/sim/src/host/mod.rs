@@ -118,12 +118,15 @@ impl Host {
         let slot = &self.slots[id.0 as usize];
         let last =
             slot.connection.as_deref().map(Last::of).or(slot.last.as_deref().copied()).unwrap_or_default();
+        let report = slot.record.report();
+        let under_way = slot.application.as_ref().and_then(|application| application.burst_since());
         EndpointReport {
             failure: last.failure,
             acked: last.acked,
             retransmits: last.retransmits,
             rtos: last.rtos,
-            ..slot.record.report()
+            burst_since: under_way.or(report.burst_since),
+            ..report
         }
     }
 

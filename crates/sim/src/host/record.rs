@@ -36,6 +36,8 @@ struct More {
     trace: Vec<Change>,
     /// Durations of the bursts.
     bursts: Vec<Duration>,
+    /// Time at which the burst was written that the connection's end cut.
+    cut: Option<Time>,
     /// Round-trip times, if there are many.
     rtt: Option<Histogram>,
 }
@@ -138,6 +140,11 @@ impl Record {
         self.more.get_or_insert_default().bursts.push(took);
     }
 
+    /// Records that the connection ended during the burst that was written at `since`.
+    pub(super) fn cut_burst(&mut self, since: Time) {
+        self.more.get_or_insert_default().cut = Some(since);
+    }
+
     /// Records a sample of the round-trip time.
     #[inline]
     pub(super) fn round_trip(&mut self, rtt: Duration) {
@@ -182,6 +189,7 @@ impl Record {
             segments: self.segments,
             rtt: self.quantiles(),
             bursts: self.more.as_ref().map_or(Vec::new(), |more| more.bursts.clone()),
+            burst_since: self.more.as_ref().and_then(|more| more.cut),
             trace: self.more.as_ref().map_or(Vec::new(), |more| more.trace.clone()),
             ..EndpointReport::default()
         }

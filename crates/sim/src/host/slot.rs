@@ -181,7 +181,8 @@ impl Slot {
                 self.last = Some(Box::new(Last::of(connection)));
                 self.record.closed.note(now);
                 self.connection = None;
-                self.application = None;
+                let cut = self.application.take().and_then(|application| application.burst_since());
+                cut.into_iter().for_each(|since| self.record.cut_burst(since));
             }
             State::TimeWait => {
                 self.record.closed.note(now);

@@ -88,6 +88,6 @@ fn several(args: &Args, plan: &Plan, options: &Options) -> Result<(), Failure> {
     }
     let summary = summaries(&runs);
     let runs = Runs { schema: SCHEMA, runs, summary };
-    args.common.to.runs(&runs, &[], args.runs as usize)?;
+    args.common.to.runs(&runs, &[], plan, args.runs as usize)?;
     present::verdict_of(&runs.runs, args.runs as usize)
 }

@@ -82,9 +82,9 @@ impl Presentation {
         self.print(|terminal| table::render(result, plan, terminal))
     }
 
-    /// Presents several runs, of which `planned` were requested. `names` are the keys that a sweep sets. The
-    /// files of each run have been written before.
-    pub fn runs(&self, runs: &Runs, names: &[String], planned: usize) -> Result<(), Failure> {
+    /// Presents several runs, of which `planned` were requested. `names` are the keys that a sweep sets, and
+    /// `plan` is that of the first run. The files of each run have been written before.
+    pub fn runs(&self, runs: &Runs, names: &[String], plan: &Plan, planned: usize) -> Result<(), Failure> {
         if let Some(path) = &self.json {
             super::write_json(path, runs)?;
         }
@@ -94,7 +94,7 @@ impl Presentation {
             std::fs::write(&index, report::index::index(runs, names))
                 .map_err(|e| Failure::Other(format!("{}: {e}", index.display())))?;
         }
-        self.print(|terminal| table::runs(runs, names, planned, terminal))
+        self.print(|terminal| table::runs(runs, names, plan, planned, terminal))
     }
 
     fn print(&self, table: impl Fn(bool) -> String) -> Result<(), Failure> {
@@ -166,8 +166,7 @@ mod tests {
     use crate::result::{ExpectResult, Machine};
 
     fn failing(stolen_percent: f64, longest_stall_ms: f64) -> RunResult {
-        let check =
-            ExpectResult { what: "ten".into(), found: None, bound: 1.0, ok: false, at: String::new() };
+        let check = ExpectResult { what: "ten".into(), bound: 1.0, ..ExpectResult::default() };
         RunResult {
             status: Status::Failed,
             machine: Some(Machine { stolen_percent, longest_stall_ms, skipped_programs: 0 }),

@@ -113,7 +113,9 @@ fn several(args: &Args, jobs: &[Job], stop: &AtomicBool) -> Result<(), Failure> 
     let runs = Runs { schema: SCHEMA, runs, summary };
     let names: Vec<String> =
         jobs.first().map_or(Vec::new(), |job| job.settings.iter().map(|(name, _)| name.clone()).collect());
-    args.common.to.runs(&runs, &names, jobs.len())?;
+    if let Some(first) = jobs.first() {
+        args.common.to.runs(&runs, &names, &first.plan, jobs.len())?;
+    }
     present::verdict_of(&runs.runs, jobs.len())
 }
 

@@ -6,6 +6,7 @@
 use crate::experiment::config::units;
 use crate::experiment::plan::Plan;
 use crate::result::{Backend, MadeBy, RunResult, Settings, Status};
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,12 +29,27 @@ impl Job {
 }
 
 /// Repeats each of `jobs` with `seeds` seeds, beginning with its own. The seeds of a job stay together.
+///
+/// Jobs with the same seed in the file get the same further seeds, so that settings are compared under the same
+/// draws. Jobs with different seeds share none: a run in two rows would count twice.
 pub fn seeded(jobs: Vec<Job>, seeds: u32) -> Vec<Job> {
+    let own: BTreeSet<u64> = jobs.iter().map(|job| job.plan.seed).collect();
+    let mut used = own.clone();
+    let mut further: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for &first in &own {
+        let mut next = first;
+        let free = std::iter::repeat_with(|| {
+            next = next.wrapping_add(1);
+            next
+        });
+        let free = free.filter(|&seed| used.insert(seed)).take(seeds.saturating_sub(1) as usize);
+        further.insert(first, std::iter::once(first).chain(free).collect());
+    }
     let each = |job: Job| {
-        let first = job.plan.seed;
-        (0..u64::from(seeds)).map(move |i| {
+        let seeds = further.get(&job.plan.seed).cloned().unwrap_or_default();
+        seeds.into_iter().map(move |seed| {
             let mut job = job.clone();
-            job.plan.reseed(first.wrapping_add(i));
+            job.plan.reseed(seed);
             job
         })
     };
@@ -168,5 +184,14 @@ mod tests {
         let jobs = seeded(vec![job(1), job(5)], 3);
         assert_eq!(jobs.iter().map(|j| j.plan.seed).collect::<Vec<_>>(), [10, 11, 12, 50, 51, 52]);
         assert_eq!(jobs[2].settings, jobs[0].settings);
+        // Settings with the same seed share the others; swept seeds do not.
+        let of = |jobs| seeded(jobs, 3).iter().map(|j| j.plan.seed).collect::<Vec<_>>();
+        assert_eq!(of(vec![job(1), job(1)]), [10, 11, 12, 10, 11, 12]);
+        let swept = |seed| {
+            let mut job = job(1);
+            job.plan.reseed(seed);
+            job
+        };
+        assert_eq!(of((1..=3).map(swept).collect()), [1, 4, 5, 2, 6, 7, 3, 8, 9]);
     }
 }

@@ -1,18 +1,21 @@
 //! Index of the directories of several runs, as CSV.
 
-use crate::result::metric::{of_several, Tables};
+use crate::result::metric::{of_several, Measured, Metric, Tables};
 use crate::result::{FlowResult, RunResult, Runs, Status};
 use std::fmt::Write;
 
 /// A line for each run: its directory, its settings (the keys are `names`, in the order of the file), its seed, how it
-/// ended, and the metrics of all its flows together, in base units. What was not measured is an empty cell.
+/// ended, and the metrics of all its flows together, in base units. What was not measured is an empty cell. `NAME.n` is the number of flows
+/// of which a value is known that others have too.
 pub fn index(runs: &Runs, names: &[String]) -> String {
     // The seed has a column in any case.
     let names = || names.iter().filter(|name| *name != "seed");
     let metrics = || of_several(Tables::All);
     let heads = ["run".to_string()].into_iter().chain(names().cloned());
     let heads = heads.chain(["seed", "status", "flows"].map(String::from));
-    let mut out = line(heads.chain(metrics().map(|m| m.name.to_string())));
+    let counted = |m: &&Metric<FlowResult>| m.at_least.is_some();
+    let counts = metrics().filter(counted).map(|m| format!("{}.n", m.name));
+    let mut out = line(heads.chain(metrics().map(|m| m.name.to_string())).chain(counts));
     for (n, run) in runs.runs.iter().enumerate() {
         let settings = names().map(|name| {
             let setting = run.settings.get(name).and_then(|setting| serde_json::to_value(setting).ok());
@@ -22,7 +25,11 @@ pub fn index(runs: &Runs, names: &[String]) -> String {
         let values = metrics().map(|m| m.together(&flows).map_or(String::new(), |v| v.to_string()));
         let cells = [format!("{:03}", n + 1)].into_iter().chain(settings);
         let cells = cells.chain([run.seed.to_string(), status(run).to_string(), flows.len().to_string()]);
-        out += &line(cells.chain(values));
+        let counts = metrics().filter(counted).map(|m| match m.measured(&flows) {
+            Measured { of: 0, .. } => String::new(),
+            Measured { n, .. } => n.to_string(),
+        });
+        out += &line(cells.chain(values).chain(counts));
     }
     out
 }
@@ -71,9 +78,9 @@ mod tests {
         let runs = Runs { schema: SCHEMA, runs: vec![made, broken], summary: vec![] };
         let names = ["path.wan.rate", "flow.a.cc"].map(String::from);
         let want = "\
-run,path.wan.rate,flow.a.cc,seed,status,flows,goodput_bps,fct_s,rtt_us.p50,retransmits,rtos
-001,10000000,\"a,b\",7,ok,2,8000000,,,0,0
-002,,,0,could not run,0,,,,,
+run,path.wan.rate,flow.a.cc,seed,status,flows,goodput_bps,fct_s,rtt_us.p50,retransmits,rtos,fct_s.n,rtt_us.p50.n
+001,10000000,\"a,b\",7,ok,2,8000000,,,0,0,,0
+002,,,0,could not run,0,,,,,,,
 ";
         assert_eq!(index(&runs, &names), want);
     }

@@ -20,14 +20,23 @@ pub struct FlowResult {
     pub start_s: f64,
     /// When it ended.
     pub end_s: f64,
-    /// Bytes that the receiving application got.
+    /// When its last byte came, if that was after `end_s`: what was under way when its time was up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_s: Option<f64>,
+    /// Bytes that it was to carry; absent if it ends by time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<u64>,
+    /// Bytes that the receiving application got, also after `end_s`.
     pub bytes: u64,
     /// What `bytes` counts: always `payload`.
     pub counts: String,
-    /// `bytes` over its time.
+    /// The bytes of its time, from `start_s` to `end_s`, over that time.
     pub goodput_bps: f64,
-    /// Time from its start until the last byte was received; `null` if it has no last byte or was cut.
+    /// Time from its start until the last byte was received; `null` if it has no last byte or that had not come.
     pub fct_s: Option<f64>,
+    /// Of a flow whose last byte had not come by the end of the run: the time since its start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fct_at_least_s: Option<f64>,
     /// Why the gateway leaves it alone, if it does.
     pub pass_reason: Option<String>,
     /// Segments sent again.
@@ -63,28 +72,39 @@ pub struct Back {
     /// The rate that the gateway is set to for it; absent if it controls none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_bps: Option<u64>,
-    /// Bytes that the receiving application got.
+    /// When its last byte came, if that was after the flow's end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_s: Option<f64>,
+    /// Bytes that the receiving application got, also after the flow's end.
     pub bytes: u64,
-    /// `bytes` over the flow's time.
+    /// The bytes of the flow's time over that time.
     pub goodput_bps: f64,
 }
 
-/// Requests that were answered.
+/// Requests and their answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Exchanges {
-    /// How many.
+    /// How many were answered.
     pub count: u64,
-    /// From the first byte of a request written to the last of its response read, in microseconds.
+    /// From the first byte of a request written to the last of its response read, in microseconds. A request without an answer
+    /// counts with the time that it has waited.
     pub latency_us: Latency,
+    /// How long the last request has waited, if it was not answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub under_way_us: Option<u64>,
 }
 
-/// Bursts that were acknowledged.
+/// Bursts and their acknowledgements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bursts {
-    /// How many.
+    /// How many were acknowledged.
     pub count: u64,
-    /// From when a burst was written until all of it was acknowledged, in microseconds.
+    /// From when a burst was written until all of it was acknowledged, in microseconds. One that is under way counts with the
+    /// time that it has taken.
     pub time_us: Latency,
+    /// How long the last burst has taken, if not all of it was acknowledged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub under_way_us: Option<u64>,
 }
 
 fn is_zero(n: &u64) -> bool {
@@ -96,6 +116,11 @@ impl FlowResult {
     pub fn group(&self) -> &str {
         self.id.rsplit_once('.').map_or(self.id.as_str(), |(group, _)| group)
     }
+
+    /// When all of `bytes` had come, and its time was up.
+    pub fn until_s(&self) -> f64 {
+        self.last_s.map_or(self.end_s, |last| last.max(self.end_s))
+    }
 }
 
 /// The rate of flows that share something, each given by its bytes, start and end: all their bytes over the time from the
@@ -104,6 +129,23 @@ impl FlowResult {
 pub fn joint_rate(flows: impl Iterator<Item = (u64, f64, f64)>) -> Option<f64> {
     let all = flows.reduce(|(bytes, start, end), (b, s, e)| (bytes + b, start.min(s), end.max(e)));
     all.map(|(bytes, start, end)| if end > start { bytes as f64 * 8.0 / (end - start) } else { 0.0 })
+}
+
+/// The most that flows are set to together at any time, each given by its rate, start and end. `None` of none.
+pub fn joint_target(flows: impl Iterator<Item = (u64, f64, f64)>) -> Option<u64> {
+    let flows: Vec<(u64, f64, f64)> = flows.collect();
+    let mut steps: Vec<(f64, bool, u64)> = Vec::with_capacity(2 * flows.len());
+    for &(bps, start, end) in &flows {
+        steps.extend([(start, true, bps), (end.max(start), false, bps)]);
+    }
+    // One that ends when another starts is not there with it; one that takes no time is there before it goes.
+    steps.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let (mut now, mut most) = (0u64, flows.iter().map(|f| f.0).max()?);
+    for (_, begins, bps) in steps {
+        now = if begins { now.saturating_add(bps) } else { now.saturating_sub(bps) };
+        most = most.max(now);
+    }
+    Some(most)
 }
 
 /// Bytes of an interval.
@@ -131,8 +173,9 @@ pub fn intervals(
     let (bin, interval) = (bin.as_nanos().max(1), interval.as_nanos().max(1));
     let (start, end) = (start.as_nanos(), end.as_nanos());
     let mut out = Vec::new();
+    // A flow that has not begun, or that takes no time, has none.
     let mut t = start - start % interval;
-    while t < end {
+    while t < end && start < end {
         let (from, to) = (t.max(start), (t + interval).min(end));
         let bins = (t / bin) as usize..((t + interval) / bin) as usize;
         let bytes: u64 = received.iter().take(bins.end).skip(bins.start).sum();

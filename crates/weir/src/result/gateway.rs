@@ -1,6 +1,6 @@
 //! Results of the gateway and its classes.
 
-use super::{joint_rate, ClassPace, Counts, FlowResult, PortPace, QuantilesMax};
+use super::{joint_rate, joint_target, ClassPace, Counts, FlowResult, PortPace, QuantilesMax};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -71,9 +71,9 @@ pub struct Frames {
 pub struct ClassResult {
     /// Its name.
     pub name: String,
-    /// Its rate, or the rates that its flows are set to, all together; 0 for none.
+    /// Its rate, or the rates that its flows are set to, of all that were there at the same time; 0 for none.
     pub target_bps: u64,
-    /// Goodput of its flows, all together: their bytes over the time from the first start to the last end.
+    /// Goodput of its flows, all together: their bytes over the time from the first start to the last end, or the last byte.
     pub bps: f64,
     /// The most ACKs whose progress was held at any time, as packets a queue would have held.
     pub held_ack_peak_packets: u64,
@@ -186,41 +186,40 @@ pub struct ClassQueue {
     pub drops: Counts,
 }
 
-/// What the flows of a class have together.
-#[derive(Clone, Copy, Debug, Default)]
-struct Joint {
+/// What a class has of a flow, in one of its directions.
+struct Part {
     bytes: u64,
     start_s: f64,
     end_s: f64,
-    /// What they are set to, all together.
+    /// When all of the bytes had come.
+    until_s: f64,
     target_bps: u64,
-}
-
-impl Joint {
-    fn add(joint: &mut Option<Joint>, f: &FlowResult, bytes: u64, target: Option<u64>) {
-        let own = Joint { bytes, start_s: f.start_s, end_s: f.end_s, target_bps: target.unwrap_or(0) };
-        *joint = Some(joint.map_or(own, |all| Joint {
-            bytes: all.bytes + own.bytes,
-            start_s: all.start_s.min(own.start_s),
-            end_s: all.end_s.max(own.end_s),
-            target_bps: all.target_bps + own.target_bps,
-        }));
-    }
 }
 
 /// Classes with what their flows tell: what they are set to, and their goodput.
 pub fn with_flows(classes: Vec<ClassResult>, flows: &[FlowResult]) -> Vec<ClassResult> {
-    let mut joint: HashMap<&str, Option<Joint>> = HashMap::new();
+    let mut parts: HashMap<&str, Vec<Part>> = HashMap::new();
     for f in flows {
-        Joint::add(joint.entry(&f.class).or_default(), f, f.bytes, f.target_bps);
+        let mut add = |class, bytes, until_s, target: Option<u64>| {
+            let part =
+                Part { bytes, start_s: f.start_s, end_s: f.end_s, until_s, target_bps: target.unwrap_or(0) };
+            parts.entry(class).or_default().push(part);
+        };
+        add(&f.class, f.bytes, f.until_s(), f.target_bps);
         if let Some(back) = &f.back {
-            Joint::add(joint.entry(&back.class).or_default(), f, back.bytes, back.target_bps);
+            add(
+                &back.class,
+                back.bytes,
+                back.last_s.map_or(f.end_s, |last| last.max(f.end_s)),
+                back.target_bps,
+            );
         }
     }
     let with = |class: ClassResult| {
-        let own = joint.get(class.name.as_str()).copied().flatten();
-        let bps = own.and_then(|own| joint_rate([(own.bytes, own.start_s, own.end_s)].into_iter()));
-        let target_bps = class.target_bps.max(own.map_or(0, |own| own.target_bps));
+        let own = parts.get(class.name.as_str()).map_or(&[][..], Vec::as_slice);
+        let bps = joint_rate(own.iter().map(|p| (p.bytes, p.start_s, p.until_s)));
+        let target = joint_target(own.iter().map(|p| (p.target_bps, p.start_s, p.end_s)));
+        let target_bps = class.target_bps.max(target.unwrap_or(0));
         // A class whose ACKs do not follow its data has no ACKs that wait beside it.
         let buffer = class.queue.as_ref().map_or(0, |queue| queue.peak_bytes.max(class.buffer_peak_bytes));
         ClassResult { target_bps, bps: bps.unwrap_or(0.0), buffer_peak_bytes: buffer, ..class }

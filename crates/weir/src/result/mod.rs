@@ -17,7 +17,7 @@ mod setting;
 pub mod unit;
 
 pub use document::{Document, GroupSummary, Mean, Runs, Summary};
-pub use flow::{intervals, joint_rate, Back, Bursts, Exchanges, FlowResult, Interval};
+pub use flow::{intervals, joint_rate, joint_target, Back, Bursts, Exchanges, FlowResult, Interval};
 pub use gateway::{
     with_flows, ClassAdmission, ClassAlone, ClassBound, ClassOthers, ClassQueue, ClassResult, Frames,
     GatewayResult, Steering,
@@ -79,6 +79,9 @@ pub struct RunResult {
     pub baselines: BTreeMap<String, RunResult>,
     /// Checks of the experiment and how they went.
     pub expects: Vec<ExpectResult>,
+    /// What a paper reports for the same experiment, and what was found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reference: Vec<ReferenceResult>,
     /// The gateway; absent for a plain bridge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<GatewayResult>,
@@ -114,6 +117,7 @@ impl Default for RunResult {
             parity: None,
             baselines: BTreeMap::new(),
             expects: Vec::new(),
+            reference: Vec::new(),
             gateway: None,
             flows: Vec::new(),
             classes: Vec::new(),
@@ -193,7 +197,7 @@ pub struct Parity {
 }
 
 /// A check and how it went.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExpectResult {
     /// What was checked, in the words of the file.
     pub what: String,
@@ -204,9 +208,29 @@ pub struct ExpectResult {
     pub bound: f64,
     /// Whether the check holds.
     pub ok: bool,
+    /// Whether `found` is a lower bound: what it is found of had not ended, or was not measured.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub at_least: bool,
     /// Where `found` was found: the flow, the time; empty for a single value.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub at: String,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// A value that a paper reports, and what was found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReferenceResult {
+    /// What it is.
+    pub name: String,
+    /// The paper's value, as it is printed there.
+    pub paper: String,
+    /// The smallest value found; `null` if there was nothing to measure.
+    pub low: Option<f64>,
+    /// The largest, likewise.
+    pub high: Option<f64>,
 }
 
 impl RunResult {

@@ -79,6 +79,10 @@ impl Measured {
                 false => ends.next().map(|ends| rows.tcp(&flow, n, ends)),
             };
             let Some((row, bins)) = row else { break };
+            // Of a run that was interrupted before the flow's start there is nothing of it.
+            if flow.start >= covered {
+                continue;
+            }
             series.insert(row.id.clone(), Series::received(plan.bin, &bins));
             flows.push(row);
         }

@@ -50,8 +50,10 @@ impl<'a> Rows<'a> {
         let bins = got.map_or(Vec::new(), |r| r.bins.dense(self.covered.as_nanos()));
         let mut measured = FlowMeasurements {
             class: self.class(flow, ends, flow.direction()),
-            bytes: got.map_or(0, |r| r.bytes_in_time),
+            bytes: bins.iter().sum(),
+            in_time: got.map_or(0, |r| r.bytes_in_time),
             bins: &bins,
+            last: got.and_then(|r| r.last_ns).map(nanos),
             gave_up: client.gave_up || server.gave_up,
             opened: client.opened_ns.map(nanos),
             complete: got.and_then(|r| r.complete_ns).map(nanos),
@@ -65,7 +67,7 @@ impl<'a> Rows<'a> {
                 sent.rtt_us.map_or(Quantiles::default(), |q| Quantiles { p50: q.p50, p99: q.p99 });
         }
         let mut row = measured.row(self.plan, flow, self.covered);
-        row.back = self.back(flow, ends, reports, row.end_s - row.start_s);
+        row.back = self.back(flow, ends, reports, &row);
         row.exchanges = client.exchanges.map(exchanges);
         if let Some(record) = self.seen.get(&ends.towards(flow.direction())) {
             row.pass_reason = record.pass_reason.clone();
@@ -94,8 +96,10 @@ impl<'a> Rows<'a> {
             class: class.filter(|class| class.share.is_some()),
             cc: "udp".to_string(),
             loss: datagram_loss(sender.sent, receiver.arrived, receiver.missing),
-            bytes: got.map_or(0, |r| r.bytes_in_time),
+            bytes: bins.iter().sum(),
+            in_time: got.map_or(0, |r| r.bytes_in_time),
             bins: &bins,
+            last: got.and_then(|r| r.last_ns).map(Duration::from_nanos),
             opened: Some(flow.start),
             complete: got.and_then(|r| r.complete_ns).map(Duration::from_nanos),
             ..FlowMeasurements::default()
@@ -103,23 +107,26 @@ impl<'a> Rows<'a> {
         (measured.row(self.plan, flow, self.covered), bins)
     }
 
-    /// Returns the other direction of a bidirectional flow that lasted this long.
+    /// Returns the other direction of a bidirectional flow that has this row.
     fn back(
         &self,
         flow: &Flow,
         ends: FlowEnds,
         (client, server): (&FlowReport, &FlowReport),
-        seconds: f64,
+        row: &FlowResult,
     ) -> Option<Back> {
         let (receiver, direction) = match flow.direction() {
             Direction::Out => (client, Direction::In),
             Direction::In => (server, Direction::Out),
         };
-        let bytes = receiver.received.as_ref()?.bytes_in_time;
+        let (got, seconds) = (receiver.received.as_ref()?, row.end_s - row.start_s);
+        let bytes = got.bins.dense(self.covered.as_nanos()).iter().sum();
+        let last_s = got.last_ns.map(|last| Duration::from_nanos(last).min(self.covered).as_secs_f64());
         let class = self.class(flow, ends, direction);
-        let goodput_bps = if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
+        let goodput_bps = if seconds > 0.0 { got.bytes_in_time as f64 * 8.0 / seconds } else { 0.0 };
         let name = class.map_or(String::new(), |c| c.name.clone());
-        Some(Back { class: name, target_bps: class.and_then(flow_rate), bytes, goodput_bps })
+        let last_s = last_s.filter(|last| *last > row.end_s);
+        Some(Back { class: name, target_bps: class.and_then(flow_rate), last_s, bytes, goodput_bps })
     }
 }
 
@@ -130,5 +137,5 @@ fn exchanges(measured: traffic::Exchanges) -> Exchanges {
         p90: us(q.p90),
         p99: us(q.p99),
     });
-    Exchanges { count: measured.count, latency_us: latency }
+    Exchanges { count: measured.count, latency_us: latency, under_way_us: measured.under_way_ns.map(us) }
 }

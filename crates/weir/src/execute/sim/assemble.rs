@@ -128,7 +128,10 @@ impl EndReports {
         let count = covered.as_nanos().div_ceil(plan.bin.as_nanos().max(1)) as usize;
         reports.bins = vec![0; first.min(count)];
         reports.bins.extend(bins.into_iter().map(u64::from));
+        // What comes at the very end of the run is of its last bin.
+        let beyond: u64 = reports.bins.iter().skip(count).sum();
         reports.bins.resize(count, 0);
+        reports.bins.last_mut().into_iter().for_each(|last| *last += beyond);
         reports
     }
 
@@ -159,10 +162,12 @@ impl EndReports {
     }
 }
 
-/// Returns the bytes received in the bins from the start of a flow to its end.
+/// Returns the bytes received in the bins from the start of a flow to its end or its last byte.
 fn received_series(plan: &Plan, row: &FlowResult, bins: &[u64]) -> Series {
     let (nanos, bin) = (|s: f64| (s * 1e9).round() as u64, plan.bin.as_nanos().max(1));
-    let end = (nanos(row.end_s).div_ceil(bin) as usize).min(bins.len());
+    let end = (nanos(row.until_s()).div_ceil(bin) as usize).min(bins.len());
+    // The last byte may have come as a bin began.
+    let end = end + usize::from(bins.get(end).is_some_and(|bytes| *bytes > 0));
     let first = ((nanos(row.start_s) / bin) as usize).min(end);
     Series::received_from(plan.bin, first, &bins[first..end])
 }
@@ -196,7 +201,7 @@ fn flow_result(
 ) -> FlowResult {
     let us = |d: Duration| d.as_micros();
     let udp = is_udp(wired);
-    // Bytes that arrived after the flow's time do not count.
+    // Bytes that arrived after the flow's time are no part of its goodput.
     let in_time = flow.end(plan.duration).as_nanos().div_ceil(plan.bin.as_nanos().max(1)) as usize;
     let last = |bytes: u64| reports.last_received.filter(|_| reports.received >= bytes);
     let measured = FlowMeasurements {
@@ -210,13 +215,17 @@ fn flow_result(
             .sender
             .rtt
             .map_or(Quantiles::default(), |(p50, p99)| Quantiles { p50: us(p50), p99: us(p99) }),
-        bytes: reports.bins.iter().take(in_time).sum(),
+        bytes: reports.received,
+        in_time: reports.bins.iter().take(in_time).sum(),
+        last: reports.last_received.map(|at| at.since(Time::ZERO)),
         bins: &reports.bins,
         opened: Some(flow.start),
         complete: flow.bytes.and_then(last).map(|at| at.since(Time::ZERO)),
     };
     let mut row = measured.row(plan, flow, covered);
-    row.bursts = bursts(&reports.sender.bursts);
+    let end = flow.end(plan.duration).min(covered);
+    let under_way = reports.sender.burst_since.map(|since| (Time::ZERO + end).since(since));
+    row.bursts = bursts(&reports.sender.bursts, under_way);
     if let Some((gateway, record)) = topology.gateways().find_map(|g| Some((g, g.flow(&wired.key())?))) {
         row.class = gateway.config().classes[record.class].name.clone();
         row.pass_reason = record.pass.map(|reason| reason.name().to_string());
@@ -224,13 +233,14 @@ fn flow_result(
     row
 }
 
-/// Returns the durations of bursts, if there were any.
-fn bursts(took: &[Duration]) -> Option<Bursts> {
-    let mut us: Vec<u64> = took.iter().map(|took| took.as_micros()).collect();
+/// Returns the durations of bursts, if there were any. The unacknowledged burst counts with its duration so far.
+fn bursts(took: &[Duration], under_way: Option<Duration>) -> Option<Bursts> {
+    let under_way_us = under_way.map(|took| took.as_micros());
+    let mut us: Vec<u64> = took.iter().map(|took| took.as_micros()).chain(under_way_us).collect();
     us.sort_unstable();
     let of = |ppm| quantile(&us, ppm).unwrap_or_default();
     let time_us = Latency { p50: of(500_000), p90: of(900_000), p99: of(990_000) };
-    (!us.is_empty()).then_some(Bursts { count: us.len() as u64, time_us })
+    (!us.is_empty()).then_some(Bursts { count: took.len() as u64, time_us, under_way_us })
 }
 
 /// Returns whether a gateway is between client and server, with the client on its LAN side.

@@ -19,6 +19,8 @@ pub(crate) mod flows;
 #[cfg(test)]
 mod graph_tests;
 mod hosts;
+#[cfg(test)]
+mod law_tests;
 mod pcap;
 mod series;
 mod tcp;

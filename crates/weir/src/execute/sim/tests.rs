@@ -4,7 +4,7 @@ use crate::experiment::plan::Plan;
 use crate::result::{Backend, RunResult, Status};
 use std::sync::atomic::AtomicBool;
 
-fn plan(text: &str) -> Plan {
+pub(super) fn plan(text: &str) -> Plan {
     let parsed = experiment::parse(&Source::new("t.toml", text)).unwrap_or_else(|e| panic!("{e}"));
     parsed.plan_for(Backend::Sim).unwrap_or_else(|e| panic!("{e}"))
 }

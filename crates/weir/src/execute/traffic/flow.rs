@@ -208,7 +208,7 @@ impl Flow {
             established_ns: self.established_ns,
             received: self.intake.map(|i| i.finish(now)),
             sent: self.sender.map(Sender::finish),
-            exchanges: self.talk.and_then(Talk::finish),
+            exchanges: self.talk.and_then(|talk| talk.finish(now)),
         }
     }
 }

@@ -69,8 +69,12 @@ pub struct DatagramReport {
 pub struct Exchanges {
     /// Number of answered requests.
     pub count: u64,
-    /// Time from the first written byte of the request to the last read byte of the response.
+    /// Time from the first written byte of the request to the last read byte of the response. An unanswered
+    /// request counts with the time that it has waited.
     pub latency_ns: Option<Quantiles>,
+    /// Time that the last request has waited, if it was not answered.
+    #[serde(default)]
+    pub under_way_ns: Option<u64>,
 }
 
 /// Account of a receiving end.

@@ -69,10 +69,13 @@ impl Talk {
         self.to_write = if self.over { 0 } else { self.request };
     }
 
-    /// Returns the exchanges, at the end that sends requests.
-    pub fn finish(mut self) -> Option<Exchanges> {
+    /// Returns the exchanges up to `now`, at the end that sends requests.
+    pub fn finish(mut self, now: u64) -> Option<Exchanges> {
         let count = self.latencies_ns.len() as u64;
-        self.asks.then(|| Exchanges { count, latency_ns: Quantiles::of(&mut self.latencies_ns) })
+        let under_way_ns = self.asked_ns.map(|asked| now.saturating_sub(asked));
+        self.latencies_ns.extend(under_way_ns);
+        let latency_ns = Quantiles::of(&mut self.latencies_ns);
+        self.asks.then_some(Exchanges { count, latency_ns, under_way_ns })
     }
 }
 
@@ -94,8 +97,19 @@ mod tests {
         assert!(!asks.is_over());
         asks.read(11, 40);
         assert!(asks.is_over());
-        let seen = asks.finish().unwrap();
-        assert_eq!((seen.count, seen.latency_ns.unwrap().p50), (1, 6));
-        assert!(answers.finish().is_none());
+        let seen = asks.finish(50).unwrap();
+        assert_eq!((seen.count, seen.latency_ns.unwrap().p50, seen.under_way_ns), (1, 6, None));
+        assert!(answers.finish(50).is_none());
+    }
+
+    #[test]
+    fn a_request_without_an_answer_has_waited() {
+        let mut asks = Talk::new(true, 10, 100);
+        asks.wrote(5, 10);
+        asks.read(8, 100);
+        asks.wrote(10, 10);
+        let seen = asks.finish(50).unwrap();
+        assert_eq!((seen.count, seen.under_way_ns), (1, Some(40)));
+        assert_eq!((seen.latency_ns.unwrap().p50, seen.latency_ns.unwrap().p99), (3, 40));
     }
 }

@@ -6,7 +6,7 @@ use super::diag::{listed, nearest, Fault};
 use super::reader::{FromValue, Scalar, Section, Size};
 use super::subject::{self, in_unit, Named};
 use crate::experiment::plan::{
-    Aggregate, Expect, Measure, Of, Op, Plan, Quantity, ReferenceRow, Subject, Target, Tolerance,
+    Aggregate, Expect, Field, Measure, Of, Op, Plan, Quantity, ReferenceRow, Subject, Target, Tolerance,
 };
 use crate::result::metric::{Needs, OverTime, Recorded};
 use crate::result::unit::Unit;
@@ -193,6 +193,18 @@ pub(super) fn expect(s: &Section, plan: &Plan) -> Option<Expect> {
                 "intervals is not a rate",
                 "sum `goodput_bps` instead, or check the \"mean\" of the intervals",
             ),
+            Quantity::Goodput { over: OverTime::Highest | OverTime::Lowest, .. } => (
+                "windows of different times is not a rate",
+                "sum `goodput_bps`, which has one window, or check the \"max\" or the \"min\"",
+            ),
+            Quantity::Field { field: Field::Class(m), .. }
+                if m.unit == Unit::Rate && !m.name.ends_with("target_bps") =>
+            {
+                ("rates of different times is not a rate", "sum `goodput_bps`, which has one window")
+            }
+            _ if matches!(unit, Unit::Share | Unit::Deviation) => {
+                ("shares of different things is not a share", "check the \"mean\" or the \"max\"")
+            }
             Quantity::Series { at: None, .. } => (
                 "all times has no meaning",
                 "sum what flows have `at` one time, or check the \"mean\" or the \"max\"",

@@ -41,6 +41,8 @@ fn worlds(e: &Experiment) -> Vec<String> {
     let can = e.worlds();
     let why = |world: Backend, what: &str| {
         let line = format!("cannot run in the {} world: it uses what only {what} has", world.name());
+        let endless = (world == Backend::Sim).then(|| e.endless_at_once()).flatten();
+        let line = endless.map_or(line, |why| format!("cannot run in the sim world: {why}"));
         (!can.contains(&world)).then_some(line)
     };
     [why(Backend::Lab, "the simulator"), why(Backend::Sim, "Linux")].into_iter().flatten().collect()
@@ -128,10 +130,46 @@ fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
+/// Returns the first few of many names, and the number of the others: `"a", "b" and 39,998 more`.
+fn few<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    const MOST: usize = 5;
+    let names: Vec<&str> = names.collect();
+    let shown: Vec<String> = names.iter().take(MOST).map(|name| format!("\"{name}\"")).collect();
+    let more = names.len().saturating_sub(MOST);
+    match more {
+        0 => shown.join(", "),
+        _ => format!("{} and {} more", shown.join(", "), thousands(more)),
+    }
+}
+
+/// Writes a number with commas between its thousands.
+fn thousands(n: usize) -> String {
+    let digits = n.to_string();
+    let first = digits.len() % 3;
+    let (head, tail) = digits.split_at(first);
+    let groups = tail.as_bytes().chunks(3).map(|group| String::from_utf8_lossy(group).into_owned());
+    let head = Some(head.to_string()).filter(|head| !head.is_empty());
+    head.into_iter().chain(groups).collect::<Vec<_>>().join(",")
+}
+
 /// Returns the names of `count` things of one kind.
 fn numbered(name: &str, count: u32) -> String {
     match count {
         1 => format!("{name}.0"),
         n => format!("{name}.0 to {name}.{}", n - 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{few, thousands};
+
+    #[test]
+    fn of_many_names_the_first_are_shown() {
+        assert_eq!(few(["a", "b"].into_iter()), "\"a\", \"b\"");
+        let five = r#""x", "x", "x", "x", "x""#;
+        assert_eq!(few(["x"; 5].into_iter()), five);
+        assert_eq!(few(std::iter::repeat_n("x", 40_002)), format!("{five} and 39,997 more"));
+        assert_eq!([0, 999, 1000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
     }
 }

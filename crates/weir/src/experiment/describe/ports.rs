@@ -1,6 +1,6 @@
 //! Interfaces and steering in words.
 
-use super::counted;
+use super::{counted, few};
 use crate::experiment::config::engines;
 use crate::experiment::config::gateway::GatewayFile;
 use crate::experiment::config::ports::{self, Attach};
@@ -55,15 +55,15 @@ fn engines(file: &GatewayFile) -> Vec<String> {
 fn queues(file: &GatewayFile) -> Option<Vec<String>> {
     let queued = |d: Direction| {
         let of = move |c: &&ClassConfig| c.direction == d && c.share.is_some_and(|s| s.queue.is_some());
-        file.gateway.classes.iter().filter(of).map(|c| format!("\"{}\"", c.name)).collect::<Vec<_>>()
+        file.gateway.classes.iter().filter(of).map(|c| c.name.as_str()).collect::<Vec<_>>()
     };
     let (out, inward) = (queued(Direction::Out), queued(Direction::In));
-    let line = |name: &str, how: &str, classes: Vec<String>| match classes.is_empty() {
+    let line = |name: &str, how: &str, classes: Vec<&str>| match classes.is_empty() {
         true => format!("  {name}: pass in the kernel, since no class has a queue for them"),
         false => format!(
             "  {name}: all frames that {how} by {} are taken, since they wait in {}",
             file.dev,
-            classes.join(", ")
+            few(classes.into_iter())
         ),
     };
     let any = !(out.is_empty() && inward.is_empty());
@@ -73,21 +73,24 @@ fn queues(file: &GatewayFile) -> Option<Vec<String>> {
 
 /// Describes which flows of one direction are taken, for the classes that control them.
 fn taken(classes: &[&ClassConfig], dev: &str, how: &str) -> String {
-    let names = |classes: &[&ClassConfig]| {
-        classes.iter().map(|c| format!("\"{}\"", c.name)).collect::<Vec<_>>().join(", ")
-    };
+    let names = |classes: &[&ClassConfig]| few(classes.iter().map(|c| c.name.as_str()));
+    let releases = |classes: &[&ClassConfig], one, many| if classes.len() == 1 { one } else { many };
     if classes.is_empty() {
         return "nothing is taken, since no class controls their ACKs".to_string();
     }
     let sized = |c: &&&ClassConfig| c.ack.is_some_and(|a| matches!(a.window, Window::Size { .. }));
     let sizing: Vec<&ClassConfig> = classes.iter().filter(sized).copied().collect();
     let acks = format!(
-        "their ACKs are taken as they {how} by {dev}, since {} releases them at a rate",
-        names(classes)
+        "their ACKs are taken as they {how} by {dev}, since {} {} them at a rate",
+        names(classes),
+        releases(classes, "releases", "release")
     );
     match sizing.is_empty() {
         true => acks,
-        false => format!("{acks}; SYN-ACKs too, since {} sizes windows", names(&sizing)),
+        false => {
+            let size = releases(&sizing, "sizes", "size");
+            format!("{acks}; SYN-ACKs too, since {} {size} windows", names(&sizing))
+        }
     }
 }
 

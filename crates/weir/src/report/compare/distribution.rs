@@ -1,6 +1,6 @@
 //! Distributions of the values of a group's flows, on both sides. A mean hides which flows wait.
 
-use crate::result::metric::{of_several, Tables};
+use crate::result::metric::{of_several, Found, Tables};
 use crate::result::unit::Unit;
 use crate::result::RunResult;
 use serde::Serialize;
@@ -10,10 +10,15 @@ use weir_core::stats::quantile;
 const FEWEST: usize = 5;
 
 /// Quantiles over the flows of all runs of a side, as nearest ranks.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Distribution {
-    /// Flows, of each run anew, that have a value.
+    /// Flows, of each run anew, of which the value is known.
     pub n: usize,
+    /// Flows that have one: of those beyond `n` a lower bound is known, and they are in the quantiles.
+    pub of: usize,
+    /// Quantiles that are lower bounds, since they are of flows that had not ended: `p99`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub at_least: Vec<&'static str>,
     /// The smallest value.
     pub min: f64,
     /// The value that 10 % do not exceed.
@@ -46,19 +51,33 @@ pub struct Distributed {
 }
 
 impl Distribution {
-    /// Of some values; `None` of none.
-    fn of(mut values: Vec<f64>) -> Option<Distribution> {
-        values.sort_by(f64::total_cmp);
-        let at = |millionths| quantile(&values, millionths);
-        Some(Distribution {
-            n: values.len(),
-            min: *values.first()?,
-            p10: at(100_000)?,
-            p50: at(500_000)?,
-            p90: at(900_000)?,
-            p99: at(990_000)?,
-            max: *values.last()?,
-        })
+    /// Of some values; `None` if none is known.
+    pub(super) fn of(found: &[Found]) -> Option<Distribution> {
+        let n = found.iter().filter(|f| matches!(f, Found::Known(_))).count();
+        let sorted = |of: fn(Found) -> f64| {
+            let mut all: Vec<f64> = found.iter().map(|f| of(*f)).collect();
+            all.sort_by(f64::total_cmp);
+            all
+        };
+        let (low, high) = (sorted(Found::low), sorted(Found::high));
+        let of = |values: &[f64]| {
+            let [p10, p50, p90, p99] = [100_000, 500_000, 900_000, 990_000].map(|at| quantile(values, at));
+            Some([*values.first()?, p10?, p50?, p90?, p99?, *values.last()?])
+        };
+        let (values, most) = (of(&low)?, of(&high)?);
+        let bounds =
+            Distribution::NAMES.iter().zip(values.iter().zip(most)).filter(|(_, (low, high))| **low < *high);
+        let at_least = bounds.map(|(name, _)| *name).collect();
+        let [min, p10, p50, p90, p99, max] = values;
+        (n > 0).then_some(Distribution { n, of: found.len(), at_least, min, p10, p50, p90, p99, max })
+    }
+
+    const NAMES: [&str; 6] = ["min", "p10", "p50", "p90", "p99", "max"];
+
+    /// The quantiles, in the order of tables, and whether each is a lower bound.
+    pub fn quantiles(&self) -> [(f64, bool); 6] {
+        let values = [self.min, self.p10, self.p50, self.p90, self.p99, self.max];
+        std::array::from_fn(|i| (values[i], self.at_least.contains(&Distribution::NAMES[i])))
     }
 }
 
@@ -69,7 +88,7 @@ pub(super) fn distributions(sides: [&[&RunResult]; 2]) -> Vec<Distributed> {
         for (m, heading) in of_several(Tables::Comparisons).filter_map(|m| Some((m, m.column?))) {
             let values = |runs: &[&RunResult]| {
                 let flows = runs.iter().flat_map(|r| &r.flows).filter(|f| f.group() == group.as_str());
-                Distribution::of(flows.filter_map(|f| m.of(f)).collect())
+                Distribution::of(&flows.filter_map(|f| m.found(f)).collect::<Vec<_>>())
             };
             let sides = sides.map(values);
             if sides.iter().flatten().next().is_some() {

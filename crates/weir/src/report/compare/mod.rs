@@ -13,6 +13,7 @@ mod tests;
 pub use distribution::{Distributed, Distribution};
 pub use side::{Row, Side, Spread};
 
+use crate::result::metric::Measured;
 use crate::result::{describe, Backend, Parity, RunResult, Settings};
 use difference::Named;
 use serde::Serialize;
@@ -44,6 +45,9 @@ pub struct Comparison {
     pub names: [String; 2],
     /// Versions of the experiment file differ.
     pub edited: bool,
+    /// Runs that are not compared, and why: interrupted ones, and ones that could not be made.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// What else differs: congestion control, kernel, settings of TCP. Empty unless that was allowed.
     pub differences: Vec<String>,
     /// What is judged by.
@@ -100,8 +104,12 @@ pub struct Outside {
     pub group: String,
     /// `goodput` or `fct`.
     pub what: &'static str,
-    /// How far off, as a fraction of the first side; `null` if only one side has a value, or the first is zero.
+    /// How far off, as a fraction of the first side; `null` if only one side has a value, or the first is zero, or if the
+    /// value is known of another share of the flows.
     pub off: Option<f64>,
+    /// Of how many flows it is known on each side, if that is why the sides cannot be compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<[Measured; 2]>,
     /// How far it may be.
     pub bound: f64,
 }
@@ -109,11 +117,15 @@ pub struct Outside {
 /// Compares. What `bounds` has replaces what the experiment declares. Runs that differ in congestion control, kernel or
 /// settings of TCP are refused unless `differing` allows them. Errors say which files do not go together, and why.
 pub fn compare(given: &[ResultFile], bounds: Bounds, differing: bool) -> Result<Comparison, String> {
+    let (given, left_out) = finished(given);
     let all: Vec<(&str, &RunResult)> =
         given.iter().flat_map(|g| g.runs.iter().map(move |r| (g.name.as_str(), r))).collect();
+    if let (true, Some(first)) = (all.is_empty(), left_out.first()) {
+        return Err(format!("{first}, there is nothing to compare"));
+    }
     let Some(&(_, first)) = all.first() else { return Err("no runs to compare".to_string()) };
     all.iter().try_for_each(|&(name, run)| fits(name, run, &all[0]))?;
-    let (names, sides) = sides(given);
+    let (names, sides) = sides(&given);
     let declared: Option<Parity> = all.iter().find_map(|(_, r)| r.parity);
     let bounds = Bounds {
         goodput: bounds.goodput.or(declared.map(|p| p.goodput)),
@@ -125,6 +137,7 @@ pub fn compare(given: &[ResultFile], bounds: Bounds, differing: bool) -> Result<
         names,
         edited: all.iter().any(|(_, r)| r.made_by.config_sha256 != first.made_by.config_sha256),
         differences: differences(&all),
+        left_out,
         bounds,
         settings: Vec::new(),
         outside: Vec::new(),
@@ -134,13 +147,41 @@ pub fn compare(given: &[ResultFile], bounds: Bounds, differing: bool) -> Result<
     }
     for (settings, [a, b]) in by_settings(&sides) {
         if a.is_empty() || b.is_empty() {
-            return Err(alone(&out.names, &settings, a.is_empty()));
+            let why = alone(&out.names, &settings, a.is_empty());
+            // What was cut from one side has nothing beside it on the other.
+            if out.left_out.is_empty() {
+                return Err(why);
+            }
+            out.left_out.push(why);
+            continue;
         }
         let compared = Compared::of(settings, &a, &b)?;
         out.outside.extend(compared.outside(&bounds));
         out.settings.push(compared);
     }
-    Ok(out)
+    match out.settings.is_empty() {
+        true => Err(format!("there is nothing to compare: {}", out.left_out.join("; "))),
+        false => Ok(out),
+    }
+}
+
+/// The files with the runs that came to their end, and of the others which they are.
+fn finished(given: &[ResultFile]) -> (Vec<ResultFile>, Vec<String>) {
+    let mut left_out = Vec::new();
+    let mut whole = |name: &str, n: usize, run: &RunResult| {
+        let why = match (&run.error, run.status) {
+            (Some(error), _) => format!("could not be made: {error}"),
+            (None, crate::result::Status::Interrupted) => "was interrupted".to_string(),
+            _ => return true,
+        };
+        left_out.push(format!("{name}: run {}, seed {}, {why}", n + 1, run.seed));
+        false
+    };
+    let file = |file: &ResultFile| {
+        let runs = file.runs.iter().enumerate().filter(|(n, run)| whole(&file.name, *n, run));
+        ResultFile { name: file.name.clone(), runs: runs.map(|(_, run)| run.clone()).collect() }
+    };
+    (given.iter().map(file).collect(), left_out)
 }
 
 /// In what the runs of each setting of a sweep differ besides it.
@@ -170,12 +211,6 @@ fn refused(differences: &[String]) -> String {
 
 /// Can `run` be compared with the first one?
 fn fits(name: &str, run: &RunResult, (first, of): &(&str, &RunResult)) -> Result<(), String> {
-    if let Some(error) = &run.error {
-        return Err(format!("{name}: a run that could not be made: {error}"));
-    }
-    if run.status == crate::result::Status::Interrupted {
-        return Err(format!("{name}: the run was interrupted, there is nothing to compare"));
-    }
     if run.experiment != of.experiment {
         let (a, b) = (&of.experiment, &run.experiment);
         return Err(format!("{name} is of another experiment, \"{b}\", than {first}, \"{a}\""));
@@ -254,15 +289,17 @@ impl Compared {
                 else {
                     continue;
                 };
-                let off = off(a_has, b_has);
+                let measured = incomparable(a_has, b_has, bound);
+                let off = off(a_has, b_has).filter(|_| measured.is_none());
                 let near = match off {
+                    _ if measured.is_some() => false,
                     Some(off) => off.abs() <= bound + ROUNDING,
                     // Without a last byte on either side there is no completion time to compare.
                     None => a_has.is_none() && b_has.is_none(),
                 };
                 if !near {
                     let (settings, group) = (self.settings.clone(), a.id.clone());
-                    out.push(Outside { settings, group, what, off, bound });
+                    out.push(Outside { settings, group, what, off, measured, bound });
                 }
             }
         }
@@ -277,6 +314,16 @@ pub fn off(a: Option<Spread>, b: Option<Spread>) -> Option<f64> {
         return Some(0.0);
     }
     (a != 0.0).then(|| (b - a) / a)
+}
+
+/// Of how many flows each side is, if these are so different parts of all that the means say nothing of each other: flows that do not
+/// end make a mean completion time better.
+pub fn incomparable(a: Option<Spread>, b: Option<Spread>, bound: f64) -> Option<[Measured; 2]> {
+    let (a, b) = (a?, b?);
+    let apart = (a.share() - b.share()).abs() > bound + ROUNDING;
+    // What is known of all is so of one flow as of a hundred.
+    let of = |side: Spread| side.measured.unwrap_or(Measured { n: 1, of: 1 });
+    apart.then(|| [of(a), of(b)])
 }
 
 /// Rows of the same name.

@@ -1,6 +1,6 @@
 //! One side of a comparison: runs that stand for the same thing.
 
-use crate::result::metric::{Metric, Values};
+use crate::result::metric::{Measured, Metric, Values};
 use crate::result::sample;
 use crate::result::{FlowResult, RunResult};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -14,15 +14,23 @@ pub struct Spread {
     pub low: f64,
     /// The largest.
     pub high: f64,
+    /// Of how many flows of all runs they are, if not of all that have such a value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
 }
 
 impl Spread {
+    /// The share of the flows that have such a value of which it is known.
+    pub fn share(&self) -> f64 {
+        self.measured.map_or(1.0, Measured::share)
+    }
+
     /// Of some values; `None` of none.
     pub fn of(values: impl Iterator<Item = f64>) -> Option<Spread> {
         let mut sorted: Vec<f64> = values.collect();
         sorted.sort_by(f64::total_cmp);
         let (low, high) = (*sorted.first()?, *sorted.last()?);
-        Some(Spread { median: sample::median(&sorted)?, low, high })
+        Some(Spread { median: sample::median(&sorted)?, low, high, measured: None })
     }
 }
 
@@ -112,6 +120,10 @@ fn row<'a>(
     total: fn(&Metric<FlowResult>, &[&FlowResult]) -> Option<f64>,
 ) -> Row {
     let runs: Vec<Flows> = runs.iter().map(|&r| of(r)).collect();
-    let spread = |m: &Metric<FlowResult>| Spread::of(runs.iter().filter_map(|flows: &Flows| total(m, flows)));
+    let spread = |m: &Metric<FlowResult>| {
+        let found = Spread::of(runs.iter().filter_map(|flows: &Flows| total(m, flows)))?;
+        let measured = runs.iter().map(|flows| m.measured(flows)).fold(Measured::default(), Measured::and);
+        Some(Spread { measured: Some(measured).filter(|all| !all.is_all()), ..found })
+    };
     Row { id: id.to_string(), values: Values::of(spread) }
 }

@@ -1,4 +1,6 @@
 use super::*;
+use crate::report::table;
+use crate::result::metric::{Found, Measured};
 use crate::result::{ClassResult, FlowResult, MadeBy, Status};
 
 fn run(world: Backend, goodput: f64, fct: Option<f64>) -> RunResult {
@@ -42,7 +44,10 @@ fn the_simulator_against_the_median_of_labs() {
     let c = compare(&all, Bounds::default(), false).unwrap();
     assert_eq!(c.names, ["lab", "sim"]);
     let [a, b] = &c.settings[0].flows[0];
-    assert_eq!(a.values.get("goodput_bps"), Some(Spread { median: 10e6, low: 9e6, high: 14e6 }));
+    assert_eq!(
+        a.values.get("goodput_bps"),
+        Some(Spread { median: 10e6, low: 9e6, high: 14e6, measured: None })
+    );
     assert!((off(a.values.get("goodput_bps"), b.values.get("goodput_bps")).unwrap() - 0.04).abs() < 1e-12);
     assert_eq!(c.settings[0].runs, [3, 1]);
     assert_eq!(c.outside, []);
@@ -159,13 +164,65 @@ fn what_does_not_go_together() {
         "b.json is of another experiment, \"other\", than a.json, \"pair\""
     );
     let cut = RunResult { status: Status::Interrupted, ..sim(1e6) };
-    assert!(said(&[one.clone(), given("b.json", vec![cut])]).starts_with("b.json: the run was interrupted"));
+    let error = said(&[one.clone(), given("b.json", vec![cut])]);
+    assert!(
+        error.starts_with("there is nothing to compare: b.json: run 1, seed 0, was interrupted; "),
+        "{error}"
+    );
     let mut fewer = sim(1e6);
     fewer.flows.pop();
     let error = said(&[one.clone(), given("b.json", vec![fewer])]);
     assert_eq!(error, "the flows are not the same: only one side has `side.0`");
     let edited = RunResult { made_by: MadeBy { config_sha256: "x".into(), ..MadeBy::default() }, ..sim(1e6) };
     assert!(compare(&[one, given("b.json", vec![edited])], Bounds::default(), false).unwrap().edited);
+}
+
+#[test]
+fn runs_that_were_cut_are_left_out_and_named() {
+    let cut = RunResult { status: Status::Interrupted, seed: 7, ..sim(9e9) };
+    let broken = RunResult { error: Some("no".into()), ..sim(9e9) };
+    let files = [given("a", vec![sim(1e6)]), given("b", vec![sim(2e6), cut, sim(4e6), broken])];
+    let c = compare(&files, Bounds::default(), false).unwrap();
+    assert_eq!(c.left_out, ["b: run 2, seed 7, was interrupted", "b: run 4, seed 0, could not be made: no"]);
+    assert_eq!(
+        (c.settings[0].runs, c.settings[0].flows[0][1].values.get("goodput_bps").unwrap().median),
+        ([1, 2], 3e6)
+    );
+}
+
+/// Of four flows all end in A, after 2 s each; in B two do, after 1 s. B is not twice as fast.
+#[test]
+fn means_of_different_numbers_of_flows_are_not_judged() {
+    let run = |ended: usize, fct: f64| {
+        let flow = |k: usize| FlowResult {
+            id: format!("f.{k}"),
+            fct_s: (k < ended).then_some(fct),
+            fct_at_least_s: (k >= ended).then_some(9.0),
+            ..FlowResult::default()
+        };
+        RunResult { flows: (0..4).map(flow).collect(), ..RunResult::default() }
+    };
+    let bounds = Bounds { goodput: None, fct: Some(0.6) };
+    let compared =
+        |b, bounds| compare(&[given("a", vec![run(4, 2.0)]), given("b", vec![b])], bounds, false).unwrap();
+    let c = compared(run(2, 1.0), Bounds { fct: Some(0.1), ..bounds });
+    let measured = Some([Measured { n: 1, of: 1 }, Measured { n: 2, of: 4 }]);
+    assert_eq!((c.outside.len(), c.outside[0].off, c.outside[0].measured), (1, None, measured));
+    let b = c.settings[0].groups[0][1].values.get("fct_s").unwrap();
+    assert_eq!((b.median, b.measured), (1.0, Some(Measured { n: 2, of: 4 })));
+    // Within the bound, the difference in how many ended is no greater than what is allowed.
+    assert!(compared(run(2, 1.0), bounds).outside.is_empty());
+    let text = table::comparison(&c, false);
+    assert!(text.contains("known of 100 % of the flows on one side and of 50 % on the other"), "{text}");
+}
+
+/// Of ten flows that end after 1 to 10 s the two longest had not ended after 5 s: the median stands, higher quantiles are bounds.
+#[test]
+fn quantiles_of_flows_that_had_not_ended_are_bounds() {
+    let found: Vec<Found> =
+        (1..=8).map(|s| Found::Known(f64::from(s))).chain([Found::AtLeast(5.0); 2]).collect();
+    let d = Distribution::of(&found).unwrap();
+    assert_eq!((d.n, d.of, d.p50, d.at_least), (8, 10, 5.0, vec!["p90", "p99", "max"]));
 }
 
 #[test]
@@ -238,8 +295,21 @@ fn groups_of_several_flows_have_distributions() {
     let all = [given("l", vec![ten(Backend::Lab), ten(Backend::Lab)]), given("s", vec![ten(Backend::Sim)])];
     let c = compare(&all, Bounds::default(), false).unwrap();
     let fct = c.settings[0].distributions.iter().find(|d| d.metric == "fct_s").unwrap();
-    let want = Distribution { n: 20, min: 1.0, p10: 1.0, p50: 5.0, p90: 9.0, p99: 10.0, max: 10.0 };
-    assert_eq!((fct.group.as_str(), fct.sides), ("web", [Some(want), Some(Distribution { n: 10, ..want })]));
+    let want = Distribution {
+        n: 20,
+        of: 20,
+        at_least: vec![],
+        min: 1.0,
+        p10: 1.0,
+        p50: 5.0,
+        p90: 9.0,
+        p99: 10.0,
+        max: 10.0,
+    };
+    assert_eq!(
+        (fct.group.as_str(), &fct.sides),
+        ("web", &[Some(want.clone()), Some(Distribution { n: 10, of: 10, ..want })])
+    );
     // No flow has a round-trip time, and a few flows no distribution.
     assert!(c.settings[0].distributions.iter().all(|d| !d.metric.starts_with("rtt")));
     let few = [given("l", vec![lab(1e6)]), given("s", vec![sim(1e6)])];

@@ -2,7 +2,7 @@
 
 use super::bins::Bins;
 use crate::experiment::plan::{matches, Field, Measure, Quantity, Subject};
-use crate::result::metric::{Metric, OverTime};
+use crate::result::metric::{Found, Metric, OverTime};
 use crate::result::{FlowResult, RunResult};
 use std::collections::HashMap;
 use weir_core::time::Duration;
@@ -10,8 +10,10 @@ use weir_core::time::Duration;
 /// A value that was measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// The value in the unit of its metric (bits per second, microseconds, …).
+    /// The value in the unit of its metric (bits per second, microseconds, …), or a lower bound of it.
     pub value: f64,
+    /// The value, or an upper bound of it: infinite where only a lower bound is known.
+    pub high: f64,
     /// What it belongs to: a flow, with the time if there are several of one flow.
     pub at: String,
     /// What the gateway is set to for the flow, in bits per second.
@@ -22,18 +24,26 @@ pub struct Sample {
 
 impl Sample {
     pub(super) fn new(value: f64, at: String) -> Sample {
-        Sample { value, at, flow_rate: None, weight: 1.0 }
+        Sample { value, high: value, at, flow_rate: None, weight: 1.0 }
+    }
+
+    fn found(found: Found, at: String) -> Sample {
+        Sample { high: found.high(), ..Sample::new(found.low(), at) }
+    }
+
+    /// Is it known?
+    pub fn is_known(&self) -> bool {
+        self.high == self.value
     }
 }
 
 /// Measures. An empty answer means that there was nothing to measure: no such flow, a flow too short, a
-/// value that is `null`.
+/// value that nothing there has.
 pub fn measure(m: &Measure, bin: Duration, result: &RunResult) -> Vec<Sample> {
     match (&m.subject, &m.quantity) {
         (Subject::Flow(pattern), quantity) => {
-            let fits = |f: &FlowResult| m.sizes.is_none_or(|(min, max)| (min..=max).contains(&f.bytes));
-            let flows = result.flows.iter().filter(|f| matches(pattern, &f.id) && fits(f));
-            flows.flat_map(|f| flow(m, quantity, bin, result, f)).collect()
+            let flows = flows(m, pattern, result);
+            flows.into_iter().flat_map(|f| flow(m, quantity, bin, result, f)).collect()
         }
         (Subject::Class(pattern), Quantity::Goodput { over, length }) => {
             let mut flows: HashMap<&str, Vec<&FlowResult>> = HashMap::new();
@@ -63,6 +73,30 @@ pub fn measure(m: &Measure, bin: Duration, result: &RunResult) -> Vec<Sample> {
     }
 }
 
+/// The flows that are meant.
+fn flows<'a>(m: &Measure, pattern: &str, result: &'a RunResult) -> Vec<&'a FlowResult> {
+    // A flow that had not ended is of the size that it would have had.
+    let size = |f: &FlowResult| f.size_bytes.unwrap_or(f.bytes);
+    let fits = |f: &FlowResult| m.sizes.is_none_or(|(min, max)| (min..=max).contains(&size(f)));
+    result.flows.iter().filter(|f| matches(pattern, &f.id) && fits(f)).collect()
+}
+
+/// The sum of what flows have together that share something, and how many they are: their bytes over one window of time, which is the
+/// measured time, or the most that they are set to at any time. `None` where a sum is that of the samples.
+pub(super) fn joint(m: &Measure, bin: Duration, result: &RunResult) -> Option<(f64, usize)> {
+    let Subject::Flow(pattern) = &m.subject else { return None };
+    let flows = flows(m, pattern, result);
+    let sum = match m.quantity {
+        Quantity::Goodput { over: OverTime::Average, .. } => {
+            let bins = Bins::of_class(m, bin, result, &flows)?;
+            bins.rate(bins.first, bins.last)?
+        }
+        Quantity::Field { field: Field::Flow(metric), count: None } => metric.jointly?(&flows)?,
+        _ => return None,
+    };
+    Some((sum, flows.len()))
+}
+
 fn fields<'a, T>(
     objects: impl Iterator<Item = (&'a str, &'a T)>,
     pattern: &str,
@@ -71,21 +105,21 @@ fn fields<'a, T>(
 ) -> Vec<Sample> {
     objects
         .filter(|(name, _)| matches(pattern, name))
-        .filter_map(|(name, o)| Some(Sample::new(value(metric, count, o)?, name.to_string())))
+        .filter_map(|(name, o)| Some(Sample::found(value(metric, count, o)?, name.to_string())))
         .collect()
 }
 
 /// A metric, or of counts by name the one called `count`.
-fn value<T>(metric: &Metric<T>, count: Option<&str>, of: &T) -> Option<f64> {
+fn value<T>(metric: &Metric<T>, count: Option<&str>, of: &T) -> Option<Found> {
     match count {
-        Some(name) => metric.count_of(of, name),
-        None => metric.of(of),
+        Some(name) => metric.count_of(of, name).map(Found::Known),
+        None => metric.found(of),
     }
 }
 
 /// Samples of one flow.
 fn flow(m: &Measure, quantity: &Quantity, bin: Duration, result: &RunResult, f: &FlowResult) -> Vec<Sample> {
-    let sample = |value, at| Sample { flow_rate: f.target_bps, ..Sample::new(value, at) };
+    let sample = |found, at| Sample { flow_rate: f.target_bps, ..Sample::found(found, at) };
     match quantity {
         Quantity::Series { column, at } => series(m, column.name, *at, result, &f.id),
         Quantity::Field { field: Field::Flow(metric), count } => {
@@ -95,7 +129,7 @@ fn flow(m: &Measure, quantity: &Quantity, bin: Duration, result: &RunResult, f: 
         Quantity::Goodput { over, length } => {
             let bins = Bins::of(m, bin, result, f);
             let found = bins.into_iter().flat_map(|bins| rates(&bins, bin, (*over, *length), &f.id));
-            found.map(|found| sample(found.value, found.at)).collect()
+            found.map(|found| sample(Found::Known(found.value), found.at)).collect()
         }
     }
 }

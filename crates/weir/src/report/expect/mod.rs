@@ -2,14 +2,16 @@
 //! from the bins of received bytes in `series`, so that any beginning, interval or window can be asked
 //! for afterwards.
 
+mod aggregate;
 mod bins;
 mod measure;
 
 pub use measure::{measure, Sample};
 
 use crate::experiment::describe;
-use crate::experiment::plan::{Aggregate, Expect, Of, Op, Plan, Target, Tolerance};
-use crate::result::{ExpectResult, RunResult, Status};
+use crate::experiment::plan::{Expect, Of, Op, Plan, ReferenceRow, Target, Tolerance};
+use crate::result::{ExpectResult, ReferenceResult, RunResult, Status};
+use aggregate::aggregated;
 use weir_core::time::Duration;
 
 /// Evaluates every expectation of a plan.
@@ -17,9 +19,22 @@ pub fn evaluate(plan: &Plan, result: &RunResult) -> Vec<ExpectResult> {
     plan.expects.iter().map(|e| check(e, plan.bin, result)).collect()
 }
 
+/// Measures what stands beside a paper's values.
+pub fn reference(plan: &Plan, result: &RunResult) -> Vec<ReferenceResult> {
+    let rows = plan.reference.iter().flat_map(|reference| &reference.rows);
+    let row = |row: &ReferenceRow| {
+        let samples = measure(&row.measure, plan.bin, result);
+        let low = samples.iter().map(|s| s.value).reduce(f64::min);
+        let high = samples.iter().map(|s| s.value).reduce(f64::max);
+        ReferenceResult { name: row.name.clone(), paper: row.paper.clone(), low, high }
+    };
+    rows.map(row).collect()
+}
+
 /// Evaluates the expectations into `result.expects`, unless the run was interrupted; one that does not
 /// hold makes it a failed one.
 pub fn conclude(plan: &Plan, result: &mut RunResult) {
+    result.reference = reference(plan, result);
     if result.status == Status::Interrupted {
         return;
     }
@@ -29,78 +44,60 @@ pub fn conclude(plan: &Plan, result: &mut RunResult) {
     }
 }
 
-/// Evaluates one expectation: it holds if there is something to measure and every value is right.
+/// Evaluates one expectation: it holds if there is something to measure and every value is known to be right.
 pub fn check(e: &Expect, bin: Duration, result: &RunResult) -> ExpectResult {
     let what = describe::expectation(e);
-    let Some(e) = &absolute(e, bin, result) else {
-        let at = "nothing to compare with".to_string();
-        return ExpectResult { what, found: None, bound: 0.0, ok: false, at };
+    let failed = |bound, at: &str| ExpectResult {
+        what: what.clone(),
+        found: None,
+        bound,
+        ok: false,
+        at_least: false,
+        at: at.to_string(),
     };
-    let samples = aggregated(e.aggregate, measure(&e.measure, bin, result));
-    let judged = samples.into_iter().map(|s| judge(e, s));
+    let e = &match absolute(e, bin, result) {
+        Ok(e) => e,
+        Err(why) => return failed(0.0, why),
+    };
+    let judged = aggregated(e.aggregate, &e.measure, bin, result).into_iter().map(|s| judge(e, s));
     let worst = judged.min_by(|a, b| a.margin.total_cmp(&b.margin));
     match worst {
-        Some(j) => ExpectResult { what, found: Some(j.found), bound: j.bound, ok: j.margin >= 0.0, at: j.at },
+        Some(j) => ExpectResult {
+            what,
+            found: Some(j.found),
+            bound: j.bound,
+            ok: j.margin >= 0.0,
+            at_least: j.at_least,
+            at: j.at,
+        },
         None => {
             let bound = match e.target {
                 Target::Value(v) => v,
                 Target::FlowRate => 0.0,
             };
-            ExpectResult { what, found: None, bound, ok: false, at: "nothing to measure".to_string() }
+            failed(bound, "nothing to measure")
         }
     }
 }
 
-/// The same expectation with a target that is no part of something else. `None` if there is nothing that it could be a part of.
-fn absolute(e: &Expect, bin: Duration, result: &RunResult) -> Option<Expect> {
-    let (Some(of), Target::Value(part)) = (&e.of, e.target) else { return Some(e.clone()) };
+/// The same expectation with a target that is no part of something else. Errors say why there is nothing that it could be a part of.
+fn absolute(e: &Expect, bin: Duration, result: &RunResult) -> Result<Expect, &'static str> {
+    let (Some(of), Target::Value(part)) = (&e.of, e.target) else { return Ok(e.clone()) };
     let samples = match of {
-        Of::Measure(of) => measure(of, bin, result),
+        Of::Measure(of) => aggregated(e.aggregate, of, bin, result),
         Of::Baseline(name) => {
-            result.baselines.get(name).map_or(Vec::new(), |of| measure(&e.measure, bin, of))
+            result.baselines.get(name).map_or(Vec::new(), |of| aggregated(e.aggregate, &e.measure, bin, of))
         }
     };
-    let samples = aggregated(e.aggregate, samples);
-    let target = Target::Value(part * mean(&samples));
-    (!samples.is_empty()).then(|| Expect { target, of: None, ..e.clone() })
-}
-
-fn aggregated(how: Option<Aggregate>, samples: Vec<Sample>) -> Vec<Sample> {
-    let Some(how) = how else { return samples };
     if samples.is_empty() {
-        return samples;
+        return Err("nothing to compare with");
     }
-    let values = samples.iter().map(|s| s.value);
-    let n = samples.len() as f64;
-    let value = match how {
-        Aggregate::Sum => values.sum(),
-        Aggregate::Mean => mean(&samples),
-        Aggregate::Min => values.fold(f64::INFINITY, f64::min),
-        Aggregate::Max => values.fold(f64::NEG_INFINITY, f64::max),
-        Aggregate::Percentile(percent) => percentile(&samples, percent),
-    };
-    let name = describe::aggregate(how);
-    vec![Sample::new(value, format!("{name} of {n}"))]
-}
-
-/// The smallest value that so many percent of the samples' weight do not exceed. There is one at least.
-fn percentile(samples: &[Sample], percent: u8) -> f64 {
-    let mut sorted: Vec<&Sample> = samples.iter().collect();
-    sorted.sort_by(|a, b| a.value.total_cmp(&b.value));
-    let all: f64 = sorted.iter().map(|s| s.weight).sum();
-    // Of weights that are 1 the sums are exact; those of times are not, and a rank may be missed by a part in a billion.
-    let rank = all * f64::from(percent) / 100.0 * (1.0 - 1e-9);
-    let mut seen = 0.0;
-    let reached = sorted.iter().find(|s| {
-        seen += s.weight;
-        seen >= rank
-    });
-    reached.or(sorted.last()).map_or(f64::NAN, |s| s.value)
-}
-
-fn mean(samples: &[Sample]) -> f64 {
-    let weight: f64 = samples.iter().map(|s| s.weight).sum();
-    samples.iter().map(|s| s.value * s.weight).sum::<f64>() / weight
+    // More than a part of a lower bound may be more than the same part of the value, or not.
+    if e.op != Op::AtMost && samples.iter().any(|s| !s.is_known()) {
+        return Err("what it is compared with is not known");
+    }
+    let target = Target::Value(part * aggregate::mean(&samples, |s| s.value));
+    Ok(Expect { target, of: None, ..e.clone() })
 }
 
 /// A value against its bound.
@@ -108,6 +105,8 @@ struct Judged {
     found: f64,
     bound: f64,
     at: String,
+    /// Whether only a lower bound is known.
+    at_least: bool,
     /// How far on the right side, as a fraction of the target where it has one; negative is wrong.
     margin: f64,
 }
@@ -119,7 +118,7 @@ fn judge(e: &Expect, s: Sample) -> Judged {
         (Target::FlowRate, None) => {
             // A flow without a setting cannot keep to it.
             let at = format!("{}: the gateway sets no rate for it", s.at);
-            return Judged { found: s.value, bound: 0.0, at, margin: f64::NEG_INFINITY };
+            return Judged { found: s.value, bound: 0.0, at, at_least: false, margin: f64::NEG_INFINITY };
         }
     };
     let slack = match e.tolerance {
@@ -131,12 +130,18 @@ fn judge(e: &Expect, s: Sample) -> Judged {
     let (margin, bound) = match e.op {
         Op::AtMost => (above, high),
         Op::AtLeast => (below, low),
-        Op::Within if below < above => (below, low),
+        Op::Within if below < above && s.is_known() => (below, low),
         Op::Within => (above, high),
     };
     let scale = if target == 0.0 { 1.0 } else { target.abs() };
-    let margin = if margin.is_nan() { f64::NEG_INFINITY } else { margin / scale };
-    Judged { found: s.value, bound, at: s.at, margin }
+    let at_least = !s.is_known();
+    let margin = match margin {
+        m if m.is_nan() => f64::NEG_INFINITY,
+        // A lower bound below the limit does not show that the value is: less bad than one that is known to be wrong.
+        m if at_least && m >= 0.0 && e.op != Op::AtLeast && s.high > high => -f64::MIN_POSITIVE,
+        m => m / scale,
+    };
+    Judged { found: s.value, bound, at: s.at, at_least, margin }
 }
 
 #[cfg(test)]

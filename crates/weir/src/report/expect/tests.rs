@@ -1,3 +1,4 @@
+use super::aggregate::percentile;
 use super::*;
 use crate::experiment::config::{experiment, Source};
 use crate::result::{Backend, ClassResult, Column, FlowResult, GatewayResult, LinkResult, MadeBy, Series};
@@ -141,7 +142,7 @@ fn parts_of_what_several_values_are_together() {
 fn percentiles_are_nearest_ranks() {
     let rank = |n: u32, percent| {
         let samples: Vec<Sample> = (1..=n).rev().map(|v| Sample::new(v.into(), String::new())).collect();
-        percentile(&samples, percent)
+        percentile(&samples, percent, |s| s.value)
     };
     assert_eq!(
         (rank(1, 99), rank(4, 50), rank(5, 50), rank(100, 99), rank(101, 99)),
@@ -150,7 +151,7 @@ fn percentiles_are_nearest_ranks() {
     // 1 for 98 s, 7 for one second, 9 for another.
     let held = [(9.0, 1.0), (1.0, 98.0), (7.0, 1.0)];
     let samples = held.map(|(value, weight)| Sample { weight, ..Sample::new(value, String::new()) });
-    assert_eq!([98, 99, 100].map(|p| percentile(&samples, p)), [1.0, 7.0, 9.0]);
+    assert_eq!([98, 99, 100].map(|p| percentile(&samples, p, |s| s.value)), [1.0, 7.0, 9.0]);
 }
 
 /// Each of "ten" has received 400 × 12,500 bytes, "other" 300 × 6,250.
@@ -280,4 +281,73 @@ fn a_failed_check_is_a_failed_run() {
     assert_eq!(run.expects[0].what, "flow.ten.0.rtos = 0");
     let drops = check_one("what = 'link.*.drops.shutdown'\nop = 'equals'\ntarget = 0");
     assert!(drops.found.is_some_and(|v| v.is_sign_positive()), "-0 reads as an error");
+}
+
+/// Two flows end after 1 and 2 s; a third had not ended after 3.
+fn unfinished(expect: &str) -> ExpectResult {
+    let flow = |k: u32, fct_s: Option<f64>| FlowResult {
+        id: format!("f.{k}"),
+        cc: "reno".into(),
+        end_s: 4.0,
+        fct_s,
+        fct_at_least_s: fct_s.is_none().then_some(3.0),
+        size_bytes: Some(1000),
+        ..FlowResult::default()
+    };
+    let flows = vec![flow(0, Some(1.0)), flow(1, Some(2.0)), flow(2, None)];
+    let result = RunResult { duration_s: 4.0, flows, ..RunResult::default() };
+    let text = format!(
+        "name = 't'\nduration = '4s'\npath.wan = {{ rate = '1Mbit' }}
+        [[flow]]\nid = 'f'\ncount = 3\nbytes = 1000\n[[expect]]\nwhat = 'flow.f.*.fct_s'\n{expect}"
+    );
+    let plan = experiment::parse(&Source::new("t.toml", text)).unwrap_or_else(|e| panic!("{e}")).plan;
+    evaluate(&plan, &result).remove(0)
+}
+
+#[test]
+fn a_flow_that_had_not_ended_took_at_least_so_long() {
+    for (check, ok, found, at_least) in [
+        ("op = 'at_most'\ntarget = '2500ms'", false, 3.0, true),
+        // It may have ended after 3.5 s: nobody knows.
+        ("op = 'at_most'\ntarget = '5s'", false, 3.0, true),
+        ("op = 'at_least'\ntarget = '1s'", true, 1.0, false),
+        ("op = 'at_most'\ntarget = '5s'\naggregate = 'mean'", false, 2.0, true),
+        ("op = 'at_least'\ntarget = '2s'\naggregate = 'mean'", true, 2.0, true),
+        ("op = 'at_most'\ntarget = '2s'\naggregate = 'p50'", true, 2.0, false),
+        ("op = 'at_most'\ntarget = '9s'\naggregate = 'p99'", false, 3.0, true),
+        ("op = 'at_most'\ntarget = '1s'\naggregate = 'min'", true, 1.0, false),
+        ("op = 'within'\ntarget = '3s'\ntolerance = '50%'\naggregate = 'max'", false, 3.0, true),
+    ] {
+        let e = unfinished(check);
+        assert_eq!((e.ok, e.found, e.at_least), (ok, Some(found), at_least), "{check}: {e:?}");
+    }
+    let mean = unfinished("op = 'at_most'\ntarget = '5s'\naggregate = 'mean'");
+    assert_eq!(mean.at, "mean of 3, 2 of them known");
+}
+
+/// Flows that have a link of 10 Mbit/s one after the other have 10 together, not 20, and half of it in twice the time.
+#[test]
+fn a_sum_of_rates_is_of_one_window() {
+    let bin = Duration::from_millis(10);
+    let flow = |id: &str, from: usize| {
+        let mut bytes = vec![0; 400];
+        bytes[from..from + 100].fill(FULL);
+        let (start_s, end_s) = (from as f64 / 100.0, from as f64 / 100.0 + 1.0);
+        let row = FlowResult { id: id.into(), start_s, end_s, bytes: 100 * FULL, ..FlowResult::default() };
+        (row, (id.to_string(), Series::received(bin, &bytes)))
+    };
+    let (flows, series): (Vec<_>, BTreeMap<_, _>) = [flow("a.0", 0), flow("a.1", 100)].into_iter().unzip();
+    let result = RunResult { duration_s: 4.0, flows, series, ..RunResult::default() };
+    let sum = |times: &str| {
+        let text = format!(
+            "name = 't'\nduration = '4s'\npath.wan = {{ rate = '10Mbit' }}\n[[flow]]\nid = 'a'\ncount = 2
+            [[expect]]\nwhat = 'flow.a.*.goodput_bps'\naggregate = 'sum'\n{times}\nop = 'at_most'\ntarget = '10Mbit'"
+        );
+        let plan = experiment::parse(&Source::new("t.toml", text)).unwrap_or_else(|e| panic!("{e}")).plan;
+        evaluate(&plan, &result)[0].found
+    };
+    assert_eq!(
+        [sum("until = '2s'"), sum(""), sum("from = '500ms'\nuntil = '1500ms'")],
+        [Some(10e6), Some(5e6), Some(10e6)]
+    );
 }

@@ -34,7 +34,7 @@ pub fn mean(samples: &[f64]) -> Option<Mean> {
         let variance = squares / (n - 1) as f64;
         t_975(n as u64 - 1) * (variance / n as f64).sqrt()
     });
-    Some(Mean { n: n as u64, mean, ci95 })
+    Some(Mean { n: n as u64, mean, ci95, measured: None })
 }
 
 #[cfg(test)]
@@ -64,8 +64,8 @@ mod tests {
     #[test]
     fn few_samples() {
         assert_eq!(mean(&[]), None);
-        assert_eq!(mean(&[3.0]), Some(Mean { n: 1, mean: 3.0, ci95: None }));
+        assert_eq!(mean(&[3.0]), Some(Mean { n: 1, mean: 3.0, ci95: None, measured: None }));
         // All the same: the seeds changed nothing.
-        assert_eq!(mean(&[3.0, 3.0]), Some(Mean { n: 2, mean: 3.0, ci95: None }));
+        assert_eq!(mean(&[3.0, 3.0]), Some(Mean { n: 2, mean: 3.0, ci95: None, measured: None }));
     }
 }

@@ -4,8 +4,8 @@ mod confidence;
 
 pub use confidence::mean;
 
-use crate::result::metric::{Metric, Values};
-use crate::result::{FlowResult, GroupSummary, RunResult, Status, Summary};
+use crate::result::metric::{Measured, Metric, Values};
+use crate::result::{FlowResult, GroupSummary, Mean, RunResult, Status, Summary};
 
 /// Summaries of `runs`, of which those with the same settings stand together.
 pub fn summaries(runs: &[RunResult]) -> Vec<Summary> {
@@ -29,7 +29,9 @@ fn group<'a>(name: &str, runs: &[&'a RunResult]) -> Option<GroupSummary> {
     let samples: Vec<Vec<&FlowResult>> = runs.iter().map(of_run).collect();
     // One value for each run: the flows of a run are not independent of each other.
     let of_metric = |m: &Metric<FlowResult>| {
-        mean(&samples.iter().filter_map(|flows| m.total_of(flows)).collect::<Vec<_>>())
+        let found = mean(&samples.iter().filter_map(|flows| m.total_of(flows)).collect::<Vec<_>>())?;
+        let measured = samples.iter().map(|flows| m.measured(flows)).fold(Measured::default(), Measured::and);
+        Some(Mean { measured: Some(measured).filter(|all| !all.is_all()), ..found })
     };
     Some(GroupSummary {
         group: name.to_string(),
@@ -41,7 +43,7 @@ fn group<'a>(name: &str, runs: &[&'a RunResult]) -> Option<GroupSummary> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::{Mean, Quantiles};
+    use crate::result::Quantiles;
 
     fn flow(id: &str, goodput_bps: f64, fct_s: Option<f64>) -> FlowResult {
         let rtt_us = Quantiles { p50: 1000, p99: 3000 };
@@ -77,10 +79,10 @@ mod tests {
         let mean = |name: &str| a.values.get(name).map(|m| m.mean);
         assert_eq!(mean("fct_s"), Some(2.0));
         // Of the whole group: 2 flows with 2 each.
-        assert_eq!(a.values.get("retransmits"), Some(Mean { n: 2, mean: 4.0, ci95: None }));
+        assert_eq!(a.values.get("retransmits"), Some(Mean { n: 2, mean: 4.0, ci95: None, measured: None }));
         assert_eq!((mean("rtt_us.p50"), mean("rtt_us.p99")), (Some(1000.0), Some(3000.0)));
         assert_eq!(s.groups[1].values.get("fct_s"), None);
-        let alone = Mean { n: 1, mean: 1.0, ci95: None };
+        let alone = Mean { n: 1, mean: 1.0, ci95: None, measured: None };
         assert_eq!(all[1].groups[0].values.get("goodput_bps"), Some(alone));
     }
 

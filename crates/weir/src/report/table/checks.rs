@@ -3,7 +3,6 @@
 use super::grid::{Column, Grid};
 use super::{clean, Ink, Lines};
 use crate::experiment::plan::Plan;
-use crate::report::expect;
 use crate::result::unit::Unit;
 use crate::result::{ExpectResult, RunResult, Status};
 
@@ -24,6 +23,11 @@ fn check(e: &ExpectResult, unit: Unit, ink: Ink) -> String {
         None => "nothing to measure".to_string(),
         Some(found) => {
             let (found, bound) = unit.show_pair(found, e.bound);
+            let found = match (e.at_least, e.found) {
+                (true, Some(0.0)) => "nothing that is known".to_string(),
+                (true, _) => format!("at least {found}"),
+                (false, _) => found,
+            };
             let at = if e.at.is_empty() { String::new() } else { format!(" ({})", clean(&e.at)) };
             format!("found {found}{at}, bound {bound}")
         }
@@ -35,9 +39,8 @@ fn check(e: &ExpectResult, unit: Unit, ink: Ink) -> String {
 pub(super) fn reference(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
     let Some(reference) = &plan.reference else { return Vec::new() };
     let mut grid = Grid::new(vec![Column::words(""), Column::words("paper"), Column::words("ours")]);
-    for row in &reference.rows {
-        let values: Vec<f64> =
-            expect::measure(&row.measure, plan.bin, result).iter().map(|s| s.value).collect();
+    for (row, found) in reference.rows.iter().zip(&result.reference) {
+        let values: Vec<f64> = found.low.into_iter().chain(found.high).collect();
         let ours = row.measure.quantity.unit().show_range(&values);
         grid.row(vec![clean(&row.name), clean(&row.paper), ours.unwrap_or("nothing measured".into())]);
     }

@@ -57,6 +57,14 @@ pub(super) fn number(unit: Unit, v: f64, rates: Option<RateUnit>) -> String {
     }
 }
 
+/// A value of which only a lower bound is known; nothing where that says nothing.
+pub(super) fn at_least(unit: Unit, v: f64, rates: Option<RateUnit>) -> String {
+    match v > 0.0 {
+        true => format!(">={}", number(unit, v, rates)),
+        false => String::new(),
+    }
+}
+
 /// The total of a metric over several things as a cell, empty if it was not measured of any.
 pub(super) fn total<T>(metric: &Metric<T>, of: &[&T], rates: Option<RateUnit>) -> String {
     if let Some(Value::Counts(each)) = metric.value {
@@ -66,7 +74,8 @@ pub(super) fn total<T>(metric: &Metric<T>, of: &[&T], rates: Option<RateUnit>) -
         }
         return counts(&all);
     }
-    metric.total_of(of).map_or(String::new(), |v| number(metric.unit, v, rates))
+    let measured = metric.measured(of);
+    metric.total_of(of).map_or(String::new(), |v| number(metric.unit, v, rates) + &measured.to_string())
 }
 
 /// `queue_full 12, loss 3`; empty for none.

@@ -1,11 +1,11 @@
 //! Results side by side.
 
-use super::columns::{number, rate_unit, unit, RateUnit};
+use super::columns::{at_least, number, rate_unit, unit, RateUnit};
 use super::grid::{Column, Grid};
 use super::{clean, Ink, Lines, MOST_FLOWS};
-use crate::report::compare::{off, Compared, Comparison, Distributed, Outside, Row, Spread};
+use crate::report::compare::{incomparable, off, Compared, Comparison, Distributed, Outside, Row, Spread};
 use crate::result::describe;
-use crate::result::metric::{of_several, Tables};
+use crate::result::metric::{of_several, Measured, Tables};
 use crate::result::unit::Unit;
 
 /// Of more than this only so many are listed.
@@ -51,17 +51,29 @@ fn heading(c: &Comparison, ink: Ink) -> Lines {
     if c.edited {
         lines.push("the experiment file was not the same in all runs".to_string());
     }
+    lines.extend(c.left_out.iter().map(|said| format!("left out: {}", clean(said))));
+    if incomplete(c) {
+        lines.push("(N of M): a mean of the flows of which the value is known; the others had not ended, or had no sample".into());
+    }
     lines.extend(c.differences.iter().map(|said| format!("differs: {}", clean(said))));
     lines
 }
 
+/// Is any value known of some flows only?
+fn incomplete(c: &Comparison) -> bool {
+    let rows =
+        c.settings.iter().flat_map(|s| [&s.flows, &s.groups, &s.classes].into_iter().flatten().flatten());
+    rows.flat_map(|row| row.values.iter()).any(|(_, v)| v.is_some_and(|v| v.measured.is_some()))
+}
+
 fn value(v: Option<Spread>, unit: Unit, rates: RateUnit) -> String {
-    let Some(Spread { median, low, high }) = v else { return String::new() };
+    let Some(Spread { median, low, high, measured }) = v else { return String::new() };
     let show = |v: f64| number(unit, v, Some(rates));
+    let some = measured.unwrap_or_default();
     if low == high {
-        return show(median);
+        return format!("{}{some}", show(median));
     }
-    format!("{} ({} to {})", show(median), show(low), show(high))
+    format!("{} ({} to {}){some}", show(median), show(low), show(high))
 }
 
 fn percent(v: Option<f64>) -> String {
@@ -83,7 +95,9 @@ fn grid(c: &Comparison, what: &'static str, rows: &[[Row; 2]], ink: Ink) -> Line
         let mut cells = vec![clean(&a.id)];
         for ((m, a), (_, b)) in a.values.iter().zip(b.values.iter()) {
             cells.extend([a, b].map(|v| value(v, m.unit, rates)));
-            cells.extend(m.judged.map(|_| percent(off(a, b))));
+            let bound = m.judged.and_then(|what| c.bounds.of(what)).unwrap_or(0.0);
+            let comparable = incomparable(a, b, bound).is_none();
+            cells.extend(m.judged.map(|_| percent(off(a, b).filter(|_| comparable))));
         }
         grid.row(cells);
     }
@@ -101,10 +115,26 @@ fn distributions(c: &Comparison, all: &[Distributed], ink: Ink) -> Lines {
         let of = unit(d.unit, Some(rates));
         let value = if of.is_empty() { d.heading.to_string() } else { format!("{}, {of}", d.heading) };
         for (side, found) in c.names.iter().zip(&d.sides) {
-            let cells = found.map_or([const { String::new() }; 7], |f| {
-                let show = |v| number(d.unit, v, Some(rates));
-                let [a, b, c, d, e, g] = [f.min, f.p10, f.p50, f.p90, f.p99, f.max].map(show);
-                [f.n.to_string(), a, b, c, d, e, g]
+            let cells = found.as_ref().map_or([const { String::new() }; 7], |f| {
+                let show = |(v, bound)| match bound {
+                    true => at_least(d.unit, v, Some(rates)),
+                    false => number(d.unit, v, Some(rates)),
+                };
+                let some = Measured { n: f.n as u64, of: f.of as u64 };
+                let [a, b, c, d, e, g] = f.quantiles().map(show);
+                [
+                    format!(
+                        "{}{}",
+                        f.of,
+                        if some.is_all() { String::new() } else { format!(", {} known", f.n) }
+                    ),
+                    a,
+                    b,
+                    c,
+                    d,
+                    e,
+                    g,
+                ]
             });
             grid.row([clean(&d.group), value.clone(), side.clone()].into_iter().chain(cells).collect());
         }
@@ -132,9 +162,14 @@ fn verdict(c: &Comparison, ink: Ink) -> Lines {
 
 fn outside(o: &Outside, ink: Ink) -> String {
     let settings = if o.settings.is_empty() { String::new() } else { format!("{}: ", describe(&o.settings)) };
-    let off = match o.off {
-        Some(off) => format!("{:+.2} % off", off * 100.0),
-        None => "only one side has any".to_string(),
+    let off = match (o.off, o.measured) {
+        (Some(off), _) => format!("{:+.2} % off", off * 100.0),
+        (None, Some([a, b])) => format!(
+            "known of {:.0} % of the flows on one side and of {:.0} % on the other, which is not compared",
+            a.share() * 100.0,
+            b.share() * 100.0
+        ),
+        (None, None) => "only one side has any".to_string(),
     };
     format!(
         "{}  {}{} {}: {off}, bound {} %",

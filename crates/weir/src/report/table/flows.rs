@@ -1,10 +1,10 @@
 //! The flows of a run, or its groups of flows.
 
-use super::columns::{column, counts, headings, is_mean, number, rate_unit, shown, RateUnit};
+use super::columns::{at_least, column, counts, headings, is_mean, number, rate_unit, shown, RateUnit};
 use super::grid::{Column, Grid};
 use super::{clean, seconds, Ink, Lines, MOST_FLOWS};
 use crate::experiment::plan::Plan;
-use crate::result::metric::{Metric, OverTime, Total, FLOW};
+use crate::result::metric::{Found, Metric, OverTime, Total, FLOW};
 use crate::result::unit::Unit;
 use crate::result::{Counts, FlowResult, RunResult};
 use std::collections::HashSet;
@@ -17,8 +17,9 @@ pub(super) fn flows(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
     let mut grid = Grid::new(columns(who, rates));
     for f in &result.flows {
         let mut cells = vec![clean(&f.id), clean(&f.cc), clean(&f.class)];
-        cells.extend(shown(FLOW).map(|(m, _)| {
-            value(m, f, plan.interval).map_or(String::new(), |v| number(m.unit, v, Some(rates)))
+        cells.extend(shown(FLOW).map(|(m, _)| match (value(m, f, plan.interval), m.found(f)) {
+            (None, Some(Found::AtLeast(v))) => at_least(m.unit, v, Some(rates)),
+            (value, _) => value.map_or(String::new(), |v| number(m.unit, v, Some(rates))),
         }));
         cells.push(clean(f.pass_reason.as_deref().unwrap_or("")));
         grid.row(cells);
@@ -97,12 +98,13 @@ fn of_group(m: &Metric<FlowResult>, flows: &[&FlowResult], interval: Duration, r
         let values = totals.iter().filter_map(|total| total.of(&values));
         values.map(|v| number(m.unit, v, Some(rates))).collect::<Vec<_>>().join("/")
     };
-    match m.total {
-        _ if values.is_empty() => String::new(),
+    let cell = match m.total {
+        _ if values.is_empty() => return String::new(),
         _ if m.judged.is_some() => several(&[Total::Least, Total::Mean, Total::Most]),
         Total::Same if Total::Same.of(&values).is_none() => several(&[Total::Least, Total::Most]),
         total => several(&[total]),
-    }
+    };
+    cell + &m.measured(flows).to_string()
 }
 
 /// How many flows were left alone, by reason.

@@ -7,6 +7,7 @@ mod columns;
 mod comparison;
 mod conformance;
 mod flows;
+mod found;
 mod gateway;
 mod grid;
 mod links;

@@ -2,17 +2,25 @@
 
 use super::columns::{column, headings, is_mean, number, rate_unit, unit, RateUnit};
 use super::grid::{Column, Grid};
-use super::{clean, Ink, Lines};
+use super::{clean, found, Ink, Lines};
+use crate::experiment::plan::Plan;
 use crate::result::metric::{of_several, Tables, Total};
 use crate::result::unit::Unit;
 use crate::result::{FlowResult, RunResult, Runs, Status};
 
-/// The table of several runs; `names` are the keys that a sweep set, in the order of the file. `terminal` allows
-/// colours.
-pub fn runs(runs: &Runs, names: &[String], planned: usize, terminal: bool) -> String {
+/// The table of several runs; `names` are the keys that a sweep set, in the order of the file, and `plan` is that of the first run. `terminal`
+/// allows colours.
+pub fn runs(runs: &Runs, names: &[String], plan: &Plan, planned: usize, terminal: bool) -> String {
     let ink = Ink { terminal };
     let table = if runs.summary.is_empty() { each(runs, names, ink) } else { means(runs, names, ink) };
-    let parts = [heading(runs, planned, ink), table, faults(runs, names, ink)];
+    let parts = [
+        heading(runs, planned, ink),
+        table,
+        found::classes(runs, names, ink),
+        found::checks(runs, plan, ink),
+        found::reference(runs, names, plan, ink),
+        faults(runs, names, ink),
+    ];
     let text = parts.into_iter().filter(|lines| !lines.is_empty()).map(|lines| lines.join("\n") + "\n");
     text.collect::<Vec<_>>().join("\n")
 }
@@ -29,7 +37,10 @@ fn heading(runs: &Runs, planned: usize, ink: Ink) -> Lines {
 }
 
 /// Values of the settings, in the order of the columns.
-fn settings<'a>(run: &'a crate::result::Settings, names: &'a [String]) -> impl Iterator<Item = String> + 'a {
+pub(super) fn settings<'a>(
+    run: &'a crate::result::Settings,
+    names: &'a [String],
+) -> impl Iterator<Item = String> + 'a {
     names.iter().map(|name| clean(&run.get(name).map_or(String::new(), |setting| setting.to_string())))
 }
 
@@ -54,7 +65,8 @@ fn each(runs: &Runs, names: &[String], ink: Ink) -> Lines {
         for m in metrics() {
             let flows: Vec<&FlowResult> = run.flows.iter().collect();
             let cell = |total: Option<f64>| total.map_or(String::new(), |v| number(m.unit, v, Some(rates)));
-            cells.push(cell(m.together(&flows)));
+            let some = if m.jointly.is_some() { String::new() } else { m.measured(&flows).to_string() };
+            cells.push(m.together(&flows).map_or(String::new(), |v| cell(Some(v)) + &some));
             if m.jointly.is_some() {
                 cells.push(cell(m.total_of(&flows)));
             }
@@ -98,8 +110,10 @@ fn means(runs: &Runs, names: &[String], ink: Ink) -> Lines {
             let mut cells: Vec<String> = settings(&s.settings, names).collect();
             cells.extend([clean(&g.group), g.flows.to_string(), s.seeds.len().to_string()]);
             for (m, mean) in g.values.iter().filter(|(m, _)| m.is_in(Tables::All)) {
-                let both = [mean.map(|m| m.mean), mean.and_then(|m| m.ci95)];
-                cells.extend(both.map(|v| v.map_or(String::new(), |v| of_seeds(m.unit, v, rates))));
+                let cell = |v: Option<f64>| v.map_or(String::new(), |v| of_seeds(m.unit, v, rates));
+                let some = mean.and_then(|m| m.measured).unwrap_or_default();
+                cells.push(mean.map_or(String::new(), |m| format!("{}{some}", cell(Some(m.mean)))));
+                cells.push(cell(mean.and_then(|m| m.ci95)));
             }
             grid.row(cells);
         }
@@ -151,16 +165,17 @@ fn faults(runs: &Runs, names: &[String], ink: Ink) -> Lines {
             lines.push(format!("{}  {which}: {}", ink.bad("FAILED"), clean(fault)));
         }
         for e in run.expects.iter().filter(|e| !e.ok) {
-            lines.push(format!("{}  {which}: {}{}", ink.bad("FAILED"), clean(&e.what), found(e)));
+            lines.push(format!("{}  {which}: {}{}", ink.bad("FAILED"), clean(&e.what), worst(e)));
         }
     }
     lines
 }
 
-fn found(e: &crate::result::ExpectResult) -> String {
+fn worst(e: &crate::result::ExpectResult) -> String {
     match e.found {
         None => ": nothing to measure".into(),
         Some(found) => {
+            let found = format!("{}{found}", if e.at_least { "at least " } else { "" });
             let at = if e.at.is_empty() { String::new() } else { format!(" ({})", clean(&e.at)) };
             format!(": found {found}{at}, bound {}", e.bound)
         }
@@ -172,6 +187,7 @@ mod tests {
     use super::*;
     use crate::report::summary::summaries;
     use crate::result::{ExpectResult, SCHEMA};
+    use weir_core::time::Duration;
 
     fn run(loss: &str, seed: u64, goodput: f64) -> RunResult {
         // Both live for 2 s.
@@ -203,8 +219,8 @@ mod tests {
             what: "flow.*.rtos = 0".into(),
             found: Some(2.0),
             bound: 0.0,
-            ok: false,
             at: "sum of 2".into(),
+            ..ExpectResult::default()
         };
         let failed = RunResult { status: Status::Failed, expects: vec![bad], ..run("1%", 1, 2e6) };
         let broken = RunResult {
@@ -214,7 +230,8 @@ mod tests {
             ..run("2%", 1, 0.0)
         };
         let all = Runs { schema: SCHEMA, runs: vec![run("0", 1, 5e6), failed, broken], summary: vec![] };
-        let text = super::runs(&all, &names(), 4, false);
+        let plan = Plan::new("lossy", Duration::from_secs(4));
+        let text = super::runs(&all, &names(), &plan, 4, false);
         let want = "\
 lossy: 4 runs, 1 ok, 2 FAILED, 1 not finished
 
@@ -235,7 +252,8 @@ could not run  path.wan.loss = 2%: no?way
     fn seeds_have_one_line_with_their_interval() {
         let made = vec![run("1%", 1, 10e6), run("1%", 2, 12e6)];
         let all = Runs { schema: SCHEMA, summary: summaries(&made), runs: made };
-        let text = super::runs(&all, &names(), 2, false);
+        let plan = Plan::new("lossy", Duration::from_secs(4));
+        let text = super::runs(&all, &names(), &plan, 2, false);
         // Runs' means 20 and 24 Mbit/s: standard error 2, times 12.706.
         assert!(text.contains("1%             a          2      2   22.000  25.412"), "{text}");
     }

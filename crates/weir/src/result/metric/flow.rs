@@ -3,7 +3,7 @@
 use super::Needs::{BothWays, Gateway, LastByte, Nothing, Pauses, Requests, Tcp, Udp};
 use super::{measured, whole, Metric, OverTime, Tables, Total};
 use crate::result::unit::Unit;
-use crate::result::{joint_rate, FlowResult};
+use crate::result::{joint_rate, joint_target, Bursts, Exchanges, FlowResult, Latency};
 
 type Flow = Metric<FlowResult>;
 
@@ -17,7 +17,7 @@ pub static FLOW: &[Flow] = &[
         "payload received per second, within the flow's own life",
     )
     .number(|f| Some(f.goodput_bps))
-    .jointly(|flows| joint_rate(flows.iter().map(|f| (f.bytes, f.start_s, f.end_s))))
+    .jointly(|flows| joint_rate(flows.iter().map(|f| (f.bytes, f.start_s, f.until_s()))))
     .over_time(OverTime::Average)
     .column("goodput", Tables::All)
     .judged_as("goodput"),
@@ -31,6 +31,10 @@ pub static FLOW: &[Flow] = &[
         "the rate that the gateway is set to for the flow",
     )
     .number(|f| f.target_bps.map(|bps| bps as f64))
+    .jointly(|flows| {
+        let set = flows.iter().filter_map(|f| Some((f.target_bps?, f.start_s, f.end_s)));
+        joint_target(set).map(|bps| bps as f64)
+    })
     .column("target", Tables::Run),
     Flow::new(
         "off_target",
@@ -54,8 +58,14 @@ pub static FLOW: &[Flow] = &[
     Flow::new("max_bps", Unit::Rate, Total::Most, Nothing, "the highest, likewise")
         .over_time(OverTime::Highest)
         .column("max", Tables::Run),
-    Flow::new("bytes", Unit::Bytes, Total::Sum, Nothing, "payload that the receiving application got")
-        .number(|f| whole(f.bytes)),
+    Flow::new(
+        "bytes",
+        Unit::Bytes,
+        Total::Sum,
+        Nothing,
+        "payload that the receiving application got, after the flow's end too",
+    )
+    .number(|f| whole(f.bytes)),
     Flow::new(
         "rtt_us.p50",
         Unit::Micros,
@@ -64,9 +74,11 @@ pub static FLOW: &[Flow] = &[
         "median of the round-trip times that the sender measured",
     )
     .number(|f| measured(f.rtt_us.p50))
+    .at_least(no_round_trip)
     .column("rtt p50", Tables::All),
     Flow::new("rtt_us.p99", Unit::Micros, Total::Mean, Tcp, "their 99th percentile")
         .number(|f| measured(f.rtt_us.p99))
+        .at_least(no_round_trip)
         .column("rtt p99", Tables::Comparisons),
     Flow::new("retransmits", Unit::Count, Total::Sum, Tcp, "segments sent again")
         .number(|f| whole(f.retransmits))
@@ -90,19 +102,30 @@ pub static FLOW: &[Flow] = &[
         "flow completion time: from the start until the last byte was received",
     )
     .number(|f| f.fct_s)
+    .at_least(|f| f.fct_at_least_s)
     .column("fct", Tables::All)
     .judged_as("fct"),
     Flow::new("start_s", Unit::Seconds, Total::Mean, Nothing, "when the flow started")
         .number(|f| Some(f.start_s)),
     Flow::new("end_s", Unit::Seconds, Total::Mean, Nothing, "when it ended").number(|f| Some(f.end_s)),
-    Flow::new("loss", Unit::Share, Total::Mean, Udp, "share of the datagrams that did not arrive")
-        .number(|f| f.loss),
+    Flow::new(
+        "loss",
+        Unit::Share,
+        Total::Mean,
+        Udp,
+        "share of the datagrams that did not arrive, each counted once",
+    )
+    .number(|f| f.loss),
     Flow::new("back.bytes", Unit::Bytes, Total::Sum, BothWays, "payload received in the other direction")
         .number(|f| whole(f.back.as_ref()?.bytes)),
     Flow::new("back.goodput_bps", Unit::Rate, Total::Mean, BothWays, "goodput of the other direction")
         .number(|f| Some(f.back.as_ref()?.goodput_bps))
         .jointly(|flows| {
-            joint_rate(flows.iter().filter_map(|f| Some((f.back.as_ref()?.bytes, f.start_s, f.end_s))))
+            let part = |f: &&FlowResult| {
+                let back = f.back.as_ref()?;
+                Some((back.bytes, f.start_s, back.last_s.map_or(f.end_s, |last| last.max(f.end_s))))
+            };
+            joint_rate(flows.iter().filter_map(part))
         }),
     Flow::new(
         "back.target_bps",
@@ -111,7 +134,11 @@ pub static FLOW: &[Flow] = &[
         BothWays,
         "the rate that the gateway is set to for it",
     )
-    .number(|f| f.back.as_ref()?.target_bps.map(|bps| bps as f64)),
+    .number(|f| f.back.as_ref()?.target_bps.map(|bps| bps as f64))
+    .jointly(|flows| {
+        let set = flows.iter().filter_map(|f| Some((f.back.as_ref()?.target_bps?, f.start_s, f.end_s)));
+        joint_target(set).map(|bps| bps as f64)
+    }),
     Flow::new("exchanges.count", Unit::Count, Total::Sum, Requests, "requests that were answered")
         .number(|f| whole(f.exchanges?.count)),
     Flow::new(
@@ -121,11 +148,14 @@ pub static FLOW: &[Flow] = &[
         Requests,
         "median time from a request written to its response read",
     )
-    .number(|f| whole(f.exchanges?.latency_us.p50)),
+    .number(|f| exchanged(f, |all| all.p50, known))
+    .at_least(|f| exchanged(f, |all| all.p50, bounded)),
     Flow::new("exchanges.latency_us.p90", Unit::Micros, Total::Mean, Requests, "its 90th percentile")
-        .number(|f| whole(f.exchanges?.latency_us.p90)),
+        .number(|f| exchanged(f, |all| all.p90, known))
+        .at_least(|f| exchanged(f, |all| all.p90, bounded)),
     Flow::new("exchanges.latency_us.p99", Unit::Micros, Total::Mean, Requests, "its 99th percentile")
-        .number(|f| whole(f.exchanges?.latency_us.p99)),
+        .number(|f| exchanged(f, |all| all.p99, known))
+        .at_least(|f| exchanged(f, |all| all.p99, bounded)),
     Flow::new("bursts.count", Unit::Count, Total::Sum, Pauses, "bursts that were acknowledged")
         .number(|f| whole(f.bursts?.count)),
     Flow::new(
@@ -135,12 +165,48 @@ pub static FLOW: &[Flow] = &[
         Pauses,
         "median time from a burst written until all of it was acknowledged",
     )
-    .number(|f| whole(f.bursts?.time_us.p50)),
+    .number(|f| burst(f, |all| all.p50, known))
+    .at_least(|f| burst(f, |all| all.p50, bounded)),
     Flow::new("bursts.time_us.p90", Unit::Micros, Total::Mean, Pauses, "its 90th percentile")
-        .number(|f| whole(f.bursts?.time_us.p90)),
+        .number(|f| burst(f, |all| all.p90, known))
+        .at_least(|f| burst(f, |all| all.p90, bounded)),
     Flow::new("bursts.time_us.p99", Unit::Micros, Total::Mean, Pauses, "its 99th percentile")
-        .number(|f| whole(f.bursts?.time_us.p99)),
+        .number(|f| burst(f, |all| all.p99, known))
+        .at_least(|f| burst(f, |all| all.p99, bounded)),
 ];
+
+/// A flow of TCP whose sender had no sample of the round-trip time: nothing is known of it.
+fn no_round_trip(f: &FlowResult) -> Option<f64> {
+    (f.cc != "udp" && f.rtt_us.p50 == 0).then_some(0.0)
+}
+
+/// A quantile of latencies, unless it is the one of which only the beginning was seen.
+fn known(quantile: u64, under_way: Option<u64>) -> Option<f64> {
+    whole(quantile).filter(|_| under_way != Some(quantile))
+}
+
+/// The same quantile as a lower bound.
+fn bounded(quantile: u64, under_way: Option<u64>) -> Option<f64> {
+    whole(quantile).filter(|_| under_way == Some(quantile))
+}
+
+fn exchanged(
+    f: &FlowResult,
+    quantile: fn(Latency) -> u64,
+    of: fn(u64, Option<u64>) -> Option<f64>,
+) -> Option<f64> {
+    let Exchanges { latency_us, under_way_us, .. } = f.exchanges?;
+    of(quantile(latency_us), under_way_us)
+}
+
+fn burst(
+    f: &FlowResult,
+    quantile: fn(Latency) -> u64,
+    of: fn(u64, Option<u64>) -> Option<f64>,
+) -> Option<f64> {
+    let Bursts { time_us, under_way_us, .. } = f.bursts?;
+    of(quantile(time_us), under_way_us)
+}
 
 /// How far the goodput is from the target, as a fraction of it.
 fn off_target(f: &FlowResult) -> Option<f64> {

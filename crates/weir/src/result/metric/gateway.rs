@@ -237,6 +237,7 @@ pub static CLASS: &[Class] = &[
         "what it sent, from the beginning of its first packet to that of the last, as its rate counts",
     )
     .number(|c| c.pace.as_ref()?.bps)
+    .at_least(|c| c.pace.as_ref()?.bps.is_none().then_some(0.0))
     .column("paced", Tables::All),
     Class::new(
         "pace.off_target",
@@ -247,17 +248,23 @@ pub static CLASS: &[Class] = &[
     )
     .number(|c| c.pace.as_ref()?.off_target),
     Class::new("pace.over1.min_bps", Unit::Rate, Total::Least, Pace, "lowest bandwidth over one packet")
-        .number(|c| whole(c.pace.as_ref()?.over1?.min_bps)),
+        .number(|c| whole(c.pace.as_ref()?.over1?.min_bps))
+        .at_least(|c| c.pace.as_ref()?.over1.is_none().then_some(0.0)),
     Class::new("pace.over1.mean_bps", Unit::Rate, Total::Mean, Pace, "mean bandwidth over one packet")
-        .number(|c| whole(c.pace.as_ref()?.over1?.mean_bps)),
+        .number(|c| whole(c.pace.as_ref()?.over1?.mean_bps))
+        .at_least(|c| c.pace.as_ref()?.over1.is_none().then_some(0.0)),
     Class::new("pace.over1.max_bps", Unit::Rate, Total::Most, Pace, "highest bandwidth over one packet")
-        .number(|c| whole(c.pace.as_ref()?.over1?.max_bps)),
+        .number(|c| whole(c.pace.as_ref()?.over1?.max_bps))
+        .at_least(|c| c.pace.as_ref()?.over1.is_none().then_some(0.0)),
     Class::new("pace.over2.min_bps", Unit::Rate, Total::Least, Pace, "lowest bandwidth over two packets")
-        .number(|c| whole(c.pace.as_ref()?.over2?.min_bps)),
+        .number(|c| whole(c.pace.as_ref()?.over2?.min_bps))
+        .at_least(|c| c.pace.as_ref()?.over2.is_none().then_some(0.0)),
     Class::new("pace.over2.mean_bps", Unit::Rate, Total::Mean, Pace, "mean bandwidth over two packets")
-        .number(|c| whole(c.pace.as_ref()?.over2?.mean_bps)),
+        .number(|c| whole(c.pace.as_ref()?.over2?.mean_bps))
+        .at_least(|c| c.pace.as_ref()?.over2.is_none().then_some(0.0)),
     Class::new("pace.over2.max_bps", Unit::Rate, Total::Most, Pace, "highest bandwidth over two packets")
-        .number(|c| whole(c.pace.as_ref()?.over2?.max_bps)),
+        .number(|c| whole(c.pace.as_ref()?.over2?.max_bps))
+        .at_least(|c| c.pace.as_ref()?.over2.is_none().then_some(0.0)),
     Class::new(
         "pace.burst_packets",
         Unit::Count,
@@ -273,7 +280,8 @@ pub static CLASS: &[Class] = &[
         Pace,
         "most packets of the class with nothing between them",
     )
-    .number(|c| whole(c.pace.as_ref()?.together?)),
+    .number(|c| whole(c.pace.as_ref()?.together?))
+    .at_least(|c| c.pace.as_ref()?.together.is_none().then_some(0.0)),
 ];
 
 /// Of a class without a queue.

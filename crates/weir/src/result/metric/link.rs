@@ -9,9 +9,15 @@ type Link = Metric<LinkResult>;
 
 /// Metrics of links, in the order of tables.
 pub static LINK: &[Link] = &[
-    Link::new("packets", Unit::Count, Total::Sum, Nothing, "frames that left the link")
-        .number(|l| whole(l.packets))
-        .column("packets", Tables::Run),
+    Link::new(
+        "packets",
+        Unit::Count,
+        Total::Sum,
+        Nothing,
+        "frames that left the link; one that came out twice counts once",
+    )
+    .number(|l| whole(l.packets))
+    .column("packets", Tables::Run),
     Link::new("bytes", Unit::Bytes, Total::Sum, Nothing, "bytes of these frames")
         .number(|l| whole(l.bytes))
         .column("data", Tables::Run),

@@ -18,6 +18,7 @@ pub use values::Values;
 
 use super::unit::Unit;
 use super::{Counts, FlowResult};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A value of a `T` of a result: of a flow, a link, a class or the gateway.
@@ -34,6 +35,9 @@ pub struct Metric<T: 'static> {
     pub about: &'static str,
     /// How it is found in a `T`; `None` if it is only computed over time.
     pub value: Option<Value<T>>,
+    /// A lower bound of the value of a `T` that has one which is not known: its completion time, where it had not ended. 0 where
+    /// nothing is known of it. `None` if it has none: nothing can be measured of it.
+    pub at_least: Option<fn(&T) -> Option<f64>>,
     /// What several have together that share something, the flows of a class or of a run, where that is not the total.
     pub jointly: Option<Joint<T>>,
     /// How it is computed from what flows received over time, where a check asks for that.
@@ -52,6 +56,72 @@ pub enum Value<T: 'static> {
     Number(fn(&T) -> Option<f64>),
     /// Counts by name, of which the sum is the value.
     Counts(fn(&T) -> &Counts),
+}
+
+/// What is known of the value of a `T` that has one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Found {
+    /// The value.
+    Known(f64),
+    /// A lower bound of it.
+    AtLeast(f64),
+}
+
+impl Found {
+    /// The value, or its lower bound.
+    pub const fn low(self) -> f64 {
+        match self {
+            Found::Known(v) | Found::AtLeast(v) => v,
+        }
+    }
+
+    /// The value, or infinity.
+    pub const fn high(self) -> f64 {
+        match self {
+            Found::Known(v) => v,
+            Found::AtLeast(_) => f64::INFINITY,
+        }
+    }
+}
+
+/// Of how many things a value is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Those of which it is known.
+    pub n: u64,
+    /// Those that have one.
+    pub of: u64,
+}
+
+impl Measured {
+    /// Is it known of all?
+    pub const fn is_all(self) -> bool {
+        self.n == self.of
+    }
+
+    /// With those of others.
+    pub const fn and(self, other: Measured) -> Measured {
+        Measured { n: self.n + other.n, of: self.of + other.of }
+    }
+
+    /// The share of which it is known; of nothing, all.
+    pub fn share(self) -> f64 {
+        if self.of == 0 {
+            1.0
+        } else {
+            self.n as f64 / self.of as f64
+        }
+    }
+}
+
+/// ` (3 of 4)`; empty where it is known of all.
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.is_all() {
+            true => Ok(()),
+            false => write!(f, " ({} of {})", self.n, self.of),
+        }
+    }
 }
 
 /// What several have together.
@@ -198,6 +268,7 @@ impl<T> Metric<T> {
             needs,
             about,
             value: None,
+            at_least: None,
             jointly: None,
             over_time: None,
             column: None,
@@ -213,6 +284,11 @@ impl<T> Metric<T> {
 
     const fn counts(mut self, of: fn(&T) -> &Counts) -> Metric<T> {
         self.value = Some(Value::Counts(of));
+        self
+    }
+
+    const fn at_least(mut self, of: fn(&T) -> Option<f64>) -> Metric<T> {
+        self.at_least = Some(of);
         self
     }
 
@@ -255,7 +331,20 @@ impl<T> Metric<T> {
         }
     }
 
-    /// The total of several that are alike; `None` if it was not measured of any.
+    /// What is known of the value in `of`; `None` if it has none.
+    pub fn found(&self, of: &T) -> Option<Found> {
+        let bound = || self.at_least.and_then(|bound| bound(of)).map(Found::AtLeast);
+        self.of(of).map(Found::Known).or_else(bound)
+    }
+
+    /// Of how many it is known.
+    pub fn measured(&self, several: &[&T]) -> Measured {
+        let found = || several.iter().filter_map(|of| self.found(of));
+        let known = found().filter(|found| matches!(found, Found::Known(_)));
+        Measured { n: known.count() as u64, of: found().count() as u64 }
+    }
+
+    /// The total of several that are alike, of those of which it is known; `None` if it was not measured of any.
     pub fn total_of(&self, several: &[&T]) -> Option<f64> {
         let values: Vec<f64> = several.iter().filter_map(|of| self.of(of)).collect();
         self.total.of(&values).filter(|_| !values.is_empty())

@@ -26,8 +26,16 @@ fn flow() -> FlowResult {
         loss: Some(0.9),
         rtt_us: Quantiles { p50: 10, p99: 11 },
         back: Some(Back { target_bps: Some(12), bytes: 13, goodput_bps: 14.0, ..Back::default() }),
-        exchanges: Some(Exchanges { count: 15, latency_us: Latency { p50: 16, p90: 17, p99: 18 } }),
-        bursts: Some(Bursts { count: 19, time_us: Latency { p50: 20, p90: 21, p99: 22 } }),
+        exchanges: Some(Exchanges {
+            count: 15,
+            latency_us: Latency { p50: 16, p90: 17, p99: 18 },
+            under_way_us: None,
+        }),
+        bursts: Some(Bursts {
+            count: 19,
+            time_us: Latency { p50: 20, p90: 21, p99: 22 },
+            under_way_us: None,
+        }),
         ..FlowResult::default()
     }
 }
@@ -175,6 +183,16 @@ fn flows_that_share_something_have_their_bytes_over_the_time_of_all() {
     assert_eq!(of("back.goodput_bps").together(&[&a, &b]), None);
 }
 
+/// Three flows set to 10 Mbit/s each, of which two overlap, are never set to 30.
+#[test]
+fn targets_add_up_at_the_same_time_only() {
+    let flow = |start_s, end_s| FlowResult { start_s, end_s, target_bps: Some(10), ..FlowResult::default() };
+    let flows = [flow(0.0, 4.0), flow(2.0, 6.0), flow(6.0, 8.0)];
+    let target = FLOW.iter().find(|m| m.name == "target_bps").unwrap();
+    assert_eq!(target.together(&flows.each_ref()), Some(20.0));
+    assert_eq!(target.together(&[&flows[0], &flows[2]]), Some(10.0));
+}
+
 #[test]
 fn judged_metrics_come_first_and_parts_are_objects() {
     let names: Vec<&str> = of_several(Tables::Comparisons).map(|m| m.name).collect();
@@ -214,10 +232,10 @@ fn total(total: Total) -> &'static str {
 fn the_manual_has_a_line_for_each() {
     fn lines<T>(metrics: &[Metric<T>]) -> Vec<String> {
         let line = |m: &Metric<T>| {
-            let joint = if m.jointly.is_some() {
-                "; of a class or a run, all bytes over the time of all"
-            } else {
-                ""
+            let joint = match (m.jointly.is_some(), m.name.ends_with("target_bps")) {
+                (true, true) => "; of a class or a run, the most at any time",
+                (true, false) => "; of a class or a run, all bytes over the time of all",
+                (false, _) => "",
             };
             format!("| `{}` | {} | {}{joint} | {} |", m.name, unit(m.unit), total(m.total), m.about)
         };

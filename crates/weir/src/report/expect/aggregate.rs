@@ -1,0 +1,64 @@
+//! Several values as one. Where some are lower bounds only, so may the whole be.
+
+use super::measure::{joint, measure, Sample};
+use crate::experiment::describe;
+use crate::experiment::plan::{Aggregate, Measure};
+use crate::result::RunResult;
+use weir_core::time::Duration;
+
+/// What is measured, as one value if that is asked for.
+pub(super) fn aggregated(
+    how: Option<Aggregate>,
+    m: &Measure,
+    bin: Duration,
+    result: &RunResult,
+) -> Vec<Sample> {
+    let samples = measure(m, bin, result);
+    let joint = || joint(m, bin, result).filter(|_| how == Some(Aggregate::Sum));
+    match how {
+        Some(how) if !samples.is_empty() => match joint() {
+            Some((sum, n)) => vec![Sample::new(sum, format!("{} of {n}", describe::aggregate(how)))],
+            None => vec![one(how, &samples)],
+        },
+        _ => samples,
+    }
+}
+
+/// Of samples, of which there is one at least.
+pub(super) fn one(how: Aggregate, samples: &[Sample]) -> Sample {
+    let of = |bound: fn(&Sample) -> f64| {
+        let values = samples.iter().map(bound);
+        match how {
+            Aggregate::Sum => values.sum(),
+            Aggregate::Mean => mean(samples, bound),
+            Aggregate::Min => values.fold(f64::INFINITY, f64::min),
+            Aggregate::Max => values.fold(f64::NEG_INFINITY, f64::max),
+            Aggregate::Percentile(percent) => percentile(samples, percent, bound),
+        }
+    };
+    let (n, known) = (samples.len(), samples.iter().filter(|s| s.is_known()).count());
+    let some = if known < n { format!(", {known} of them known") } else { String::new() };
+    let at = format!("{} of {n}{some}", describe::aggregate(how));
+    let (value, high) = (of(|s| s.value), of(|s| s.high));
+    Sample { high, ..Sample::new(value, at) }
+}
+
+/// The smallest value that so many percent of the samples' weight do not exceed. There is one at least.
+pub(super) fn percentile(samples: &[Sample], percent: u8, of: fn(&Sample) -> f64) -> f64 {
+    let mut sorted: Vec<&Sample> = samples.iter().collect();
+    sorted.sort_by(|a, b| of(a).total_cmp(&of(b)));
+    let all: f64 = sorted.iter().map(|s| s.weight).sum();
+    // Of weights that are 1 the sums are exact; those of times are not, and a rank may be missed by a part in a billion.
+    let rank = all * f64::from(percent) / 100.0 * (1.0 - 1e-9);
+    let mut seen = 0.0;
+    let reached = sorted.iter().find(|s| {
+        seen += s.weight;
+        seen >= rank
+    });
+    reached.or(sorted.last()).map_or(f64::NAN, |s| of(s))
+}
+
+pub(super) fn mean(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {
+    let weight: f64 = samples.iter().map(|s| s.weight).sum();
+    samples.iter().map(|s| of(s) * s.weight).sum::<f64>() / weight
+}
