@@ -374,6 +374,30 @@ pub const CASES: &[(&str, &str, &str, &str)] = &[
     ("loss of TCP", EXPERIMENT, "goodput_bps", "loss"),
     ("the end of a flow without one", EXPERIMENT, "goodput_bps", "fct_s"),
     ("a queue of a link without a rate", EXPERIMENT, "flow.bulk.*.goodput_bps", "link.lan.out.queue_us.p99"),
+    (
+        "a flow without an end in a network that takes no time",
+        NETWORK,
+        "rate = \"10Mbit\"",
+        "name = \"wire\"",
+    ),
+    (
+        "a sum over windows",
+        EXPERIMENT,
+        "goodput_bps\"",
+        "max_bps\"\nwindow = \"1s\"\naggregate = \"sum\"",
+    ),
+    (
+        "a sum of shares",
+        EXPERIMENT,
+        "what = \"flow.bulk.*.goodput_bps\"",
+        "what = \"link.wan.*.utilization\"\naggregate = \"sum\"",
+    ),
+    (
+        "more flows than there can be",
+        EXPERIMENT,
+        "[[flow]]",
+        "[[flow]]\nid = \"a\"\ncount = 100000\n[[flow]]\nid = \"b\"\ncount = 100000\n[[flow]]\nid = \"c\"\ncount = 100000\n[[flow]]\nid = \"d\"\ncount = 100000\n[[flow]]\nid = \"e\"\ncount = 100000\n[[flow]]\nid = \"f\"\ncount = 100000\n[[flow]]\nid = \"g\"\ncount = 100000\n[[flow]]\nid = \"h\"\ncount = 100000\n[[flow]]\nid = \"i\"\ncount = 100000\n[[flow]]\nid = \"j\"\ncount = 100000\n[[flow]]",
+    ),
     ("drops of a bare link", EXPERIMENT, "flow.bulk.*.goodput_bps", "link.lan.*.drops"),
     ("the other direction of a flow with one", EXPERIMENT, "goodput_bps", "back.goodput_bps"),
     (
@@ -525,6 +549,18 @@ pub const REFUSED: &[(&str, Backend, &str, &str)] = &[
         Backend::Lab,
         "[[flow]]",
         "[lab]\nip = 6\n[[host]]\nname = \"a\"\nside = \"lan\"\n[[flow]]\nclient = \"a\"",
+    ),
+    (
+        "a flow without an end on a path that takes no time",
+        Backend::Sim,
+        "rtt = \"40ms\"\nwan = { rate = \"100Mbit\", queue = \"100p\" }",
+        "wan = { duplicate = \"1%\" }",
+    ),
+    (
+        "flows one after the other on a path that takes no time",
+        Backend::Sim,
+        "[path]\nrtt = \"40ms\"\nwan = { rate = \"100Mbit\", queue = \"100p\" }\n[[flow]]\nid = \"bulk\"\ncount = 2",
+        "[[flow]]\nid = \"bulk\"\ncount = 10000\nbytes = \"10MB\"",
     ),
     ("flows both ways, which the simulator does not have", Backend::Sim, "count = 2", "kind = \"two-way\""),
     (

@@ -35,8 +35,11 @@ impl Experiment {
 
     /// Why the simulator would never get past an instant, if it would not.
     pub fn endless_at_once(&self) -> Option<&str> {
-        let said = self.only.iter().map(|o| o.refusal.message.as_str());
-        said.into_iter().find(|message| *message == flow::ENDLESS_AT_ONCE)
+        self.endless().next().map(|o| o.refusal.message.as_str())
+    }
+
+    fn endless(&self) -> impl Iterator<Item = &Only> {
+        self.only.iter().filter(|o| o.refusal.message == flow::ENDLESS_AT_ONCE)
     }
 
     /// The plan for a world. Errors name every key that the world cannot do.
@@ -103,7 +106,14 @@ fn alone(
         return Err(errors);
     }
     let notes = files.notes.take();
-    sink.finish(source, plan).map(|(plan, only)| Experiment { plan, source: source.clone(), only, notes })
+    let (plan, only) = sink.finish(source, plan)?;
+    let experiment = Experiment { plan, source: source.clone(), only, notes };
+    // What only the simulator has, and what it never gets past: no world can run it.
+    let endless: Vec<Diagnostic> = experiment.endless().map(|o| o.refusal.clone()).collect();
+    match experiment.worlds().is_empty() && !endless.is_empty() {
+        true => Err(Errors::new(source, endless)),
+        false => Ok(experiment),
+    }
 }
 
 fn plan(s: Section, source: &Source, files: &Files<'_>, baselines: Vec<Baseline>) -> Option<Plan> {
