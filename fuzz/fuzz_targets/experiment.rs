@@ -1,7 +1,7 @@
-//! Random experiments of a few links and flows, run for a simulated second, and held to the laws of `crates/weir/tests/random`.
+//! Random experiments of a few links and flows, run for a simulated second, and held to the laws of
+//! `crates/weir/tests/random`.
 //!
-//! Input: a byte for each choice of the generator.
-//! `cargo +nightly fuzz run experiment`
+//! Input: a byte for each choice of the generator. `cargo +nightly fuzz run experiment`
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -4,7 +4,8 @@
 pub const SPAN: u64 = 1 << 16;
 const WORDS: usize = (SPAN / 64) as usize;
 
-/// An account of the numbers of one flow. A number that is further than [`SPAN`] behind the highest counts as one that came before.
+/// An account of the numbers of one flow. A number that is further than [`SPAN`] behind the highest counts as
+/// one that came before.
 #[derive(Clone, Debug, Default)]
 pub struct Numbers {
     /// One more than the highest number.
@@ -78,12 +79,12 @@ impl Numbers {
     }
 }
 
-/// The word of a number.
+/// Returns the index of a number's word.
 fn word(number: u64) -> usize {
     (number / 64) as usize % WORDS
 }
 
-/// Its bit there.
+/// Returns the bit of a number in its word.
 fn bit(number: u64) -> u64 {
     1 << (number % 64)
 }

@@ -37,9 +37,9 @@ pub struct FlowMeasurements<'a> {
     pub complete: Option<Duration>,
 }
 
-/// Returns the share of a flow's datagrams that was lost, from the datagrams sent, arrived (each counted once),
-/// and missing below the highest number that arrived. Datagrams above that number may still be under way, so
-/// they do not count, unless nothing arrived at all.
+/// Returns the share of a flow's datagrams that was lost, from the datagrams sent, arrived (each counted
+/// once), and missing below the highest number that arrived. Datagrams above that number may still be under
+/// way, so they do not count, unless nothing arrived at all.
 pub fn datagram_loss(sent: u64, arrived: u64, missing: u64) -> Option<f64> {
     match (arrived, sent) {
         (0, 0) => None,

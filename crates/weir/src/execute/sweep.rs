@@ -30,8 +30,8 @@ impl Job {
 
 /// Repeats each of `jobs` with `seeds` seeds, beginning with its own. The seeds of a job stay together.
 ///
-/// Jobs with the same seed in the file get the same further seeds, so that settings are compared under the same
-/// draws. Jobs with different seeds share none: a run in two rows would count twice.
+/// Jobs with the same seed in the file get the same further seeds, so that settings are compared under the
+/// same draws. Jobs with different seeds share none: a run in two rows would count twice.
 pub fn seeded(jobs: Vec<Job>, seeds: u32) -> Vec<Job> {
     let own: BTreeSet<u64> = jobs.iter().map(|job| job.plan.seed).collect();
     let mut used = own.clone();

@@ -4,9 +4,9 @@ use crate::result::metric::{of_several, Measured, Metric, Tables};
 use crate::result::{FlowResult, RunResult, Runs, Status};
 use std::fmt::Write;
 
-/// A line for each run: its directory, its settings (the keys are `names`, in the order of the file), its seed, how it
-/// ended, and the metrics of all its flows together, in base units. What was not measured is an empty cell. `NAME.n` is the number of flows
-/// of which a value is known that others have too.
+/// A line for each run: its directory, its settings (the keys are `names`, in the order of the file), its
+/// seed, how it ended, and the metrics of all its flows together, in base units. What was not measured is an
+/// empty cell. `NAME.n` is the number of flows of which a value is known that others have too.
 pub fn index(runs: &Runs, names: &[String]) -> String {
     // The seed has a column in any case.
     let names = || names.iter().filter(|name| *name != "seed");

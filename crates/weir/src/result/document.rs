@@ -54,7 +54,8 @@ pub struct Mean {
     /// Half the width of its 95 % confidence interval (Student's t); `null` for a single run, and where all
     /// runs have the same value: seeds that change nothing tell nothing of its spread.
     pub ci95: Option<f64>,
-    /// Of how many flows of all runs it is, if not of all that have such a value: the others had not ended, or had no sample.
+    /// Number of flows of all runs that it is of, if not all that have such a value: the others had not
+    /// ended, or had no sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
 }

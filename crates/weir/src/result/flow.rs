@@ -20,7 +20,7 @@ pub struct FlowResult {
     pub start_s: f64,
     /// When it ended.
     pub end_s: f64,
-    /// When its last byte came, if that was after `end_s`: what was under way when its time was up.
+    /// Time of its last byte, if that is after `end_s`: data that was under way when its time was up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_s: Option<f64>,
     /// Bytes that it was to carry; absent if it ends by time.
@@ -32,9 +32,10 @@ pub struct FlowResult {
     pub counts: String,
     /// The bytes of its time, from `start_s` to `end_s`, over that time.
     pub goodput_bps: f64,
-    /// Time from its start until the last byte was received; `null` if it has no last byte or that had not come.
+    /// Time from its start until the last byte was received; `null` if it has no last byte or that had not
+    /// come.
     pub fct_s: Option<f64>,
-    /// Of a flow whose last byte had not come by the end of the run: the time since its start.
+    /// Time since its start, if its last byte had not come by the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fct_at_least_s: Option<f64>,
     /// Why the gateway leaves it alone, if it does.
@@ -72,7 +73,7 @@ pub struct Back {
     /// The rate that the gateway is set to for it; absent if it controls none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_bps: Option<u64>,
-    /// When its last byte came, if that was after the flow's end.
+    /// Time of its last byte, if that is after the flow's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_s: Option<f64>,
     /// Bytes that the receiving application got, also after the flow's end.
@@ -84,12 +85,12 @@ pub struct Back {
 /// Requests and their answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Exchanges {
-    /// How many were answered.
+    /// Number of answered requests.
     pub count: u64,
-    /// From the first byte of a request written to the last of its response read, in microseconds. A request without an answer
-    /// counts with the time that it has waited.
+    /// Time from the first byte of a request written to the last of its response read, in microseconds. A
+    /// request without an answer counts with the time that it has waited.
     pub latency_us: Latency,
-    /// How long the last request has waited, if it was not answered.
+    /// Time that the last request has waited, if it was not answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under_way_us: Option<u64>,
 }
@@ -97,12 +98,12 @@ pub struct Exchanges {
 /// Bursts and their acknowledgements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bursts {
-    /// How many were acknowledged.
+    /// Number of acknowledged bursts.
     pub count: u64,
-    /// From when a burst was written until all of it was acknowledged, in microseconds. One that is under way counts with the
-    /// time that it has taken.
+    /// Time from a burst's write until all of it was acknowledged, in microseconds. One that is under way
+    /// counts with the time that it has taken.
     pub time_us: Latency,
-    /// How long the last burst has taken, if not all of it was acknowledged.
+    /// Time that the last burst has taken, if not all of it was acknowledged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under_way_us: Option<u64>,
 }
@@ -117,7 +118,7 @@ impl FlowResult {
         self.id.rsplit_once('.').map_or(self.id.as_str(), |(group, _)| group)
     }
 
-    /// When all of `bytes` had come, and its time was up.
+    /// Returns the time at which all of `bytes` had come and the flow's time was up.
     pub fn until_s(&self) -> f64 {
         self.last_s.map_or(self.end_s, |last| last.max(self.end_s))
     }
@@ -131,7 +132,8 @@ pub fn joint_rate(flows: impl Iterator<Item = (u64, f64, f64)>) -> Option<f64> {
     all.map(|(bytes, start, end)| if end > start { bytes as f64 * 8.0 / (end - start) } else { 0.0 })
 }
 
-/// The most that flows are set to together at any time, each given by its rate, start and end. `None` of none.
+/// The most that flows are set to together at any time, each given by its rate, start and end. `None` of
+/// none.
 pub fn joint_target(flows: impl Iterator<Item = (u64, f64, f64)>) -> Option<u64> {
     let flows: Vec<(u64, f64, f64)> = flows.collect();
     let mut steps: Vec<(f64, bool, u64)> = Vec::with_capacity(2 * flows.len());

@@ -71,9 +71,10 @@ pub struct Frames {
 pub struct ClassResult {
     /// Its name.
     pub name: String,
-    /// Its rate, or the rates that its flows are set to, of all that were there at the same time; 0 for none.
+    /// Rate of the class, or the most that its flows are set to together at any time; 0 for none.
     pub target_bps: u64,
-    /// Goodput of its flows, all together: their bytes over the time from the first start to the last end, or the last byte.
+    /// Goodput of its flows, all together: their bytes over the time from the first start to the last end, or
+    /// the last byte.
     pub bps: f64,
     /// The most ACKs whose progress was held at any time, as packets a queue would have held.
     pub held_ack_peak_packets: u64,
@@ -186,12 +187,12 @@ pub struct ClassQueue {
     pub drops: Counts,
 }
 
-/// What a class has of a flow, in one of its directions.
+/// Part of a class: a flow in one of its directions.
 struct Part {
     bytes: u64,
     start_s: f64,
     end_s: f64,
-    /// When all of the bytes had come.
+    /// Time at which all of the bytes had come.
     until_s: f64,
     target_bps: u64,
 }

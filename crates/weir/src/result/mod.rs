@@ -79,7 +79,7 @@ pub struct RunResult {
     pub baselines: BTreeMap<String, RunResult>,
     /// Checks of the experiment and how they went.
     pub expects: Vec<ExpectResult>,
-    /// What a paper reports for the same experiment, and what was found.
+    /// Values of a paper for the same experiment, and the values found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reference: Vec<ReferenceResult>,
     /// The gateway; absent for a plain bridge.
@@ -208,7 +208,7 @@ pub struct ExpectResult {
     pub bound: f64,
     /// Whether the check holds.
     pub ok: bool,
-    /// Whether `found` is a lower bound: what it is found of had not ended, or was not measured.
+    /// Flag: `found` is a lower bound, since its subject had not ended or was not measured.
     #[serde(default, skip_serializing_if = "is_false")]
     pub at_least: bool,
     /// Where `found` was found: the flow, the time; empty for a single value.
@@ -223,7 +223,7 @@ fn is_false(flag: &bool) -> bool {
 /// A value that a paper reports, and what was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReferenceResult {
-    /// What it is.
+    /// Name for people.
     pub name: String,
     /// The paper's value, as it is printed there.
     pub paper: String,

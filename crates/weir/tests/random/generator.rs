@@ -1,5 +1,5 @@
-//! Random experiments: a few links, hosts, classes and flows for one simulated second, from bytes. The keys, and most values, are right, so
-//! that most files are accepted; every tenth value or so is at an edge.
+//! Random experiments: a few links, hosts, classes and flows for one simulated second, from bytes. The keys,
+//! and most values, are right, so that most files are accepted; every tenth value or so is at an edge.
 
 use std::fmt::Write;
 

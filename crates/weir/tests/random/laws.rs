@@ -1,5 +1,5 @@
-//! Laws that every run obeys, whatever its file says: frames and bytes are conserved, nothing is faster than its link, and a run is the
-//! same whenever it is made.
+//! Laws that every run obeys, whatever its file says: frames and bytes are conserved, nothing is faster than
+//! its link, and a run is the same whenever it is made.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -13,14 +13,14 @@ use weir_core::gateway::Direction;
 use weir_core::link::Config;
 use weir_core::rate::Rate;
 
-/// Of times in seconds.
+/// Tolerance of times in seconds.
 const ROUNDING: f64 = 1e-9;
 /// Packets of a run that a test waits for.
-const MOST_PACKETS: u64 = 400_000;
+const MOST_PACKETS: u64 = 100_000;
 /// The largest frame.
 const GIANT: u64 = 65_535;
 
-/// What became of an experiment.
+/// Outcome of an experiment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The file is wrong, for this reason.
@@ -72,7 +72,7 @@ fn run(plan: &Plan) -> Result<RunResult, String> {
     Ok(RunResult { wall_s: 0.0, ..result })
 }
 
-/// How many packets a run has at most, roughly.
+/// Estimates the most packets of a run.
 fn packets(plan: &Plan, text: &str) -> u64 {
     let smallest = if text.contains("mss = 88\n") { 88 } else { 500 };
     let both = [&plan.path.wan_out, &plan.path.wan_back];
@@ -96,7 +96,7 @@ fn packets(plan: &Plan, text: &str) -> u64 {
     plan.flows().map(|f| of(&f)).fold(0, u64::saturating_add)
 }
 
-/// What goes into a gateway, or is made there, comes out, or is known to be somewhere.
+/// Frames that enter a gateway, or are made there, leave it or are known to be somewhere.
 fn frames(result: &RunResult) -> Result<(), String> {
     let Some(frames) = result.gateway.as_ref().map(|g| &g.frames) else { return Ok(()) };
     let ended = frames.sent + frames.held + frames.absorbed + frames.dropped.values().sum::<u64>();

@@ -1,5 +1,5 @@
-//! Random experiments in virtual time, held to [laws](laws). `RANDOM_EXPERIMENTS=100000` makes so many, and `RANDOM_FROM=N` begins with
-//! number N:
+//! Random experiments in virtual time, held to [laws](laws). `RANDOM_EXPERIMENTS=100000` sets their number,
+//! and `RANDOM_FROM=N` that of the first:
 //!
 //! ```text
 //! RANDOM_EXPERIMENTS=100000 cargo test --release -p weir --no-default-features --test random -- --nocapture
@@ -25,7 +25,7 @@ fn text(number: u64) -> String {
     experiment(&mut Draws(&bytes))
 }
 
-/// What is wrong with it, panics included.
+/// Runs an experiment under its laws; a panic breaks one.
 fn judge(text: &str) -> Result<Outcome, String> {
     catch_unwind(AssertUnwindSafe(|| laws::hold(text))).unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().map(String::as_str);

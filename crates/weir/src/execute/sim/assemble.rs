@@ -233,7 +233,8 @@ fn flow_result(
     row
 }
 
-/// Returns the durations of bursts, if there were any. The unacknowledged burst counts with its duration so far.
+/// Returns the durations of bursts, if there were any. The unacknowledged burst counts with its duration so
+/// far.
 fn bursts(took: &[Duration], under_way: Option<Duration>) -> Option<Bursts> {
     let under_way_us = under_way.map(|took| took.as_micros());
     let mut us: Vec<u64> = took.iter().map(|took| took.as_micros()).chain(under_way_us).collect();

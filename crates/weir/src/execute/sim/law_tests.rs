@@ -1,5 +1,5 @@
-//! A law for every metric of the catalogue: what it says of a subject of which nothing was seen, of what comes when the subject's time is
-//! up, and of what comes twice. A metric without an answer fails here.
+//! A law for every metric of the catalogue: what it says of a subject of which nothing was seen, of what
+//! comes when the subject's time is up, and of what comes twice. A metric without an answer fails here.
 
 use super::tests::{plan, simulate};
 use crate::experiment::config::{experiment, Source};
@@ -14,7 +14,7 @@ use Late::{Counts, LeftOut, Whole};
 use Silent::{AtLeast, Has, Nothing};
 use Twice::{Each, Once};
 
-/// What it says of a subject of which nothing was seen.
+/// Answer for a subject of which nothing was seen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Silent {
     /// A value: a count is 0 then.
@@ -25,7 +25,7 @@ enum Silent {
     Nothing,
 }
 
-/// What comes when the time of its subject is up.
+/// Answer for what arrives after the subject's time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Late {
     /// It counts.
@@ -38,7 +38,7 @@ enum Late {
     Apart,
 }
 
-/// What comes twice.
+/// Answer for what arrives twice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Twice {
     /// Counts once.
@@ -173,7 +173,7 @@ fn text(duration: &str, lan: &str, wan: &str) -> String {
     )
 }
 
-/// What a check finds; `None` if the experiment has nothing of the kind.
+/// Returns the value that a check finds; `None` if the experiment has nothing of the kind.
 fn found<T>(metric: &Metric<T>, subject: &str, text: &str, result: &RunResult) -> Option<f64> {
     let key = metric.over_time.and_then(|over| over.key());
     let length = key.map_or(String::new(), |key| format!("{key} = '100ms'\n"));
@@ -185,7 +185,8 @@ fn found<T>(metric: &Metric<T>, subject: &str, text: &str, result: &RunResult) -
     evaluate(&plan, result)[0].found
 }
 
-/// The runs that the laws compare: the base, cut at the flow's end, with copies behind the last queue, and with copies in front of the gateway.
+/// The runs that the laws compare: the base, cut at the flow's end, with copies behind the last queue, and
+/// with copies in front of the gateway.
 struct Runs([(String, RunResult); 4]);
 
 impl Runs {

@@ -33,7 +33,7 @@ impl Experiment {
         [Backend::Lab, Backend::Sim].into_iter().filter(can).collect()
     }
 
-    /// Why the simulator would never get past an instant, if it would not.
+    /// Returns the reason why the simulator would never get past an instant, if there is one.
     pub fn endless_at_once(&self) -> Option<&str> {
         self.endless().next().map(|o| o.refusal.message.as_str())
     }

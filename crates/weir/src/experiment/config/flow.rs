@@ -319,11 +319,11 @@ pub(super) fn not_too_many_in_all(s: &Section, plan: &Plan) {
     }
 }
 
-/// Why a flow cannot be simulated that nothing slows down.
+/// Reason to refuse a flow that nothing slows down.
 pub(super) const ENDLESS_AT_ONCE: &str = "a flow without an end on a path that takes no time";
 
-/// Notes that the simulator never gets past the instant at which a flow starts whose data has no end, on a path on which nothing takes
-/// time. In the lab frames take the time that the machine takes.
+/// Refuses flows for the simulator that it never gets past: endless data from the flow's start on, on a
+/// path on which nothing takes time. In the lab frames take the time that the machine takes.
 pub(super) fn takes_time(s: &Section, plan: &Plan) {
     for (group, section) in plan.groups.iter().zip(s.sections("flow")) {
         if !sends_at_once(group, plan) || takes_time_on_its_way(group, plan) {
@@ -340,7 +340,8 @@ pub(super) fn takes_time(s: &Section, plan: &Plan) {
     }
 }
 
-/// Does a group send without an end where nothing slows it down? More bytes than this at one instant are none that anybody waits for.
+/// Returns whether a group sends without an end unless its path slows it down. More bytes than this at one
+/// instant are none that anybody waits for.
 fn sends_at_once(group: &FlowGroup, plan: &Plan) -> bool {
     const MOST_AT_ONCE: u64 = 10_000_000_000;
     let limited = group.bursts.is_some() || !matches!(group.protocol, Protocol::Tcp { app_rate: None });
@@ -348,7 +349,7 @@ fn sends_at_once(group: &FlowGroup, plan: &Plan) -> bool {
     !limited && group.kind == Kind::Bulk && bytes().is_none_or(|all| all > MOST_AT_ONCE)
 }
 
-/// Is there anything between the hosts of a group that takes time? A gateway with a class may be that.
+/// Returns whether anything between the hosts of a group takes time. A gateway with a class may be that.
 fn takes_time_on_its_way(group: &FlowGroup, plan: &Plan) -> bool {
     let host = |name: &Option<String>| plan.hosts.iter().find(|h| Some(&h.name) == name.as_ref());
     let access = [host(&group.client), host(&group.server)].into_iter().flatten();

@@ -51,7 +51,7 @@ pub struct Distributed {
 }
 
 impl Distribution {
-    /// Of some values; `None` if none is known.
+    /// Returns the quantiles of some values; `None` if none is known.
     pub(super) fn of(found: &[Found]) -> Option<Distribution> {
         let n = found.iter().filter(|f| matches!(f, Found::Known(_))).count();
         let sorted = |of: fn(Found) -> f64| {

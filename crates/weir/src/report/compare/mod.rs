@@ -104,10 +104,10 @@ pub struct Outside {
     pub group: String,
     /// `goodput` or `fct`.
     pub what: &'static str,
-    /// How far off, as a fraction of the first side; `null` if only one side has a value, or the first is zero, or if the
-    /// value is known of another share of the flows.
+    /// Difference as a fraction of the first side; `null` if only one side has a value, or the first is
+    /// zero, or if the value is known of another share of the flows.
     pub off: Option<f64>,
-    /// Of how many flows it is known on each side, if that is why the sides cannot be compared.
+    /// Numbers of flows of which it is known on each side, if that is why the sides cannot be compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<[Measured; 2]>,
     /// How far it may be.
@@ -316,8 +316,8 @@ pub fn off(a: Option<Spread>, b: Option<Spread>) -> Option<f64> {
     (a != 0.0).then(|| (b - a) / a)
 }
 
-/// Of how many flows each side is, if these are so different parts of all that the means say nothing of each other: flows that do not
-/// end make a mean completion time better.
+/// Returns the numbers of flows on each side, if these are parts of all so different that the means say
+/// nothing of each other: flows that do not end make a mean completion time better.
 pub fn incomparable(a: Option<Spread>, b: Option<Spread>, bound: f64) -> Option<[Measured; 2]> {
     let (a, b) = (a?, b?);
     let apart = (a.share() - b.share()).abs() > bound + ROUNDING;

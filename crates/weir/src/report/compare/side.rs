@@ -14,7 +14,7 @@ pub struct Spread {
     pub low: f64,
     /// The largest.
     pub high: f64,
-    /// Of how many flows of all runs they are, if not of all that have such a value.
+    /// Number of flows of all runs that they are of, if not all that have such a value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
 }

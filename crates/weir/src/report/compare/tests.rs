@@ -190,7 +190,7 @@ fn runs_that_were_cut_are_left_out_and_named() {
     );
 }
 
-/// Of four flows all end in A, after 2 s each; in B two do, after 1 s. B is not twice as fast.
+/// Four flows end in A, after 2 s each; in B two do, after 1 s. B is not twice as fast.
 #[test]
 fn means_of_different_numbers_of_flows_are_not_judged() {
     let run = |ended: usize, fct: f64| {
@@ -216,7 +216,8 @@ fn means_of_different_numbers_of_flows_are_not_judged() {
     assert!(text.contains("known of 100 % of the flows on one side and of 50 % on the other"), "{text}");
 }
 
-/// Of ten flows that end after 1 to 10 s the two longest had not ended after 5 s: the median stands, higher quantiles are bounds.
+/// Ten flows end after 1 to 10 s, but the two longest had not ended after 5 s: the median stands, higher
+/// quantiles are bounds.
 #[test]
 fn quantiles_of_flows_that_had_not_ended_are_bounds() {
     let found: Vec<Found> =

@@ -6,7 +6,7 @@ use crate::experiment::plan::{Aggregate, Measure};
 use crate::result::RunResult;
 use weir_core::time::Duration;
 
-/// What is measured, as one value if that is asked for.
+/// Measures, and makes one value of all if that is asked for.
 pub(super) fn aggregated(
     how: Option<Aggregate>,
     m: &Measure,
@@ -24,7 +24,7 @@ pub(super) fn aggregated(
     }
 }
 
-/// Of samples, of which there is one at least.
+/// Makes one sample of one or more.
 pub(super) fn one(how: Aggregate, samples: &[Sample]) -> Sample {
     let of = |bound: fn(&Sample) -> f64| {
         let values = samples.iter().map(bound);
@@ -48,7 +48,8 @@ pub(super) fn percentile(samples: &[Sample], percent: u8, of: fn(&Sample) -> f64
     let mut sorted: Vec<&Sample> = samples.iter().collect();
     sorted.sort_by(|a, b| of(a).total_cmp(&of(b)));
     let all: f64 = sorted.iter().map(|s| s.weight).sum();
-    // Of weights that are 1 the sums are exact; those of times are not, and a rank may be missed by a part in a billion.
+    // Of weights that are 1 the sums are exact; those of times are not, and a rank may be missed by a part in
+    // a billion.
     let rank = all * f64::from(percent) / 100.0 * (1.0 - 1e-9);
     let mut seen = 0.0;
     let reached = sorted.iter().find(|s| {

@@ -35,7 +35,8 @@ impl Bins {
         (first < last).then_some(Bins { before, offset, first, last, bin })
     }
 
-    /// Of several flows together, such as those of a class, in all of the measured time; `None` if no bin is inside it.
+    /// Returns the bins of several flows together, such as those of a class, in all of the measured time;
+    /// `None` if no bin is inside it.
     pub fn of_class(m: &Measure, bin: Duration, result: &RunResult, flows: &[&FlowResult]) -> Option<Bins> {
         let width = bin.as_nanos().max(1);
         let end = (result.duration_s * 1e9).round().max(0.0) as u64;

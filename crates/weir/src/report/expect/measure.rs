@@ -31,7 +31,7 @@ impl Sample {
         Sample { high: found.high(), ..Sample::new(found.low(), at) }
     }
 
-    /// Is it known?
+    /// Returns whether the value is known.
     pub fn is_known(&self) -> bool {
         self.high == self.value
     }
@@ -81,8 +81,9 @@ fn flows<'a>(m: &Measure, pattern: &str, result: &'a RunResult) -> Vec<&'a FlowR
     result.flows.iter().filter(|f| matches(pattern, &f.id) && fits(f)).collect()
 }
 
-/// The sum of what flows have together that share something, and how many they are: their bytes over one window of time, which is the
-/// measured time, or the most that they are set to at any time. `None` where a sum is that of the samples.
+/// The sum of what flows have together that share something, and how many they are: their bytes over one
+/// window of time, which is the measured time, or the most that they are set to at any time. `None` where a
+/// sum is that of the samples.
 pub(super) fn joint(m: &Measure, bin: Duration, result: &RunResult) -> Option<(f64, usize)> {
     let Subject::Flow(pattern) = &m.subject else { return None };
     let flows = flows(m, pattern, result);

@@ -80,7 +80,8 @@ pub fn check(e: &Expect, bin: Duration, result: &RunResult) -> ExpectResult {
     }
 }
 
-/// The same expectation with a target that is no part of something else. Errors say why there is nothing that it could be a part of.
+/// Replaces a target that is a part of something else by its value. Errors say why there is nothing that
+/// it could be a part of.
 fn absolute(e: &Expect, bin: Duration, result: &RunResult) -> Result<Expect, &'static str> {
     let (Some(of), Target::Value(part)) = (&e.of, e.target) else { return Ok(e.clone()) };
     let samples = match of {
@@ -105,7 +106,7 @@ struct Judged {
     found: f64,
     bound: f64,
     at: String,
-    /// Whether only a lower bound is known.
+    /// Flag: only a lower bound is known.
     at_least: bool,
     /// How far on the right side, as a fraction of the target where it has one; negative is wrong.
     margin: f64,
@@ -137,7 +138,8 @@ fn judge(e: &Expect, s: Sample) -> Judged {
     let at_least = !s.is_known();
     let margin = match margin {
         m if m.is_nan() => f64::NEG_INFINITY,
-        // A lower bound below the limit does not show that the value is: less bad than one that is known to be wrong.
+        // A lower bound below the limit does not show that the value is: less bad than one that is known to
+        // be wrong.
         m if at_least && m >= 0.0 && e.op != Op::AtLeast && s.high > high => -f64::MIN_POSITIVE,
         m => m / scale,
     };

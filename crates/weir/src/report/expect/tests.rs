@@ -325,7 +325,8 @@ fn a_flow_that_had_not_ended_took_at_least_so_long() {
     assert_eq!(mean.at, "mean of 3, 2 of them known");
 }
 
-/// Flows that have a link of 10 Mbit/s one after the other have 10 together, not 20, and half of it in twice the time.
+/// Flows that have a link of 10 Mbit/s one after the other have 10 together, not 20, and half of it in twice
+/// the time.
 #[test]
 fn a_sum_of_rates_is_of_one_window() {
     let bin = Duration::from_millis(10);

@@ -59,7 +59,7 @@ fn heading(c: &Comparison, ink: Ink) -> Lines {
     lines
 }
 
-/// Is any value known of some flows only?
+/// Returns whether any value is known of some flows only.
 fn incomplete(c: &Comparison) -> bool {
     let rows =
         c.settings.iter().flat_map(|s| [&s.flows, &s.groups, &s.classes].into_iter().flatten().flatten());

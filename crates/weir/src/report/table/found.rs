@@ -1,4 +1,4 @@
-//! What several runs found beside their flows: classes, checks, and values of a paper.
+//! Findings of several runs beside their flows: classes, checks, and values of a paper.
 
 use super::columns::{number, rate_unit, unit};
 use super::grid::{Column, Grid};

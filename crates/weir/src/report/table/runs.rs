@@ -8,8 +8,8 @@ use crate::result::metric::{of_several, Tables, Total};
 use crate::result::unit::Unit;
 use crate::result::{FlowResult, RunResult, Runs, Status};
 
-/// The table of several runs; `names` are the keys that a sweep set, in the order of the file, and `plan` is that of the first run. `terminal`
-/// allows colours.
+/// The table of several runs; `names` are the keys that a sweep set, in the order of the file, and `plan` is
+/// that of the first run. `terminal` allows colours.
 pub fn runs(runs: &Runs, names: &[String], plan: &Plan, planned: usize, terminal: bool) -> String {
     let ink = Ink { terminal };
     let table = if runs.summary.is_empty() { each(runs, names, ink) } else { means(runs, names, ink) };

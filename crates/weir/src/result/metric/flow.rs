@@ -185,7 +185,7 @@ fn known(quantile: u64, under_way: Option<u64>) -> Option<f64> {
     whole(quantile).filter(|_| under_way != Some(quantile))
 }
 
-/// The same quantile as a lower bound.
+/// Returns the same quantile as a lower bound.
 fn bounded(quantile: u64, under_way: Option<u64>) -> Option<f64> {
     whole(quantile).filter(|_| under_way == Some(quantile))
 }

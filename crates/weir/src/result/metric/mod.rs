@@ -35,8 +35,8 @@ pub struct Metric<T: 'static> {
     pub about: &'static str,
     /// How it is found in a `T`; `None` if it is only computed over time.
     pub value: Option<Value<T>>,
-    /// A lower bound of the value of a `T` that has one which is not known: its completion time, where it had not ended. 0 where
-    /// nothing is known of it. `None` if it has none: nothing can be measured of it.
+    /// A lower bound of the value of a `T` that has one which is not known: its completion time, where it had
+    /// not ended. 0 where nothing is known of it. `None` if it has none: nothing can be measured of it.
     pub at_least: Option<fn(&T) -> Option<f64>>,
     /// What several have together that share something, the flows of a class or of a run, where that is not the total.
     pub jointly: Option<Joint<T>>,
@@ -58,7 +58,7 @@ pub enum Value<T: 'static> {
     Counts(fn(&T) -> &Counts),
 }
 
-/// What is known of the value of a `T` that has one.
+/// Knowledge of the value of a `T` that has one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Found {
     /// The value.
@@ -84,22 +84,22 @@ impl Found {
     }
 }
 
-/// Of how many things a value is known.
+/// Numbers of things of which a value is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Those of which it is known.
+    /// Number of things of which it is known.
     pub n: u64,
-    /// Those that have one.
+    /// Number of things that have one.
     pub of: u64,
 }
 
 impl Measured {
-    /// Is it known of all?
+    /// Returns whether it is known of all.
     pub const fn is_all(self) -> bool {
         self.n == self.of
     }
 
-    /// With those of others.
+    /// Adds the numbers of others.
     pub const fn and(self, other: Measured) -> Measured {
         Measured { n: self.n + other.n, of: self.of + other.of }
     }
@@ -331,20 +331,21 @@ impl<T> Metric<T> {
         }
     }
 
-    /// What is known of the value in `of`; `None` if it has none.
+    /// Returns what is known of the value in `of`; `None` if it has none.
     pub fn found(&self, of: &T) -> Option<Found> {
         let bound = || self.at_least.and_then(|bound| bound(of)).map(Found::AtLeast);
         self.of(of).map(Found::Known).or_else(bound)
     }
 
-    /// Of how many it is known.
+    /// Counts the things of which it is known.
     pub fn measured(&self, several: &[&T]) -> Measured {
         let found = || several.iter().filter_map(|of| self.found(of));
         let known = found().filter(|found| matches!(found, Found::Known(_)));
         Measured { n: known.count() as u64, of: found().count() as u64 }
     }
 
-    /// The total of several that are alike, of those of which it is known; `None` if it was not measured of any.
+    /// The total of several that are alike, of those of which it is known; `None` if it was not measured of
+    /// any.
     pub fn total_of(&self, several: &[&T]) -> Option<f64> {
         let values: Vec<f64> = several.iter().filter_map(|of| self.of(of)).collect();
         self.total.of(&values).filter(|_| !values.is_empty())
