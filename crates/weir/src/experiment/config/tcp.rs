@@ -150,7 +150,9 @@ mod tests {
 
     /// The TCP of the only flow.
     fn tcp(defaults: &str, flow: &str) -> Result<Tcp, String> {
-        let text = format!("name = 'x'\nduration = '1s'\n[tcp]\n{defaults}\n[[flow]]\nid = 'a'\n{flow}\n");
+        let path = "path = { rtt = '1ms' }";
+        let text =
+            format!("name = 'x'\nduration = '1s'\n{path}\n[tcp]\n{defaults}\n[[flow]]\nid = 'a'\n{flow}\n");
         let parsed = experiment::parse(&Source::new("t.toml", text)).map_err(|e| e.to_string())?;
         Ok(parsed.plan.groups[0].tcp.clone())
     }

@@ -18,7 +18,8 @@ proptest! {
     #[test]
     fn a_tcp_is_what_was_written(tcp in tcps()) {
         let text = super::tcp::assignments(&tcp).join("\n");
-        let file = format!("name = 'x'\nduration = '1s'\nflow = [{{ id = 'a' }}]\n[tcp]\n{text}\n");
+        let path = "path = { rtt = '1ms' }";
+        let file = format!("name = 'x'\nduration = '1s'\n{path}\nflow = [{{ id = 'a' }}]\n[tcp]\n{text}\n");
         let read = super::experiment::parse(&Source::new("written", file));
         let read = read.map(|experiment| experiment.plan.groups[0].tcp.clone()).map_err(|e| e.to_string());
         prop_assert_eq!(read, Ok(tcp), "{}", text);
