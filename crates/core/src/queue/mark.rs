@@ -10,7 +10,8 @@ use crate::wire::checksum::update16;
 const CE: u8 = 0b11;
 
 /// Sets Congestion Experienced in the packet that `head` begins with. False, with nothing written, unless the
-/// packet is ECN-capable, ECT(0) or ECT(1), and not marked yet.
+/// packet is ECN-capable. One that came with the mark keeps it and need not be dropped (RFC 3168 §5, and Linux's
+/// `INET_ECN_set_ce`).
 pub(super) fn mark(head: &mut [u8]) -> bool {
     let (ether_type, at) = link_header(head);
     match (ether_type, head.get_mut(at..)) {
@@ -36,6 +37,9 @@ fn mark_v4(ip: &mut [u8]) -> bool {
     if ip.len() < 20 || ip[0] >> 4 != 4 || !capable(ip[1]) {
         return false;
     }
+    if ip[1] & CE == CE {
+        return true;
+    }
     ip[1] |= CE;
     let updated = update16(checksum, old, old | u16::from(CE));
     ip[10..12].copy_from_slice(&updated.to_be_bytes());
@@ -51,9 +55,9 @@ fn mark_v6(ip: &mut [u8]) -> bool {
     true
 }
 
-/// ECT(0) or ECT(1)?
+/// ECT(0), ECT(1) or CE?
 fn capable(traffic_class: u8) -> bool {
-    matches!(traffic_class & CE, 0b01 | 0b10)
+    traffic_class & CE != 0
 }
 
 #[cfg(test)]
@@ -67,10 +71,10 @@ mod tests {
         SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).tos(traffic_class).payload(100).build()
     }
 
-    /// Both codepoints of ECN-capable transports become 11; 00 and 11 stay (RFC 3168 §5).
+    /// Both codepoints of ECN-capable transports become 11, which stays; 00 is not capable (RFC 3168 §5).
     #[test]
     fn both_ect_codepoints_are_marked_and_nothing_else() {
-        for (ecn, marked) in [(0b00, false), (0b01, true), (0b10, true), (0b11, false)] {
+        for (ecn, marked) in [(0b00, false), (0b01, true), (0b10, true), (0b11, true)] {
             let mut b = v4(0xb8 | ecn);
             assert_eq!(field(&b), ecn);
             assert_eq!(mark(&mut b), marked, "{ecn:02b}");
@@ -87,7 +91,7 @@ mod tests {
     fn ipv6_too_behind_tags() {
         let plain = SegmentBuilder::v6([0xfd; 16], [0xfe; 16]).build();
         for tags in 0..=2 {
-            for (ecn, marked) in [(0b00u8, false), (0b01, true), (0b10, true), (0b11, false)] {
+            for (ecn, marked) in [(0b00u8, false), (0b01, true), (0b10, true), (0b11, true)] {
                 let mut b = plain.clone();
                 (0..tags).for_each(|_| drop(b.splice(12..12, [0x81, 0, 0, 5])));
                 let ip = 14 + 4 * tags;
