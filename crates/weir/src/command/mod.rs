@@ -15,6 +15,7 @@ pub mod down;
 pub mod error;
 #[cfg(feature = "linux")]
 pub mod lab;
+mod link_options;
 pub mod model;
 #[cfg(feature = "linux")]
 pub mod pace;

@@ -1,10 +1,10 @@
 //! `weir shell`: a program behind an emulated path, without privileges.
 
-use super::wan::LinkOptions;
+use super::link_options::LinkOptions;
 use crate::command::error::Failure;
 use crate::experiment::config::diag::Fault;
 use crate::experiment::config::ports::{Attach, Driving};
-use crate::experiment::config::wan::{self, WanFile};
+use crate::experiment::config::wan::WanFile;
 use crate::field::shell::{self, Shell};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -41,7 +41,7 @@ pub struct Args {
 
 impl Args {
     fn load(&self) -> Result<Shell, Vec<Fault>> {
-        let path = wan::path_of_options(&self.link.and_rtt(self.rtt.as_ref()))?;
+        let path = self.link.path(self.rtt.as_ref())?;
         // Only path and seed of a `weir wan` file are used.
         let attach = Attach::Pair { lan: "weir0".into(), wan: "weir1".into() };
         let wan = WanFile { attach, driving: Driving::default(), seed: self.seed.unwrap_or(1), path };

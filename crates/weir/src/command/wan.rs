@@ -1,14 +1,13 @@
 //! `weir wan`: the WAN emulator alone, on one interface or between two.
 
+use super::link_options::LinkOptions;
 use crate::command::error::Failure;
 use crate::experiment::config::addresses;
 use crate::experiment::config::diag::Fault;
-use crate::experiment::config::link;
 use crate::experiment::config::ports::{Attach, Driving};
 use crate::experiment::config::wan::{self, WanFile};
 use crate::field;
 use crate::output::Target;
-use clap::{ArgGroup, ArgMatches, Command};
 use std::path::PathBuf;
 
 /// Arguments of `weir wan`. The options describe a path that is equal in both directions; a file can
@@ -50,43 +49,6 @@ pub struct Args {
     pub json: Option<PathBuf>,
 }
 
-/// Keys of a link as options, with their values as written, for both directions.
-#[derive(Clone, Debug, Default)]
-pub struct LinkOptions(Vec<(&'static str, String)>);
-
-impl LinkOptions {
-    const GROUP: &'static str = "link";
-
-    /// Returns these options and the round-trip time.
-    pub(super) fn and_rtt(&self, rtt: Option<&String>) -> Vec<(&'static str, String)> {
-        let rtt = rtt.map(|rtt| ("rtt", rtt.clone()));
-        rtt.into_iter().chain(self.0.iter().cloned()).collect()
-    }
-}
-
-impl clap::Args for LinkOptions {
-    fn augment_args(command: Command) -> Command {
-        let names = link::KEYS.iter().map(|key| key.name);
-        command
-            .args(link::KEYS.iter().map(|key| key.arg()))
-            .group(ArgGroup::new(LinkOptions::GROUP).args(names).multiple(true))
-    }
-    fn augment_args_for_update(command: Command) -> Command {
-        LinkOptions::augment_args(command)
-    }
-}
-
-impl clap::FromArgMatches for LinkOptions {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<LinkOptions, clap::Error> {
-        let said = |name| Some((name, matches.get_one::<String>(name)?.clone()));
-        Ok(LinkOptions(link::KEYS.iter().filter_map(|key| said(key.name)).collect()))
-    }
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = LinkOptions::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
 impl Args {
     /// Returns the emulator that the file or the options describe.
     pub fn load(&self) -> Result<WanFile, Failure> {
@@ -100,7 +62,7 @@ impl Args {
 
     fn options(&self) -> Result<WanFile, Vec<Fault>> {
         let attach = self.attach().map_err(|fault| vec![fault])?;
-        let path = wan::path_of_options(&self.link.and_rtt(self.rtt.as_ref()))?;
+        let path = self.link.path(self.rtt.as_ref())?;
         let file = WanFile { attach, driving: Driving::default(), seed: self.seed.unwrap_or(1), path };
         file.idle().map_or(Ok(file), |fault| Err(vec![fault]))
     }

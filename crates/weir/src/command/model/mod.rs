@@ -1,6 +1,7 @@
 //! `weir model`: predictions of theory, beside the simulator.
 
 mod ack_filter;
+mod link;
 mod tss;
 
 use crate::command::error::Failure;
@@ -11,6 +12,9 @@ use clap::Subcommand;
 pub enum Model {
     /// Slow start behind a slow reverse channel, by how many ACKs may wait there
     AckFilter(ack_filter::Args),
+    /// Drives a link with a list of arrivals and prints the departures
+    #[command(hide = true)]
+    Link(link::Args),
     /// Throughput of a flow behind per-flow queueing, PostACK or TCP rate control when every so many packets
     /// one is lost
     Tss(tss::Args),
@@ -20,6 +24,7 @@ pub enum Model {
 pub fn run(model: &Model) -> Result<(), Failure> {
     match model {
         Model::AckFilter(args) => ack_filter::run(args),
+        Model::Link(args) => link::run(args),
         Model::Tss(args) => tss::run(args),
     }
 }
