@@ -30,7 +30,7 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 		table5-unpaced.toml table5-tbf.toml table5-tbf-64k.toml window.toml window-clock.toml fig3.toml fig8.toml fig8-unpaced.toml fig9.toml) \
 	$(addprefix experiments/papers/paced-chirping/,lone.toml pair.toml fig6.toml both-start.toml both-fig6.toml vanish.toml reorder.toml)
 
-.PHONY: demo test quick build bench kernels miri verify setup lint unit virtual virtual-files instructions privileged fuzz clean
+.PHONY: demo test quick build bench kernels miri verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
 
 PARTS := kernels miri
 PART ?= $(PARTS)
@@ -42,7 +42,7 @@ demo: build
 	$(SUDO) $(WEIR) lab experiments/papers/ack-shaper/fig12-short.toml --out out/demo
 
 test:
-	@scripts/parts setup lint unit virtual instructions privileged
+	@scripts/parts setup lint unit virtual truth instructions privileged
 
 quick:
 	@scripts/quick $(BASE)
@@ -72,6 +72,11 @@ virtual: build
 # The experiments of `virtual`, for scripts/compare-results.
 virtual-files:
 	@printf '%s\n' $(VIRTUAL)
+
+# Independent references of queues, shares and recovery, each against the simulator with so many random inputs.
+CASES ?= 20
+truth: build
+	python3 experiments/truth/run.py $(WEIR) $(CASES)
 
 # Instructions per packet beside those stored: the gate for speed.
 instructions: setup
