@@ -62,6 +62,8 @@ pub struct Case {
     pub most: usize,
     /// The least that the attacker's own connection has while the attack is on.
     pub least: Rate,
+    /// Networks are attacked one after the other: the machine does not carry as many floods at once.
+    pub in_turn: bool,
 }
 
 /// The attack begins.
@@ -283,6 +285,7 @@ pub fn cases() -> Vec<Case> {
         delay: None,
         most: 12_500_000,
         least: Rate::kbit(8),
+        in_turn: false,
     };
     let flows = |name, every, forge| Case { name, every, forge, ..base };
     let classes = |name, every, forge| Case {
@@ -316,7 +319,7 @@ pub fn cases() -> Vec<Case> {
             most: 1_250_000,
             ..flows("an ACK far ahead, paced", MS(100), Forger::far_ahead)
         },
-        Case { connections: MANY, ..flows("SYN flood", MS(1), Forger::syns) },
+        Case { connections: MANY, in_turn: true, ..flows("SYN flood", MS(1), Forger::syns) },
         Case { connections: BOTH, ..flows("wrong checksum, TSval ahead", MS(100), Forger::wrong_checksum) },
         classes("FIN that nobody gets", MS(200), Forger::fin),
         Case { least: FLOOR, ..classes("UDP at the rate", MS(1), Forger::udp_at_the_rate) },

@@ -32,11 +32,13 @@ const AHEAD: u32 = 20_000;
 const BITS: u32 = 1 << 29;
 /// How far ahead numbers are that nobody can have sent or got.
 const FAR: u32 = 1 << 30;
-/// SYNs in a millisecond.
-const SYNS: u64 = 50;
-/// Connections that are opened to fill a table, and at a time.
-const HOARD: u64 = 1_100;
+/// SYNs in a millisecond: five times what hooks show an engine, of all addresses together.
+const SYNS: usize = 100;
+/// Ports that a flood of SYNs comes from, in turn.
+const PORTS: u16 = 40_000;
+/// Connections that are opened at a time to fill a table. Their ports begin anew after ten thousand.
 const AT_A_TIME: u64 = 55;
+const HOARD: u64 = 11_000;
 /// How long the client's first ACK is kept back.
 const KEPT_BACK: u64 = 10;
 /// An option that nobody knows (RFC 3692).
@@ -66,6 +68,8 @@ pub struct Forger {
     data: Option<Own>,
     /// The answer to the SYN.
     answer: Option<Own>,
+    /// Frames of a flood.
+    flood: Vec<Vec<u8>>,
 }
 
 impl Forger {
@@ -92,6 +96,7 @@ impl Forger {
             ack: None,
             data: None,
             answer: None,
+            flood: Vec::new(),
         })
     }
 
@@ -215,12 +220,10 @@ impl Forger {
         self.send(&[wild.seq(seq).ack(ack).flags(Flags::ACK).raw_options(&UNKNOWN)])
     }
 
-    /// Connections between the attacker and nobody, more than there are places.
+    /// Connections between the attacker and nobody, more than there are places, and more of them all the time: those of which a
+    /// frame was lost are not established, and give way first.
     pub fn fill(&mut self, n: u64) -> Result<()> {
-        if n >= HOARD / AT_A_TIME {
-            return Ok(());
-        }
-        let own: Vec<u16> = (n * AT_A_TIME..(n + 1) * AT_A_TIME).map(|n| n as u16).collect();
+        let own: Vec<u16> = (n * AT_A_TIME..(n + 1) * AT_A_TIME).map(|n| (n % HOARD) as u16).collect();
         let segment = |up: bool, n: u16| {
             let (own, port) = (Party::Attacker.address(100 + (n % 100) as u8), 20_000 + n);
             match up {
@@ -263,15 +266,16 @@ impl Forger {
 
     /// A flood of SYNs that nobody answers.
     pub fn syns(&mut self, n: u64) -> Result<()> {
-        let syn = |n: u64| {
-            let from = Party::Attacker.address(100);
-            SegmentBuilder::v4(from, NOBODY)
-                .ports(1_024 + (n % 60_000) as u16, 81)
-                .seq(n as u32)
-                .flags(Flags::SYN)
+        let (from, to) = Site::macs_of_clients();
+        let syn = |n: u16| {
+            let syn = SegmentBuilder::v4(Party::Attacker.address(100), NOBODY).ports(1_024 + n, 81);
+            syn.seq(n.into()).flags(Flags::SYN).macs(from, to).build()
         };
-        let all: Vec<SegmentBuilder> = (SYNS * n..SYNS * (n + 1)).map(syn).collect();
-        self.send(&all)
+        if self.flood.is_empty() {
+            self.flood = (0..PORTS).map(syn).collect();
+        }
+        let first = n as usize * SYNS % self.flood.len();
+        left(self.out.send(&self.flood[first..first + SYNS]))
     }
 
     /// The last ACK with one bit of TSval changed, as by a faulty memory: the checksum is wrong.
@@ -323,8 +327,12 @@ fn datagram(port: u16) -> SegmentBuilder {
 
 fn leave(by: &mut Sender, (from, to): ([u8; 6], [u8; 6]), segments: &[SegmentBuilder]) -> Result<()> {
     let frames: Vec<Vec<u8>> = segments.iter().map(|s| s.clone().macs(from, to).build()).collect();
-    // A full queue takes a part of them.
-    match by.send(&frames) {
+    left(by.send(&frames))
+}
+
+/// A full queue takes a part of what is sent.
+fn left(sent: Result<usize>) -> Result<()> {
+    match sent {
         Err(e) if e.kind() != ErrorKind::WouldBlock && e.raw_os_error() != Some(libc::ENOBUFS) => Err(e),
         _ => Ok(()),
     }

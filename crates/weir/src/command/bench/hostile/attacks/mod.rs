@@ -98,8 +98,23 @@ fn shown(shown: &Shown, plain: &Shown) -> String {
 fn row(case: &Case, args: &Args, program: &std::path::Path) -> Result<Row, String> {
     let mut limiters = vec![("p", Limiter::Plain), ("w", Limiter::Weir(program.to_path_buf()))];
     limiters.extend(args.before.clone().map(|before| ("b", Limiter::Weir(before))));
+    let at_once = if case.in_turn { 1 } else { limiters.len() };
+    let shown: Result<Vec<Vec<Shown>>, String> =
+        limiters.chunks(at_once).map(|l| side_by_side(case, l)).collect();
+    let shown = shown.map_err(|e| format!("{}: {e}", case.name))?.concat();
+    Ok(Row {
+        attack: case.name,
+        limit_mbit: case.limits[0].rate.bps() as f64 * 1e-6,
+        plain: shown[0],
+        before: shown.get(2).copied(),
+        weir: shown[1],
+    })
+}
+
+/// Plays an attack in networks of their own at the same time.
+fn side_by_side(case: &Case, limiters: &[(&str, Limiter)]) -> Result<Vec<Shown>, String> {
     let ready = Barrier::new(limiters.len());
-    let shown: Result<Vec<Shown>, String> = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let play = |(name, limiter): &(&str, Limiter)| {
             let site = Site::build(name, case, limiter);
             ready.wait();
@@ -107,14 +122,6 @@ fn row(case: &Case, args: &Args, program: &std::path::Path) -> Result<Row, Strin
         };
         let threads: Vec<_> = limiters.iter().map(|limiter| scope.spawn(move || play(limiter))).collect();
         threads.into_iter().map(|t| t.join().unwrap_or_else(|_| Err("a thread panicked".into()))).collect()
-    });
-    let shown = shown.map_err(|e| format!("{}: {e}", case.name))?;
-    Ok(Row {
-        attack: case.name,
-        limit_mbit: case.limits[0].rate.bps() as f64 * 1e-6,
-        plain: shown[0],
-        before: shown.get(2).copied(),
-        weir: shown[1],
     })
 }
 
