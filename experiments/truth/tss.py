@@ -4,14 +4,17 @@ model tss`.
 A flow loses one packet of every n. Its window grows by one packet for each window that is acknowledged.
 Behind a queue of its own, packets beyond the pipe wait, and leave at the flow's rate; with a window sized to
 the pipe, nothing waits. After a loss what waits drains, a round trip later the repair is acknowledged, and
-half the flight is left. The model adds up areas and not packets: it may be off by a packet of a window.
-docs/tss-model.md says what both leave out of a transfer.
+half the flight is left. The model adds up areas and not packets: it may be off by a packet of a window, or a
+little more where the window is small. docs/tss-model.md says what both leave out of a transfer.
 """
 
 import json
 import subprocess
 
 import link
+
+# Packets of a window.
+ALLOWED = 1.25
 
 def settled(pipe, losses, sized):
     """Packets of a round trip in the end, with one loss of so many packets."""
@@ -48,7 +51,7 @@ def case(weir, seed):
     row = json.loads(done.stdout)["rows"][0]
     for name, sized in (("queue", False), ("sized", True)):
         want = settled(pipe, losses, sized) / pipe
-        allowed = want / min(row["window_packets"], pipe)
+        allowed = ALLOWED * want / min(row["window_packets"], pipe)
         if abs(row[name] - want) > allowed:
             return f"{name}: the model has {row[name]:.4f} of the rate, counted {want:.4f} (pipe {pipe}, 1/{losses})"
     return None
