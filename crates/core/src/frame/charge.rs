@@ -31,6 +31,15 @@ impl Charge {
         Charge::of_any(frame, head, overhead)
     }
 
+    /// Bytes of one of its packets.
+    #[inline]
+    pub fn of_one(&self) -> u64 {
+        match self.packets {
+            0 | 1 => self.bytes,
+            n => self.bytes.div_ceil(u64::from(n)),
+        }
+    }
+
     /// Handles frames with tags, of protocols other than IPv4, giants, and frames short enough to be padded.
     fn of_any(frame: &Frame, head: &[u8], overhead: u16) -> Charge {
         let (ether_type, link) = link_header(head);

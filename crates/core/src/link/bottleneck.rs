@@ -58,9 +58,10 @@ impl Bottleneck {
     fn arrive(&mut self, cx: &mut Cx<'_>, wire: &mut Wire, waiting: Waiting) {
         match &mut self.service {
             Service::Rate(server) | Service::Traced(server, _) if server.is_idle() => {
-                wire.waited(cx.now, cx.now);
-                self.queue.pass(cx, &waiting);
-                server.begin(cx.now, waiting);
+                if let Some(waiting) = self.queue.pass(cx, waiting) {
+                    wire.waited(cx.now, cx.now);
+                    server.begin(cx.now, waiting);
+                }
             }
             _ => {
                 self.queue.push(cx, waiting);

@@ -1,10 +1,10 @@
 //! The time that a frame takes beyond the line's delay. It is drawn when the frame enters the line, behind
 //! the queue and the rate, so it uses neither.
 //!
-//! Draws are integers. Except for the uniform law they are quantiles from a table of 4,096. The table is made
-//! with the link by a pinned software library, so that a seed has the same effect on any machine. The table
-//! ends at nine times the mean of an exponential law, at 3.7 standard deviations of a normal law and at 21.5
-//! of a Pareto law. One draw in 8,000 would lie beyond these ends.
+//! Draws are integers. Except for the uniform law they are quantiles from a table of 4,096, which is made with the link by a
+//! pinned software library, so that a seed means the same on any machine. The table ends at nine times the mean of an exponential
+//! law and at 3.7 standard deviations of a normal law; one draw in 8,000 would lie beyond these ends. Of a Pareto law a seventh of the variance
+//! lies there: the last step, at 30.5 deviations, stands for it, so that mean and deviation of the table are those of the law.
 
 use crate::link::TRILLION;
 use crate::rng::Rng;
@@ -149,9 +149,22 @@ fn quantiles(law: Law) -> Vec<i32> {
         Law::Uniform => Vec::new(),
         Law::Exponential => above.map(|p| scaled(-libm::log(p))).collect(),
         Law::Normal => normal(&above.skip(QUANTILES / 2).collect::<Vec<f64>>()),
-        // Mean 3/2 and variance 3/4 for the shape 3 and the smallest value 1.
-        Law::Pareto => above.map(|p| scaled((libm::pow(p, -1.0 / 3.0) - 1.5) / libm::sqrt(0.75))).collect(),
+        Law::Pareto => pareto(above),
     }
+}
+
+/// Quantiles of a Pareto distribution of the shape 3 with the mean 0 and the standard deviation 1: the values that are exceeded with these
+/// probabilities, of which the last is the tail's.
+fn pareto(above: impl Iterator<Item = f64>) -> Vec<i32> {
+    // Mean 3/2 and variance 3/4 for the smallest value 1.
+    let law: Vec<f64> = above.map(|p| (libm::pow(p, -1.0 / 3.0) - 1.5) / libm::sqrt(0.75)).collect();
+    let (n, rest) = (QUANTILES as f64, &law[..QUANTILES - 1]);
+    let (sum, squares) = rest.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+    // The variance is 1 for the last value x with (1 - 1/n) x² - 2 sum/n x + squares - sum²/n - n = 0.
+    let (a, b, c) = (1.0 - 1.0 / n, -2.0 * sum / n, squares - sum * sum / n - n);
+    let last = (libm::sqrt(b * b - 4.0 * a * c) - b) / (2.0 * a);
+    let mean = (sum + last) / n;
+    rest.iter().chain([&last]).map(|x| scaled(x - mean)).collect()
 }
 
 /// Returns `x` in units of 2^-16, rounded to the nearest.
@@ -259,6 +272,20 @@ mod tests {
     }
 
     #[test]
+    fn tables_have_the_mean_and_the_deviation_of_their_law() {
+        // The exponential law's mean and deviation are 1; the others' 0 and 1. What lies beyond the ends of the exponential and of the normal
+        // table is 0.1 % of the variance, and one in 65,536 is how finely values are told.
+        for (law, expected) in [(Law::Exponential, 1.0), (Law::Normal, 0.0), (Law::Pareto, 0.0)] {
+            let table: Vec<f64> = quantiles(law).iter().map(|&q| f64::from(q) / 65_536.0).collect();
+            let n = table.len() as f64;
+            let mean = table.iter().sum::<f64>() / n;
+            let deviation = (table.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt();
+            assert!((mean - expected).abs() < 2e-4, "{law:?}: mean {mean}");
+            assert!((deviation - 1.0).abs() < 1e-3, "{law:?}: deviation {deviation}");
+        }
+    }
+
+    #[test]
     fn pareto_mean_and_tail() {
         let n = 100_000;
         let got = deviations(Law::Pareto, 10 * MS, n);
@@ -268,8 +295,8 @@ mod tests {
         let above = |ns: i64| got.iter().filter(|&&d| d > ns).count() as f64 / n as f64;
         assert!((above(5_773_503) - 0.125).abs() < 0.004, "{}", above(5_773_503));
         assert!((above(40_414_519) - 0.008).abs() < 0.0012, "{}", above(40_414_519));
-        // The smallest is 1 - 1.5, half of a deviation's 0.866.
-        assert_eq!(got.iter().min().unwrap() / 10_000, -577);
+        // The smallest is 1 - 1.5, half of a deviation's 0.866, and 0.0011 for the mean of the table.
+        assert_eq!(got.iter().min().unwrap() / 10_000, -578);
     }
 
     #[test]

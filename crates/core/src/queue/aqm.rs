@@ -34,6 +34,19 @@ impl Aqm {
         }
     }
 
+    /// Its defaults where a full frame is charged so many bytes: CoDel's, quanta, and RED's thresholds of 5 and 15 frames.
+    #[must_use]
+    pub fn with_full_frames(mut self, bytes: u32) -> Aqm {
+        match &mut self {
+            Aqm::None | Aqm::DualPi2(_) => {}
+            Aqm::Codel(codel) => codel.full_frame = bytes,
+            Aqm::FqCodel(fq) => (fq.quantum, fq.codel.full_frame) = (bytes, bytes),
+            Aqm::Red(red) => (red.min, red.max) = (5 * u64::from(bytes), 15 * u64::from(bytes)),
+            Aqm::AckFilter(filter) => filter.quantum = bytes,
+        }
+        self
+    }
+
     /// The queue, in front of `rate`, that holds `limit`. `mark` is the threshold of step marking, which only a queue without
     /// active queue management has. What is drawn or hashed comes from `seed`.
     pub fn queue(&self, limit: QueueLimit, mark: Option<QueueLimit>, rate: Rate, seed: u64) -> Queue {

@@ -11,7 +11,7 @@
 use super::backlog::Backlog;
 use super::limit::{Bound, QueueLimit};
 use super::{mark, Discipline};
-use crate::frame::{Frames, Head, List, Waiting};
+use crate::frame::{Charge, Frames, Head, List, Waiting};
 use crate::node::Cx;
 use crate::rate::Rate;
 use crate::stats::DropReason;
@@ -29,8 +29,16 @@ pub struct Params {
     pub interval: Duration,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
-    /// As long as no more bytes than this wait, as charged, nothing is signalled: a full frame.
+    /// A full frame as charged, or less than one: as long as no more bytes than that wait, nothing is signalled (`maxpacket` of §5.5). A
+    /// larger packet that comes takes its place.
     pub full_frame: u32,
+}
+
+impl Params {
+    /// A packet comes: it may be the largest.
+    pub(super) fn note_packet(&mut self, charge: Charge) {
+        self.full_frame = self.full_frame.max(u32::try_from(charge.of_one()).unwrap_or(u32::MAX));
+    }
 }
 
 impl Default for Params {
@@ -189,6 +197,7 @@ impl Discipline for Codel {
         if !self.holds.admits(&self.backlog, waiting.charge) {
             return Some(self.backlog.drop(cx, waiting.frame, DropReason::QueueFull));
         }
+        self.params.note_packet(waiting.charge);
         self.backlog.enter(waiting.charge);
         self.list.push(cx.frames, waiting);
         None

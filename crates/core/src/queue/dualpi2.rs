@@ -182,6 +182,33 @@ impl DualPi2 {
     }
 }
 
+/// ECT(1) and CE have the lower bit (fig. 3).
+fn is_l4s(frames: &Frames, waiting: &Waiting) -> bool {
+    mark::field(frames.parked_bytes(&waiting.frame).0) & 1 == 1
+}
+
+impl DualPi2 {
+    /// Marks a packet that leaves, or drops it; `None` then.
+    fn judge(&mut self, cx: &mut Cx<'_>, waiting: Waiting, l4s: bool) -> Option<Waiting> {
+        let fate = match l4s {
+            true => self.fate_of_l4s(cx.now.since(waiting.since)),
+            false => self.fate_of_classic(cx.frames, &waiting),
+        };
+        match fate {
+            Fate::Drop => {
+                self.backlog.drop(cx, waiting.frame, DropReason::Aqm);
+                return None;
+            }
+            Fate::Mark if mark::mark(cx.frames.parked_bytes_mut(&waiting.frame)) => {
+                self.backlog.stats.marks += u64::from(waiting.charge.packets);
+            }
+            Fate::Mark | Fate::Pass => {}
+        }
+        self.take_turns(l4s, waiting.charge.bytes);
+        Some(waiting)
+    }
+}
+
 impl Discipline for DualPi2 {
     fn push(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<DropReason> {
         self.update(cx.frames, cx.now);
@@ -189,8 +216,7 @@ impl Discipline for DualPi2 {
             return Some(self.backlog.drop(cx, waiting.frame, DropReason::QueueFull));
         }
         self.backlog.enter(waiting.charge);
-        // ECT(1) and CE have the lower bit (fig. 3).
-        let l4s = mark::field(cx.frames.parked_bytes(&waiting.frame).0) & 1 == 1;
+        let l4s = is_l4s(cx.frames, &waiting);
         let lane = if l4s { &mut self.l4s } else { &mut self.classic };
         lane.list.push(cx.frames, waiting);
         None
@@ -203,20 +229,18 @@ impl Discipline for DualPi2 {
             let lane = if l4s { &mut self.l4s } else { &mut self.classic };
             let waiting = lane.list.pop(cx.frames)?;
             self.backlog.leave(waiting.charge);
-            let fate = match l4s {
-                true => self.fate_of_l4s(cx.now.since(waiting.since)),
-                false => self.fate_of_classic(cx.frames, &waiting),
-            };
-            if let Fate::Drop = fate {
-                self.backlog.drop(cx, waiting.frame, DropReason::Aqm);
-                continue;
+            if let Some(waiting) = self.judge(cx, waiting, l4s) {
+                return Some(waiting);
             }
-            if matches!(fate, Fate::Mark) && mark::mark(cx.frames.parked_bytes_mut(&waiting.frame)) {
-                self.backlog.stats.marks += u64::from(waiting.charge.packets);
-            }
-            self.take_turns(l4s, waiting.charge.bytes);
-            return Some(waiting);
         }
+    }
+
+    /// Every packet is enqueued, dequeued and judged (RFC 9332 figs 2 to 5): the coupled probability stays for a while when the queues
+    /// have run empty.
+    fn pass(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<Waiting> {
+        self.update(cx.frames, cx.now);
+        let l4s = is_l4s(cx.frames, &waiting);
+        self.judge(cx, waiting, l4s)
     }
 
     fn head(&self, frames: &Frames) -> Option<Head> {

@@ -164,6 +164,7 @@ impl FqCodel {
 impl Discipline for FqCodel {
     fn push(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<DropReason> {
         let i = self.queue_of(cx.frames, &waiting);
+        self.params.codel.note_packet(waiting.charge);
         let flow = &mut self.flows[i as usize];
         flow.bytes += waiting.charge.bytes;
         self.backlog.enter_first(waiting.charge);

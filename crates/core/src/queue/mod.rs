@@ -8,7 +8,7 @@
 //! # The interface
 //!
 //! - [`Queue::push`]: a frame arrives at `cx.now`. The discipline keeps it, or drops it or others in its place.
-//! - [`Queue::pass`]: a frame arrives and can be sent at once: it does not wait.
+//! - [`Queue::pass`]: a frame arrives and can be sent at once: it does not wait, but disciplines that judge arrivals or departures judge it.
 //! - [`Queue::pop`]: one frame can be sent from `cx.now` on. The discipline may drop some before it finds
 //!   the one.
 //! - [`Queue::head`]: the frame that `pop` would look at first, with its charge and the time it arrived.
@@ -65,7 +65,9 @@ trait Discipline {
         self.push(cx, waiting);
     }
     /// See [`Queue::pass`].
-    fn pass(&mut self, _cx: &mut Cx<'_>, _waiting: &Waiting) {}
+    fn pass(&mut self, _cx: &mut Cx<'_>, waiting: Waiting) -> Option<Waiting> {
+        Some(waiting)
+    }
     /// See [`Queue::pop`].
     fn pop(&mut self, cx: &mut Cx<'_>) -> Option<Waiting>;
     /// See [`Queue::head`].
@@ -190,9 +192,10 @@ impl Queue {
         each!(self, q => q.admit(cx, waiting));
     }
 
-    /// A frame arrives while nothing waits, and is sent at once, at `cx.now`. It does not wait, and no limit holds for it.
-    pub fn pass(&mut self, cx: &mut Cx<'_>, waiting: &Waiting) {
-        each!(self, q => q.pass(cx, waiting));
+    /// A frame arrives while nothing waits, and can be sent at once, at `cx.now`. It does not wait, and no limit holds for it. `None` if
+    /// the discipline has dropped it all the same.
+    pub fn pass(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<Waiting> {
+        each!(self, q => q.pass(cx, waiting))
     }
 
     /// The next frame to be sent, which begins at `cx.now`. `None` if no frame waits, or none is left of those that did.

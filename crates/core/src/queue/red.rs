@@ -1,7 +1,7 @@
 //! RED, "Random Early Detection" (Floyd and Jacobson, IEEE/ACM Transactions on Networking 1(4), 1993): it drops or marks frames with a
 //! probability that grows with the average queue length.
 //!
-//! The average is an exponentially weighted one of the bytes that a frame finds waiting when it arrives (§4, fig. 2). While nothing is sent,
+//! The average is an exponentially weighted one of the bytes that a frame finds waiting when it arrives (§4, fig. 2), also if the server is idle. While nothing is sent,
 //! the average falls as if small packets of [`SMALL`] bytes had arrived (§11). Between both thresholds
 //! the probability grows from 0 to `max_p`. It is spread out, so that the distances between signals are uniform and not geometric
 //! (§7, method 2). From the upper threshold to twice that threshold it grows on to 1: the "gentle" variant (Floyd, "Recommendation on
@@ -166,6 +166,23 @@ impl Red {
     }
 }
 
+impl Red {
+    /// Marks a frame that is to be signalled, if that is wanted and can be done. Is it to be dropped?
+    fn drops(&mut self, cx: &mut Cx<'_>, waiting: &Waiting, fate: Fate) -> bool {
+        let ecn = self.law.params.ecn && fate == Fate::Signal;
+        let marked = ecn && mark::mark(cx.frames.parked_bytes_mut(&waiting.frame));
+        if marked {
+            self.backlog.stats.marks += u64::from(waiting.charge.packets);
+        }
+        fate != Fate::Pass && !marked
+    }
+
+    /// The queue is empty, and the server done with a frame of so many bytes that it begins now.
+    fn rests_behind(&mut self, now: Time, bytes: u64) {
+        self.law.idle = Some(now + self.rate.time_for(bytes));
+    }
+}
+
 impl Discipline for Red {
     fn push(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<DropReason> {
         let fate = self.law.arrives(cx.now, self.backlog.bytes(), self.rate.time_for(SMALL));
@@ -173,18 +190,26 @@ impl Discipline for Red {
             self.law.counts = false;
             return Some(self.backlog.drop(cx, waiting.frame, DropReason::QueueFull));
         }
-        let ecn = self.law.params.ecn && fate == Fate::Signal;
-        let marked = ecn && mark::mark(cx.frames.parked_bytes_mut(&waiting.frame));
-        if marked {
-            self.backlog.stats.marks += u64::from(waiting.charge.packets);
-        } else if fate != Fate::Pass {
+        if self.drops(cx, &waiting, fate) {
             if self.list.is_empty() {
-                self.law.idle = Some(cx.now);
+                self.rests_behind(cx.now, 0);
             }
             return Some(self.backlog.drop(cx, waiting.frame, DropReason::Aqm));
         }
         self.admit(cx, waiting);
         None
+    }
+
+    /// Each arrival is a sample of the average, and may be signalled (Floyd and Jacobson 1993, fig. 2).
+    fn pass(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<Waiting> {
+        let fate = self.law.arrives(cx.now, 0, self.rate.time_for(SMALL));
+        if self.drops(cx, &waiting, fate) {
+            self.rests_behind(cx.now, 0);
+            self.backlog.drop(cx, waiting.frame, DropReason::Aqm);
+            return None;
+        }
+        self.rests_behind(cx.now, waiting.charge.bytes);
+        Some(waiting)
     }
 
     fn admit(&mut self, cx: &mut Cx<'_>, waiting: Waiting) {
@@ -197,7 +222,7 @@ impl Discipline for Red {
         let waiting = self.list.pop(cx.frames)?;
         self.backlog.leave(waiting.charge);
         if self.list.is_empty() {
-            self.law.idle = Some(cx.now + self.rate.time_for(waiting.charge.bytes));
+            self.rests_behind(cx.now, waiting.charge.bytes);
         }
         Some(waiting)
     }

@@ -225,12 +225,13 @@ impl Discipline for AckFilter {
         dropped.then_some(DropReason::QueueFull)
     }
 
-    fn pass(&mut self, cx: &mut Cx<'_>, waiting: &Waiting) {
-        let (i, ack) = self.meet(cx.frames, waiting, cx.now);
+    fn pass(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<Waiting> {
+        let (i, ack) = self.meet(cx.frames, &waiting, cx.now);
         self.note_left(i, ack.as_ref(), waiting.charge.bytes, cx.now, cx.now);
         if self.flows.table[i as usize].packets == 0 {
             self.flows.touch(i);
         }
+        Some(waiting)
     }
 
     fn pop(&mut self, cx: &mut Cx<'_>) -> Option<Waiting> {

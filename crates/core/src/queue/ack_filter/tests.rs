@@ -273,7 +273,7 @@ fn what_does_not_wait_is_measured() {
         let frame = b.frames.receive_copy(&bytes, bytes.len(), b.now).unwrap();
         let frame = b.frames.park(frame);
         let waiting = Waiting { frame, charge: ACK, since: b.now };
-        b.filter.pass(&mut Cx { now: b.now, frames: &mut b.frames }, &waiting);
+        let waiting = b.filter.pass(&mut Cx { now: b.now, frames: &mut b.frames }, waiting).unwrap();
         let frame = b.frames.unpark(waiting.frame);
         b.frames.transmitted(frame);
         b.pushed += 1;

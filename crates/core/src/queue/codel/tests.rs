@@ -18,12 +18,17 @@ impl Bench {
 
     /// `n` frames of 1,500 bytes with these bits in their ECN fields.
     fn push(&mut self, at: Time, n: u32, ecn: u8) {
+        self.push_charged(at, n, ecn, 1500);
+    }
+
+    /// The same, charged so many bytes each.
+    fn push_charged(&mut self, at: Time, n: u32, ecn: u8, bytes: u64) {
         let (head, len) =
             SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).tos(ecn).payload(1448).build_head();
         for _ in 0..n {
             let frame = self.frames.receive_copy(&head, len, at).unwrap();
             let frame = self.frames.park(frame);
-            let charge = Charge { packets: 1, bytes: 1500 };
+            let charge = Charge { packets: 1, bytes };
             let mut cx = Cx { now: at, frames: &mut self.frames };
             assert_eq!(self.codel.push(&mut cx, Waiting { frame, charge, since: at }), None);
         }
@@ -74,6 +79,24 @@ fn drops_follow_the_control_law() {
     // at 210, then 280.7, 338.4, 388.4, 433.2, 474.0 and 511.8 ms, and happen at the next frame that leaves.
     assert_eq!(b.drops(10, 520), [110, 210, 290, 340, 390, 440, 480, 520]);
     assert_eq!(b.codel.backlog.stats.drops.get(DropReason::Aqm), 8);
+}
+
+#[test]
+fn a_full_frame_is_as_large_as_what_comes() {
+    // RFC 8289 §5.5: nothing is signalled while `maxpacket` bytes or fewer wait, whatever a packet is charged: with all that Ethernet sends
+    // beside it, or of 9,000 bytes. One waits behind the one that leaves; with two, the first drop is that of 110 ms.
+    for bytes in [1500, 1518, 1538, 9014] {
+        for (behind, drops) in [(1, vec![]), (2, vec![110])] {
+            let mut b = Bench::new(Params::default());
+            b.push_charged(ms(0), behind, 0, bytes);
+            let mut dropped = Vec::new();
+            for at in (10..=120).step_by(10) {
+                b.push_charged(ms(at - 10), 1, 0, bytes);
+                dropped.extend((b.pop(ms(at)).0 > 0).then_some(at));
+            }
+            assert_eq!(dropped, drops, "{bytes} {behind}");
+        }
+    }
 }
 
 #[test]

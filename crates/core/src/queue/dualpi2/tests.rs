@@ -90,6 +90,32 @@ impl Bench {
     }
 }
 
+/// The coupled probability outlasts the queue: RFC 9332 figs 2 to 5 judge what finds it empty as well.
+#[test]
+fn what_finds_the_server_idle_is_judged() {
+    let mut b = Bench::new(Params::default());
+    b.push(0b00, 1);
+    b.now = Time::from_secs(1000);
+    // After so long p' is 1, which drops the packet that waited; and the next, though nothing waits before it.
+    assert_eq!((b.pop(), b.queue.stats().drops.get(DropReason::Aqm)), (None, 1));
+    let pass = |b: &mut Bench| {
+        let (head, len) = SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).payload(960).build_head();
+        let frame = b.frames.receive_copy(&head, len, b.now).unwrap();
+        let charge = crate::frame::Charge { packets: 1, bytes: 1000 };
+        let waiting = Waiting { frame: b.frames.park(frame), charge, since: b.now };
+        let passed = b.queue.pass(&mut Cx { now: b.now, frames: &mut b.frames }, waiting);
+        passed
+            .map(|waiting| b.frames.unpark(waiting.frame))
+            .map(|frame| b.frames.transmitted(frame))
+            .is_some()
+    };
+    assert!(!pass(&mut b));
+    assert_eq!(b.queue.stats().drops.get(DropReason::Aqm), 2);
+    // With nothing waiting it falls by 0.16 × 15 ms in each of 62.5 updates a second: from 1 to 0 in 7 s.
+    b.now += Duration::from_secs(8);
+    assert!(pass(&mut b));
+}
+
 /// One Classic packet, then nine of L4S before the next: the first L4S packet turns the credit to +1,000.
 #[test]
 fn the_queues_take_turns_by_bytes() {

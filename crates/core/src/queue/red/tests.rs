@@ -69,6 +69,34 @@ fn distances_between_signals_are_uniform() {
     assert!(counts[1..].iter().all(|n| (3700..=4300).contains(n)), "{counts:?}");
 }
 
+/// Each arrival is a sample (Floyd and Jacobson 1993, fig. 2), and what finds the server idle may be dropped.
+#[test]
+fn what_finds_the_server_idle_is_judged() {
+    let params = Params { min: 1, max: 2, max_p: ONE, weight: 4, ecn: false };
+    let mut frames = Frames::growing(128);
+    let mut red = Red::new(params, QueueLimit::Packets(9), Rate::mbit(8), 1);
+    let mut arrive = |now: Time, red: &mut Red, push: bool| {
+        let frame = frames.receive_copy(&[0; 64], 1000, now).unwrap();
+        let waiting = Waiting { frame: frames.park(frame), charge: one(1000), since: now };
+        let mut cx = Cx { now, frames: &mut frames };
+        let left = match push {
+            true => red.push(&mut cx, waiting).is_none().then(|| red.pop(&mut cx)).flatten(),
+            false => red.pass(&mut cx, waiting),
+        };
+        left.map(|waiting| frames.unpark(waiting.frame)).map(|frame| frames.transmitted(frame)).is_some()
+    };
+    red.law.average = 1000 << 4;
+    // 1,000 bytes on average: 1000 × 15/16 with the next, and 1000 × (15/16)^2 with the one after it, whether it is dropped or not.
+    assert!(!arrive(Time::ZERO, &mut red, true));
+    assert_eq!(red.average(), 937);
+    assert!(!arrive(Time::ZERO, &mut red, false));
+    assert_eq!((red.average(), red.backlog.stats.drops.get(DropReason::Aqm)), (878, 2));
+    // (15/16)^n of it is left after n ms, the time of a small packet: less than a byte after 200.
+    assert!(arrive(Time::from_millis(200), &mut red, false));
+    // It is being sent until 201 ms.
+    assert_eq!(red.law.idle, Some(Time::from_millis(201)));
+}
+
 /// A weight of one and no randomness: the probability is 0 up to the lower threshold and 1 from twice the upper one on.
 #[test]
 fn a_queue_drops_what_makes_its_average_too_long() {

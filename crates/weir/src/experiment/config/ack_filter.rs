@@ -180,8 +180,8 @@ fn percent(millionths: u32) -> String {
 }
 
 /// Reads a filter in front of this rate, as far as that is known.
-pub(super) fn read(value: &DeValue, rate: Option<Rate>) -> Result<Params, Fault> {
-    let params = match value {
+pub(super) fn read(value: &DeValue, rate: Option<Rate>, full_frame: u32) -> Result<Params, Fault> {
+    let mut params = match value {
         DeValue::Boolean(true) => Params::default(),
         DeValue::String(_) => of(one_of(value, &POLICIES, &[])?),
         DeValue::Table(table) => read_table(table)?,
@@ -193,6 +193,10 @@ pub(super) fn read(value: &DeValue, rate: Option<Rate>) -> Result<Params, Fault>
             ));
         }
     };
+    let said = matches!(value, DeValue::Table(table) if table.contains_key("quantum"));
+    if params.service == Service::RoundRobin && !said {
+        params.quantum = full_frame;
+    }
     match (params.window, rate.map(|rate| rate.time_for(ACK))) {
         (Some(window), Some(packet)) if window < packet => Err(Fault::new(
             format!("`window`: {window} is shorter than an ACK takes at this rate, {packet}"),
@@ -212,12 +216,13 @@ fn read_table(table: &DeTable) -> Result<Params, Fault> {
 }
 
 /// The filter as a file has it.
-pub(super) fn write(params: &Params) -> Written {
+pub(super) fn write(params: &Params, full_frame: u32) -> Written {
     let policy = match params.policy {
         Policy::Static(_) => Policy::Static(Threshold::Auto),
         other => other,
     };
-    let unsaid = Params { off: off(params.measure).min(params.on), ..of(policy) };
+    let quantum = if params.service == Service::RoundRobin { full_frame } else { params.quantum };
+    let unsaid = Params { off: off(params.measure).min(params.on), quantum, ..of(policy) };
     let rest = keys::assignments(&KEYS[1..], params, &unsaid);
     match rest.is_empty() {
         true => Written::quoted(name(params.policy)),

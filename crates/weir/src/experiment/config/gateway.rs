@@ -11,6 +11,7 @@ use super::names::DIRECTIONS;
 use super::pace;
 use super::policy;
 use super::ports::{self, Attach, Driving};
+use super::queue_limit::FULL_FRAME;
 use super::reader::{options_table, parse_toml, Section, Sink};
 use super::settings::Settings;
 use super::value::{int, one_of, FromValue, Positive};
@@ -123,7 +124,7 @@ pub fn uplink(dev: &str, rate: Rate, filter: Params) -> GatewayFile {
 
 /// What waits in front of an uplink at most: so long at its rate, and room for twenty full frames.
 const UPLINK_WAIT: Duration = Duration::from_millis(500);
-const UPLINK_LEAST: u64 = 20 * 1514;
+const UPLINK_LEAST: u64 = 20 * FULL_FRAME;
 
 /// The ACK filter that an option names or describes, in front of this rate.
 pub fn filter_option(text: &str, rate: Rate) -> Result<Params, Fault> {
@@ -131,7 +132,7 @@ pub fn filter_option(text: &str, rate: Rate) -> Result<Params, Fault> {
     let table = options_table(&options);
     let sink = Sink::default();
     let s = Section::options(&table, &sink);
-    let filter = s.value("ack_filter", |value| ack_filter::read(value, Some(rate)));
+    let filter = s.value("ack_filter", |value| ack_filter::read(value, Some(rate), FULL_FRAME as u32));
     filter.ok_or_else(|| sink.into_faults().into_iter().next().unwrap_or(Fault::bare("no filter")))
 }
 

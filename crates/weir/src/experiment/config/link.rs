@@ -63,7 +63,7 @@ pub static KEYS: &[LinkKey] = &[
         .words(|d| trace::words(d, |t| matches!(t, RateTrace::Opportunities(_))))
         .option("delivery-trace", "FILE", "mahimahi trace: the milliseconds at which 1,504 bytes may leave"),
     LinkKey::new("queue", |d, v| {
-        let limit = limit::full_frame(v, d);
+        let limit = limit::of_queue(v, d);
         set(&mut d.link.queue, limit)
     })
     .needs(RATES, QUEUES)
@@ -80,7 +80,10 @@ pub static KEYS: &[LinkKey] = &[
         d.link.mark.map(|mark| format!("marks what finds more than {} waiting", limit::counted(mark, d)))
     })
     .option("mark", "LIMIT", "Mark ECN-capable packets that find more than this in the queue"),
-    LinkKey::new("aqm", |d, v| set(&mut d.link.aqm, aqm::read(v)))
+    LinkKey::new("aqm", |d, v| {
+        let full = limit::full_frame(d);
+        set(&mut d.link.aqm, aqm::read(v).map(|aqm| aqm.with_full_frames(full)))
+    })
         .needs(RATES, QUEUES)
         .instead_of(&["mark"], "a queue has one way to say that it is too long")
         .write(|d| aqm::name(&d.link.aqm).map(Written::quoted))
@@ -109,7 +112,7 @@ pub static KEYS: &[LinkKey] = &[
     LinkKey::new("quantum", |d, v| aqm::quantum(&mut d.link.aqm, v))
         .needs(&["aqm"], "it is what a queue may send in its turn")
         .write(|d| aqm::written(&d.link.aqm, "quantum"))
-        .option("quantum", "BYTES", "Bytes that a queue of fq-codel may send in its turn; default 1514"),
+        .option("quantum", "BYTES", "Bytes that a queue of fq-codel may send in its turn; default 1500 and the overhead"),
     LinkKey::new("red_min", |d, v| {
         let threshold = limit::threshold(v, d)?;
         threshold.map_or(Ok(()), |bytes| aqm::red_min(&mut d.link.aqm, bytes))
@@ -145,12 +148,12 @@ pub static KEYS: &[LinkKey] = &[
         .write(|d| aqm::written(&d.link.aqm, "coupling"))
         .option("coupling", "K", "Coupling factor of dualpi2; default 2"),
     LinkKey::new("ack_filter", |d, v| {
-        let params = ack_filter::read(v, d.link.rate)?;
+        let params = ack_filter::read(v, d.link.rate, limit::full_frame(d))?;
         set(&mut d.link.aqm, Ok(Aqm::AckFilter(params)))
     })
     .needs(RATES, QUEUES)
     .instead_of(&["aqm", "mark"], "a queue has one discipline")
-    .write(|d| filter(d).map(|params| ack_filter::write(&params)))
+    .write(|d| filter(d).map(|params| ack_filter::write(&params, limit::full_frame(d))))
     .words(|d| filter(d).map(|params| ack_filter::words(&params)))
     .option(
         "ack-filter",

@@ -140,11 +140,11 @@ static QUEUE: [ShareKey; 17] = [
     .write(|d| aqm::name(&d.aqm).map(Written::quoted))
     .words(|d| aqm::words(&d.aqm)),
     ShareKey::new("ack_filter", |d, v| {
-        let params = ack_filter::read(v, d.spec.ceil.or(d.spec.rate))?;
+        let params = ack_filter::read(v, d.spec.ceil.or(d.spec.rate), FULL_FRAME as u32)?;
         set(&mut d.aqm, Ok(Aqm::AckFilter(params)))
     })
     .instead_of(&["discipline", "aqm"], "a queue has one discipline")
-    .write(|d| filter(d).map(|params| ack_filter::write(&params)))
+    .write(|d| filter(d).map(|params| ack_filter::write(&params, FULL_FRAME as u32)))
     .words(|d| filter(d).map(|params| ack_filter::words(&params))),
     ShareKey::new("target", |d, v| aqm::target(&mut d.aqm, v))
         .needs(&["aqm"], AQM)

@@ -130,6 +130,30 @@ fn classes_with_queues_are_what_was_written() {
     assert_eq!(read(&file.to_toml()), Ok(file.clone()), "{}", file.to_toml());
 }
 
+/// A full frame is what the link counts for 1500 bytes of IP: in CoDel's bound, in quanta and in thresholds in packets.
+#[test]
+fn full_frames_have_the_overhead_of_their_link() {
+    use weir_core::link::Aqm;
+    let link = |keys: &str| {
+        let text = format!(
+            "name = 'x'\nduration = '1s'\n[path]\nrtt = '10ms'\n[path.wan.out]\nrate = '1Mbit'\noverhead = 38\n{keys}\n[[flow]]\nid = 'a'"
+        );
+        experiment::parse(&Source::new("t.toml", text)).unwrap().plan.path.wan_out.aqm
+    };
+    assert!(matches!(link("aqm = 'codel'"), Aqm::Codel(codel) if codel.full_frame == 1538));
+    assert!(
+        matches!(link("aqm = 'fq-codel'"), Aqm::FqCodel(fq) if (fq.quantum, fq.codel.full_frame) == (1538, 1538))
+    );
+    assert!(matches!(link("aqm = 'fq-codel'\nquantum = 300"), Aqm::FqCodel(fq) if fq.quantum == 300));
+    assert!(matches!(link("aqm = 'red'"), Aqm::Red(red) if (red.min, red.max) == (5 * 1538, 15 * 1538)));
+    assert!(
+        matches!(link("aqm = 'red'\nred_min = '4p'"), Aqm::Red(red) if (red.min, red.max) == (4 * 1538, 12 * 1538))
+    );
+    assert!(matches!(link("ack_filter = true"), Aqm::AckFilter(filter) if filter.quantum == 1538));
+    let table = "ack_filter = { policy = 'delayed-per-flow', quantum = 600 }";
+    assert!(matches!(link(table), Aqm::AckFilter(filter) if filter.quantum == 600));
+}
+
 /// Classes that borrow by ACKs are read again as they were written, with parents before and behind them.
 #[test]
 fn nested_classes_are_written_and_read_again() {

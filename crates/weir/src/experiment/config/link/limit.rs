@@ -9,27 +9,28 @@ use crate::experiment::config::value::FromValue;
 use toml::de::DeValue;
 use weir_core::link::QueueLimit;
 
-/// Bytes of an Ethernet frame with 1500 bytes of IP, without FCS.
-pub(super) const FULL_FRAME: u64 = 1514;
+/// Bytes that the link counts for a packet with 1500 bytes of IP.
+pub(super) fn full_frame(draft: &Draft) -> u32 {
+    1500 + u32::from(draft.link.overhead)
+}
 
 /// The limit of a queue, which has room for a full frame.
-pub(super) fn full_frame(value: &DeValue, draft: &Draft) -> Result<QueueLimit, Fault> {
+pub(super) fn of_queue(value: &DeValue, draft: &Draft) -> Result<QueueLimit, Fault> {
     let limit = Limit::from_value(value)?;
     if limit.is_zero() {
         let help = "one packet is the least: \"1p\"; what is being sent does not wait";
         return Err(Fault::new("a queue without room passes nothing", help));
     }
+    let full = u64::from(full_frame(draft));
     let small = |what: String| {
         let help = "nothing would fit; give the limit in packets: \"100p\"";
-        Err(Fault::new(format!("{what} less than one full frame ({FULL_FRAME})"), help))
+        Err(Fault::new(format!("{what} less than one full frame ({full})"), help))
     };
     match (resolved(limit, draft)?, limit, draft.link.rate) {
-        (QueueLimit::Bytes(n), Limit::Bdp(_), Some(rate)) if n < FULL_FRAME => {
+        (QueueLimit::Bytes(n), Limit::Bdp(_), Some(rate)) if n < full => {
             small(format!("{rate} × {} makes a queue of {n} bytes,", draft.rtt))
         }
-        (QueueLimit::Bytes(n), Limit::Bytes(_), _) if n < FULL_FRAME => {
-            small(format!("a queue of {n} bytes is"))
-        }
+        (QueueLimit::Bytes(n), Limit::Bytes(_), _) if n < full => small(format!("a queue of {n} bytes is")),
         (found, ..) => Ok(found),
     }
 }
@@ -56,7 +57,7 @@ pub(super) fn below_the_limit(value: &DeValue, draft: &Draft) -> Result<QueueLim
 /// faulty.
 pub(super) fn threshold(value: &DeValue, draft: &Draft) -> Result<Option<u64>, Fault> {
     let limit = resolved(Limit::from_value(value)?, draft)?;
-    draft.link.rate.map(|rate| aqm::threshold(limit.most_bytes(rate, FULL_FRAME))).transpose()
+    draft.link.rate.map(|rate| aqm::threshold(limit.most_bytes(rate, full_frame(draft).into()))).transpose()
 }
 
 /// A limit with its bandwidth-delay product worked out. Where the rate is missing because it is faulty, nothing is said
@@ -92,5 +93,5 @@ pub(super) fn counted(limit: QueueLimit, draft: &Draft) -> String {
 }
 
 fn bytes(limit: QueueLimit, draft: &Draft) -> u64 {
-    draft.link.rate.map_or(0, |rate| limit.most_bytes(rate, FULL_FRAME))
+    draft.link.rate.map_or(0, |rate| limit.most_bytes(rate, full_frame(draft).into()))
 }

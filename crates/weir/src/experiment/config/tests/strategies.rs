@@ -77,6 +77,17 @@ fn aqms() -> impl Strategy<Value = Aqm> {
     ]
 }
 
+/// With CoDel's full frame as a link of this overhead counts it.
+fn framed(mut aqm: Aqm, overhead: u16) -> Aqm {
+    let full_frame = 1500 + u32::from(overhead);
+    match &mut aqm {
+        Aqm::Codel(codel) => codel.full_frame = full_frame,
+        Aqm::FqCodel(fq) => fq.codel.full_frame = full_frame,
+        _ => {}
+    }
+    aqm
+}
+
 /// Times whose sums can be counted.
 fn times(from: u64) -> impl Strategy<Value = Duration> {
     (from..1 << 60).prop_map(Duration::from_nanos)
@@ -145,7 +156,7 @@ prop_compose! {
         rate in option::of(rates(1..=u64::MAX)),
         delay in times(0),
         loss in losses(),
-        queue in limits(1514..=u64::MAX),
+        queue in limits(1756..=u64::MAX),
         mark in option::of(thresholds()),
         overhead in 0..=256u16,
         burst in any::<u64>(),
@@ -161,7 +172,7 @@ prop_compose! {
         let link = Link { rate, trace, delay, loss, damage, overhead, jitter, reorder, ..Link::BARE };
         match rate {
             None => link,
-            Some(_) if aqm != Aqm::None => Link { queue, aqm, burst, ..link },
+            Some(_) if aqm != Aqm::None => Link { queue, aqm: framed(aqm, overhead), burst, ..link },
             Some(_) => Link { queue, mark: marked(queue, mark), burst, ..link },
         }
     }
