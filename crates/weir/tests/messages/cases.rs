@@ -532,6 +532,7 @@ pub const REFUSED: &[(&str, Backend, &str, &str)] = &[
     ("keys that the lab does not have", Backend::Lab, "count = 2", "delayed_ack = 2\ninitial_window = 10"),
     ("defaults that the lab does not have", Backend::Lab, "[path]", "[tcp]\nmss = 1000\npacing = true\n[path]"),
     ("congestion controls that the lab does not have", Backend::Lab, "count = 2", "cc = \"tahoe\""),
+    ("recoveries that the lab does not have", Backend::Lab, "count = 2", "recovery = \"newreno\""),
     (
         "series that the lab does not have",
         Backend::Lab,

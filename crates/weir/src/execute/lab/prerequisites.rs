@@ -49,7 +49,7 @@ fn in_path(program: &str) -> bool {
 fn settings_of_hosts(plan: &Plan) -> Vec<String> {
     let mut missing = Vec::new();
     let groups: Vec<_> = plan.groups.iter().filter(|group| group.protocol.is_tcp()).collect();
-    for key in ["ecn", "tso_segments"] {
+    for key in ["ecn", "recovery", "tso_segments"] {
         if groups.windows(2).any(|g| g[0].tcp.get(key) != g[1].tcp.get(key)) {
             missing.push(format!("the same `{key}` in all flows: it is a setting of its hosts (`[tcp]`)"));
         }

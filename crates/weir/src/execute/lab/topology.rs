@@ -10,6 +10,7 @@
 
 use crate::execute::hosts::{buffers, group_networks, Addresses};
 use crate::experiment::plan::{BoxKind, Ip, Lab, Plan};
+use weir_sim::tcp::Recovery;
 
 /// The only interface of a host.
 pub const HOST_PORT: &str = "eth0";
@@ -97,6 +98,8 @@ pub struct Layout {
     /// ECN setting of the hosts: true if they request it. `None` is Linux's default, which accepts ECN but
     /// does not request it.
     pub ecn: Option<bool>,
+    /// SACK on the hosts: off for `recovery = "linux"`.
+    pub sack: bool,
     /// True if hosts support Fast Open, for the sockets that request it.
     pub fast_open: bool,
     /// Most segments that the clients' TCP hands down at once, if more than one. The gateway's box cuts them
@@ -130,6 +133,7 @@ impl Layout {
             networks: [false, true].map(|wan| group_networks(plan, wan)),
             buffers: buffers(plan),
             ecn: tcp.and_then(|tcp| tcp.switch("ecn")),
+            sack: tcp.is_none_or(|tcp| tcp.recovery() != Some(Recovery::Linux)),
             fast_open: plan.groups.iter().any(|group| group.tcp.opens_fast()),
             segmentation: tcp.and_then(|tcp| tcp.number("tso_segments")).filter(|&n| n > 1).map(|n| n as u32),
         }
@@ -192,6 +196,7 @@ impl Layout {
             out.push(("ipv4/tcp_congestion_control", "reno".to_string()));
             // Both hosts support it; their sockets decide which flows use it.
             out.extend(self.fast_open.then(|| ("ipv4/tcp_fastopen", "3".to_string())));
+            out.extend((!self.sack).then(|| ("ipv4/tcp_sack", "0".to_string())));
             out.extend(self.ecn.map(|on| ("ipv4/tcp_ecn", u8::from(on).to_string())));
             if let Some(bytes) = self.buffers {
                 out.push(("ipv4/tcp_rmem", format!("4096 131072 {bytes}")));
@@ -208,6 +213,17 @@ mod tests {
     use super::*;
     use weir_core::rate::Rate;
     use weir_core::time::Duration;
+
+    #[test]
+    fn hosts_have_no_sack_where_the_recovery_has_none() {
+        let sysctls = |recovery| {
+            let mut p = plan();
+            p.groups[0].tcp.set_recovery(recovery);
+            Layout::of(&p).sysctls(Place::Servers)
+        };
+        let off = ("ipv4/tcp_sack", "0".to_string());
+        assert!(sysctls(Recovery::Linux).contains(&off) && !sysctls(Recovery::Rack).contains(&off));
+    }
 
     #[test]
     fn a_bare_path_has_three_namespaces_and_keeps_its_offloads() {

@@ -93,6 +93,12 @@ fn note_worlds(s: &Section, tcp: &Tcp) {
         let message = "CUBIC as in RFC 9438 does not exist in the lab world";
         s.note_value(Backend::Sim, "cubic", Fault::new(message, "the lab has cubic = \"linux\" only"));
     }
+    let foreign = |recovery: &Recovery| s.has("recovery") && !recovery.is_linux();
+    if let Some(recovery) = tcp.recovery().filter(foreign) {
+        let message = format!("recovery \"{}\" does not exist in the lab world", name_of(recovery));
+        let help = "the lab has Linux's own: \"rack\", and \"linux\" without SACK";
+        s.note_value(Backend::Sim, "recovery", Fault::new(message, help));
+    }
     let Some(cc) = tcp.cc.as_deref().filter(|_| s.has("cc")) else { return };
     if let Some(recovery) = Tcp::shorthand(cc) {
         let kind = name_of(recovery);

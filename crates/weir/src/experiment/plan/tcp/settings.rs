@@ -80,7 +80,7 @@ pub static TCP_SETTINGS: &[TcpSetting] = &[
     .in_both_worlds(),
     TcpSetting::new("rwnd", Window, "receive window", Effect::Bytes(|c| &mut c.receive_window))
         .in_both_worlds(),
-    // In the lab this is a setting of hosts, so all flows must agree. So is `tso_segments`.
+    // In the lab this is a setting of hosts, so all flows must agree. So are `recovery` and `tso_segments`.
     TcpSetting::new("ecn", Switch, "ECN", Effect::Switch(|c| &mut c.ecn)).in_both_worlds(),
     TcpSetting::new("l4s", Switch, "L4S", Effect::Switch(|c| &mut c.l4s)),
     TcpSetting::new(FAST_OPEN, Switch, "Fast Open", Effect::Switch(|c| &mut c.fast_open)).in_both_worlds(),
@@ -137,7 +137,8 @@ pub static TCP_SETTINGS: &[TcpSetting] = &[
             set: |c, v, _| c.recovery = chosen(&Recovery::ALL, v),
             in_force: |c, _| Some(Value::Name(name(&Recovery::ALL, c.recovery))),
         },
-    ),
+    )
+    .in_both_worlds(),
     TcpSetting::new("timestamps", Switch, "timestamps", Effect::Switch(|c| &mut c.timestamps)),
     // A minimum in a file bounds the whole time-out (RFC 6298). Linux's default bounds only the variance.
     TcpSetting::new(
