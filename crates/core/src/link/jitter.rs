@@ -1,10 +1,11 @@
 //! The time that a frame takes beyond the line's delay. It is drawn when the frame enters the line, behind
 //! the queue and the rate, so it uses neither.
 //!
-//! Draws are integers. Except for the uniform law they are quantiles from a table of 4,096, which is made with the link by a
-//! pinned software library, so that a seed means the same on any machine. The table ends at nine times the mean of an exponential
-//! law and at 3.7 standard deviations of a normal law; one draw in 8,000 would lie beyond these ends. Of a Pareto law a seventh of the variance
-//! lies there: the last step, at 30.5 deviations, stands for it, so that mean and deviation of the table are those of the law.
+//! Draws are integers. Except for the uniform law they are quantiles from a table of 4,096, which is made
+//! with the link by a pinned software library, so that a seed means the same on any machine. The table ends
+//! at nine times the mean of an exponential law and at 3.7 standard deviations of a normal law; one draw in
+//! 8,000 would lie beyond these ends. Of a Pareto law a seventh of the variance lies there: the last step, at
+//! 30.5 deviations, stands for it, so that mean and deviation of the table are those of the law.
 
 use crate::link::TRILLION;
 use crate::rng::Rng;
@@ -153,8 +154,8 @@ fn quantiles(law: Law) -> Vec<i32> {
     }
 }
 
-/// Quantiles of a Pareto distribution of the shape 3 with the mean 0 and the standard deviation 1: the values that are exceeded with these
-/// probabilities, of which the last is the tail's.
+/// Quantiles of a Pareto distribution of the shape 3 with the mean 0 and the standard deviation 1: the values
+/// that are exceeded with these probabilities, of which the last is the tail's.
 fn pareto(above: impl Iterator<Item = f64>) -> Vec<i32> {
     // Mean 3/2 and variance 3/4 for the smallest value 1.
     let law: Vec<f64> = above.map(|p| (libm::pow(p, -1.0 / 3.0) - 1.5) / libm::sqrt(0.75)).collect();
@@ -273,8 +274,9 @@ mod tests {
 
     #[test]
     fn tables_have_the_mean_and_the_deviation_of_their_law() {
-        // The exponential law's mean and deviation are 1; the others' 0 and 1. What lies beyond the ends of the exponential and of the normal
-        // table is 0.1 % of the variance, and one in 65,536 is how finely values are told.
+        // The exponential law's mean and deviation are 1; the others' 0 and 1. What lies beyond the ends of
+        // the exponential and of the normal table is 0.1 % of the variance, and one in 65,536 is how finely
+        // values are told.
         for (law, expected) in [(Law::Exponential, 1.0), (Law::Normal, 0.0), (Law::Pareto, 0.0)] {
             let table: Vec<f64> = quantiles(law).iter().map(|&q| f64::from(q) / 65_536.0).collect();
             let n = table.len() as f64;

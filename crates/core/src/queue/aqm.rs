@@ -34,7 +34,8 @@ impl Aqm {
         }
     }
 
-    /// Its defaults where a full frame is charged so many bytes: CoDel's, quanta, and RED's thresholds of 5 and 15 frames.
+    /// Its defaults where a full frame is charged so many bytes: CoDel's, quanta, and RED's thresholds of 5
+    /// and 15 frames.
     #[must_use]
     pub fn with_full_frames(mut self, bytes: u32) -> Aqm {
         match &mut self {

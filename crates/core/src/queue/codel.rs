@@ -29,8 +29,8 @@ pub struct Params {
     pub interval: Duration,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
-    /// A full frame as charged, or less than one: as long as no more bytes than that wait, nothing is signalled (`maxpacket` of §5.5). A
-    /// larger packet that comes takes its place.
+    /// A full frame as charged, or less than one: as long as no more bytes than that wait, nothing is
+    /// signalled (`maxpacket` of §5.5). A larger packet that comes takes its place.
     pub full_frame: u32,
 }
 

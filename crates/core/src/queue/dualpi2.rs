@@ -235,8 +235,8 @@ impl Discipline for DualPi2 {
         }
     }
 
-    /// Every packet is enqueued, dequeued and judged (RFC 9332 figs 2 to 5): the coupled probability stays for a while when the queues
-    /// have run empty.
+    /// Every packet is enqueued, dequeued and judged (RFC 9332 figs 2 to 5): the coupled probability stays
+    /// for a while when the queues have run empty.
     fn pass(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<Waiting> {
         self.update(cx.frames, cx.now);
         let l4s = is_l4s(cx.frames, &waiting);

@@ -192,8 +192,8 @@ impl Queue {
         each!(self, q => q.admit(cx, waiting));
     }
 
-    /// A frame arrives while nothing waits, and can be sent at once, at `cx.now`. It does not wait, and no limit holds for it. `None` if
-    /// the discipline has dropped it all the same.
+    /// A frame arrives while nothing waits, and can be sent at once, at `cx.now`. It does not wait, and no
+    /// limit holds for it. `None` if the discipline has dropped it all the same.
     pub fn pass(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<Waiting> {
         each!(self, q => q.pass(cx, waiting))
     }

@@ -1,11 +1,13 @@
 //! RED, "Random Early Detection" (Floyd and Jacobson, IEEE/ACM Transactions on Networking 1(4), 1993): it drops or marks frames with a
 //! probability that grows with the average queue length.
 //!
-//! The average is an exponentially weighted one of the bytes that a frame finds waiting when it arrives (§4, fig. 2), also if the server is idle. While nothing is sent,
-//! the average falls as if small packets of [`SMALL`] bytes had arrived (§11). Between both thresholds
-//! the probability grows from 0 to `max_p`. It is spread out, so that the distances between signals are uniform and not geometric
-//! (§7, method 2). From the upper threshold to twice that threshold it grows on to 1: the "gentle" variant (Floyd, "Recommendation on
-//! using the gentle_ variant of RED", 2000). Above that every frame is dropped, even if it could be marked (RFC 3168 §7).
+//! The average is an exponentially weighted one of the bytes that a frame finds waiting when it arrives (§4,
+//! fig. 2), also if the server is idle. While nothing is sent, the average falls as if small packets of
+//! [`SMALL`] bytes had arrived (§11). Between both thresholds the probability grows from 0 to `max_p`. It is
+//! spread out, so that the distances between signals are uniform and not geometric (§7, method 2). From the
+//! upper threshold to twice that threshold it grows on to 1: the "gentle" variant (Floyd, "Recommendation on
+//! using the gentle_ variant of RED", 2000). Above that every frame is dropped, even if it could be marked
+//! (RFC 3168 §7).
 //!
 //! Arithmetic is in integers: the average is kept times 2^weight, as in §11, and probabilities are in units of 10^-12. Two things are
 //! left out: adapting `max_p`, and probabilities that depend on a packet's length.

@@ -83,8 +83,9 @@ fn drops_follow_the_control_law() {
 
 #[test]
 fn a_full_frame_is_as_large_as_what_comes() {
-    // RFC 8289 §5.5: nothing is signalled while `maxpacket` bytes or fewer wait, whatever a packet is charged: with all that Ethernet sends
-    // beside it, or of 9,000 bytes. One waits behind the one that leaves; with two, the first drop is that of 110 ms.
+    // RFC 8289 §5.5: nothing is signalled while `maxpacket` bytes or fewer wait, whatever a packet is
+    // charged: with all that Ethernet sends beside it, or of 9,000 bytes. One waits behind the one that
+    // leaves; with two, the first drop is that of 110 ms.
     for bytes in [1500, 1518, 1538, 9014] {
         for (behind, drops) in [(1, vec![]), (2, vec![110])] {
             let mut b = Bench::new(Params::default());

@@ -96,7 +96,8 @@ fn what_finds_the_server_idle_is_judged() {
     let mut b = Bench::new(Params::default());
     b.push(0b00, 1);
     b.now = Time::from_secs(1000);
-    // After so long p' is 1, which drops the packet that waited; and the next, though nothing waits before it.
+    // After so long p' is 1, which drops the packet that waited; and the next, though nothing waits before
+    // it.
     assert_eq!((b.pop(), b.queue.stats().drops.get(DropReason::Aqm)), (None, 1));
     let pass = |b: &mut Bench| {
         let (head, len) = SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).payload(960).build_head();

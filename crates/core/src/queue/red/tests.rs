@@ -86,7 +86,8 @@ fn what_finds_the_server_idle_is_judged() {
         left.map(|waiting| frames.unpark(waiting.frame)).map(|frame| frames.transmitted(frame)).is_some()
     };
     red.law.average = 1000 << 4;
-    // 1,000 bytes on average: 1000 × 15/16 with the next, and 1000 × (15/16)^2 with the one after it, whether it is dropped or not.
+    // 1,000 bytes on average: 1000 × 15/16 with the next, and 1000 × (15/16)^2 with the one after it, whether
+    // it is dropped or not.
     assert!(!arrive(Time::ZERO, &mut red, true));
     assert_eq!(red.average(), 937);
     assert!(!arrive(Time::ZERO, &mut red, false));

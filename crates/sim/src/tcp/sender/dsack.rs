@@ -1,9 +1,10 @@
 //! Reports of segments that arrived twice (DSACK, RFC 2883), and what they are believed to say.
 //!
-//! A path that duplicates frames brings them about as well as a retransmission in vain does. So the range counts, not the
-//! presence of a report: it undoes a reduction only with the ranges of all retransmissions (RFC 3708 §3), and it answers a tail loss
-//! probe only with the probe's own (RFC 8985 §7.4). As in Linux (`tcp_dsack_seen`) none counts once more segments were reported
-//! than were sent again, and the reordering window grows only where reordering was seen.
+//! A path that duplicates frames brings them about as well as a retransmission in vain does. So the range
+//! counts, not the presence of a report: it undoes a reduction only with the ranges of all retransmissions
+//! (RFC 3708 §3), and it answers a tail loss probe only with the probe's own (RFC 8985 §7.4). As in Linux
+//! (`tcp_dsack_seen`) none counts once more segments were reported than were sent again, and the reordering
+//! window grows only where reordering was seen.
 
 use super::scoreboard::Piece;
 use super::{Arrived, Sender};
@@ -33,7 +34,8 @@ impl Undo {
         (*len, *times) = (piece.len, *times + 1);
     }
 
-    /// The receiver reports a range: strikes out one transmission of each segment in it. Have all been reported now?
+    /// The receiver reports a range: strikes out one transmission of each segment in it. Have all been
+    /// reported now?
     pub(super) fn report(&mut self, (left, right): Range) -> bool {
         let within =
             |(&start, &(len, _)): (&u64, &(u32, u32))| (start + u64::from(len) <= right).then_some(start);
@@ -97,7 +99,8 @@ mod tests {
         assert!(!undo.report((3000, 4000)));
     }
 
-    /// A sender whose last segment, of five, was sent again by a tail loss probe, with two more behind it. Then comes this.
+    /// A sender whose last segment, of five, was sent again by a tail loss probe, with two more behind it.
+    /// Then comes this.
     fn after_probe(duplicate: Range) -> Sender {
         let config = TcpConfig::new(by_name("reno").expect("reno"));
         let mut s = Sender::new(&config, 1000, 0);
@@ -118,14 +121,16 @@ mod tests {
         s
     }
 
-    /// RFC 8985 §7.4: a DSACK "matching TLP.end_seq" says that nothing was lost. Any other says nothing of it.
+    /// RFC 8985 §7.4: a DSACK "matching TLP.end_seq" says that nothing was lost. Any other says nothing of
+    /// it.
     #[test]
     fn only_its_own_range_answers_a_probe() {
         assert_eq!(after_probe((4000, 5000)).window().ssthresh, u64::MAX);
         assert!(after_probe((1000, 2000)).window().ssthresh < u64::MAX);
     }
 
-    /// Linux: the reordering window grows where reordering was seen, for reports of what was sent again and not by a probe.
+    /// Linux: the reordering window grows where reordering was seen, for reports of what was sent again and
+    /// not by a probe.
     #[test]
     fn reports_beyond_what_was_sent_again_are_not_believed() {
         let mut s = after_probe((4000, 5000));

@@ -1,8 +1,8 @@
 //! Duplicate ACKs where there is no SACK: the deliveries and the losses that they tell of.
 //!
-//! A duplicate ACK says that some segment above the first has arrived. It counts as delivered then, and not again when
-//! the cumulative ACK covers it, as in Linux (`tcp_add_reno_sack`, `tcp_remove_reno_sacks`). What counts deliveries
-//! (delivery rate, PRR, growth of the window) is right only with that.
+//! A duplicate ACK says that some segment above the first has arrived. It counts as delivered then, and not
+//! again when the cumulative ACK covers it, as in Linux (`tcp_add_reno_sack`, `tcp_remove_reno_sacks`). What
+//! counts deliveries (delivery rate, PRR, growth of the window) is right only with that.
 
 use super::scoreboard::Progress;
 use super::Sender;
@@ -26,8 +26,8 @@ impl Sender {
         }
     }
 
-    /// A cumulative ACK covers what duplicate ACKs have told of, but for the segment that was missing. What was told
-    /// beyond what is outstanding was not: the path had duplicated a segment or an ACK.
+    /// A cumulative ACK covers what duplicate ACKs have told of, but for the segment that was missing. What
+    /// was told beyond what is outstanding was not: the path had duplicated a segment or an ACK.
     fn count_covered(&mut self, p: &mut Progress) {
         let told = self.losses().told;
         if told == 0 {
@@ -49,8 +49,9 @@ impl Sender {
         (self.board.nxt() - self.board.una()).saturating_sub(first + self.losses().told)
     }
 
-    /// Does a duplicate ACK count now? After a time-out it may be for a segment that was sent again in vain; and while Linux waits for
-    /// an ACK above the recovery point, for one that an earlier recovery sent twice.
+    /// Does a duplicate ACK count now? After a time-out it may be for a segment that was sent again in vain;
+    /// and while Linux waits for an ACK above the recovery point, for one that an earlier recovery sent
+    /// twice.
     fn counts_duplicates(&self) -> bool {
         match self.phase {
             Phase::Open | Phase::Reducing => true,
@@ -59,14 +60,14 @@ impl Sender {
         }
     }
 
-    /// Has Linux got everything below the recovery point, and stays in recovery until something above it is acknowledged
-    /// (`tcp_is_non_sack_preventing_reopen`)?
+    /// Has Linux got everything below the recovery point, and stays in recovery until something above it is
+    /// acknowledged (`tcp_is_non_sack_preventing_reopen`)?
     pub(super) fn waits_above(&self) -> bool {
         self.recovery == Recovery::Linux && self.board.una() == self.losses().recover
     }
 
-    /// Three duplicate ACKs mean a loss, and so does a partial ACK during recovery (RFC 5681 §3.2, RFC 6582 §3.2).
-    /// Returns the bytes newly lost.
+    /// Three duplicate ACKs mean a loss, and so does a partial ACK during recovery (RFC 5681 §3.2, RFC 6582
+    /// §3.2). Returns the bytes newly lost.
     #[inline(never)]
     pub(super) fn find_by_duplicates(&mut self, p: &Progress, repeated: bool) -> u64 {
         if p.acked > 0 {
@@ -102,8 +103,8 @@ impl Sender {
         self.board.mark_first_lost()
     }
 
-    /// May duplicate ACKs begin a recovery? With a memory of the recovery point only if the cumulative ACK covers more (RFC 6582 §3.2 step 2):
-    /// they may be for segments that an earlier recovery sent twice.
+    /// May duplicate ACKs begin a recovery? With a memory of the recovery point only if the cumulative ACK
+    /// covers more (RFC 6582 §3.2 step 2): they may be for segments that an earlier recovery sent twice.
     fn may_repair(&self) -> bool {
         let recover = self.losses().recover;
         match self.phase {
@@ -123,8 +124,9 @@ impl Sender {
         }
     }
 
-    /// Most bytes of an ACK that may grow the window, if losses were being repaired in `before` when it came: one segment, since what it
-    /// covers may have arrived long ago (RFC 3465 §2.3; RFC 6582 §3.2 step 3 has nothing grow at the end of a recovery).
+    /// Most bytes of an ACK that may grow the window, if losses were being repaired in `before` when it came:
+    /// one segment, since what it covers may have arrived long ago (RFC 3465 §2.3; RFC 6582 §3.2 step 3 has
+    /// nothing grow at the end of a recovery).
     pub(super) fn growth_limit(&self, before: Phase) -> u64 {
         let limited = matches!(before, Phase::Recovery | Phase::Loss)
             && !(self.recovery.uses_sack() || self.recovery.is_linux());

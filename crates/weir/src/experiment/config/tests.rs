@@ -130,7 +130,8 @@ fn classes_with_queues_are_what_was_written() {
     assert_eq!(read(&file.to_toml()), Ok(file.clone()), "{}", file.to_toml());
 }
 
-/// A full frame is what the link counts for 1500 bytes of IP: in CoDel's bound, in quanta and in thresholds in packets.
+/// A full frame is what the link counts for 1500 bytes of IP: in CoDel's bound, in quanta and in thresholds
+/// in packets.
 #[test]
 fn full_frames_have_the_overhead_of_their_link() {
     use weir_core::link::Aqm;
