@@ -93,7 +93,10 @@ fn without_place(config: &Config) -> Vec<Finding> {
         help: help.to_owned(),
     }
     };
-    [Direction::Out, Direction::In].into_iter().flat_map(of).map(finding).collect()
+    // The hooks classify only where a rate is theirs to keep: queues have rules of their own.
+    let limits =
+        |d: &Direction| config.classes.iter().any(|class| class.direction == *d && class.ack.is_some());
+    [Direction::Out, Direction::In].into_iter().filter(limits).flat_map(of).map(finding).collect()
 }
 
 /// Findings of a check, as `--json` writes them.
@@ -202,15 +205,19 @@ mod tests {
             dst_port: Some(port..=port),
             ..Match::default()
         };
-        let with = |rules: u16| {
+        let policy = (PRESETS[0].policy)(Rate::mbit(1));
+        let with_ack = |rules: u16, ack| {
             let class = ClassConfig {
                 matches: (0..rules).map(rule).collect(),
-                ..ClassConfig::controlled("a", Direction::Out, (PRESETS[0].policy)(Rate::mbit(1)))
+                ack,
+                ..ClassConfig::controlled("a", Direction::Out, policy)
             };
             without_place(&Config { classes: vec![class], ..Config::default() })
         };
+        let with = |rules: u16| with_ack(rules, Some(policy));
         let most = MOST_CONDITIONS as u16;
         assert!(with(most).is_empty());
+        assert!(with_ack(most + 1, None).is_empty(), "no rate is kept there");
         let found = with(most + 1);
         assert_eq!(found.len(), 1);
         assert!(found[0].message.starts_with(&format!("class `a`, rule {}: ", most + 1)), "{found:?}");

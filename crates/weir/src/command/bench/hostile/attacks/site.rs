@@ -25,7 +25,7 @@ pub const NOBODY: Ipv4Addr = Ipv4Addr::new(10, 72, 9, 9);
 /// The host beyond the WAN drops what has fewer hops left: to it, they end on the way.
 const FEWEST_HOPS: u8 = 5;
 /// How long interfaces and gateways may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Who has a prefix on the LAN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
