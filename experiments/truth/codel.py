@@ -127,4 +127,4 @@ def case(weir, seed):
     return link.difference(link.drive(weir, come, rate, overhead, **options), want)
 
 
-OVERHEADS = (0, 14)
+OVERHEADS = (0, 14, 18, 38)

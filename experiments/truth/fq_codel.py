@@ -86,4 +86,4 @@ def case(weir, seed):
     return found
 
 
-OVERHEADS = (0, 14)
+OVERHEADS = (0, 14, 18, 38)

@@ -13,6 +13,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 NAMES = [
     "codel",
     "fq_codel",
+    "dualpi2",
+    "red",
     "tree",
     "delivery_trace",
     "recovery",

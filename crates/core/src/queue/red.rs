@@ -187,15 +187,15 @@ impl Red {
 
 impl Discipline for Red {
     fn push(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<DropReason> {
+        // A frame may still be on its way when none waits: the server is idle only behind it.
+        let idle = self.law.idle.map(|since| since.max(cx.now));
         let fate = self.law.arrives(cx.now, self.backlog.bytes(), self.rate.time_for(SMALL));
         if !self.holds.admits(&self.backlog, waiting.charge) {
-            self.law.counts = false;
+            (self.law.counts, self.law.idle) = (false, idle);
             return Some(self.backlog.drop(cx, waiting.frame, DropReason::QueueFull));
         }
         if self.drops(cx, &waiting, fate) {
-            if self.list.is_empty() {
-                self.rests_behind(cx.now, 0);
-            }
+            self.law.idle = idle;
             return Some(self.backlog.drop(cx, waiting.frame, DropReason::Aqm));
         }
         self.admit(cx, waiting);
