@@ -16,15 +16,19 @@
 mod bound;
 mod clock;
 mod fields;
+mod flow_bound;
 mod frame;
 mod grant;
 mod segment;
+mod strangers;
 mod tally;
 mod words;
 
 pub use bound::{admits, Bound, Kind, Limit, Load, Passed};
 pub use fields::Fields;
+pub use flow_bound::{FlowBound, FlowLimit};
 pub use frame::{restamp, set_back};
+pub use strangers::{hash_of_source, Strangers};
 pub use tally::{Counted, Tally};
 pub use words::Numbers;
 

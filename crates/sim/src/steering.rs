@@ -28,7 +28,7 @@ use weir_core::gateway::{
 };
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::stats::{DropReason, Ledger};
-use weir_core::steer::{self, Action, Fields, Kind, Load, Seen, Slot};
+use weir_core::steer::{self, Action, Fields, FlowBound, Kind, Load, Seen, Slot};
 use weir_core::time::Time;
 use weir_core::wire::{self, Flags, Packet, Tcp};
 
@@ -230,7 +230,7 @@ impl Steered {
         let Ok(packet) = wire::any_packet(head, frame.len()) else { return true };
         let bytes = u64::from(packet.end) - u64::from(packet.l3);
         let load = Load { packets: 1, bytes, payload: 0, kind: Kind::Counted };
-        self.gateway.admits(direction, &Key::of_packet(head, &packet), &load, cx.now)
+        self.gateway.admits(direction, &Key::of_packet(head, &packet), None, &load, cx.now)
     }
 
     /// Returns whether a segment with data may pass. It is charged to its class, or counted if its flow
@@ -242,14 +242,22 @@ impl Steered {
         if !self.gateway.is_bounded(direction) || self.engine != Engine::Runs {
             return untouched.is_none() || !self.polices(cx, untouched, packet);
         }
-        let kind = match self.flows.find(&key.reversed(), self.gateway.slots()) {
-            Known::Shaped(_) => Kind::Held,
-            _ if untouched.is_some() => Kind::Counted,
-            _ => Kind::Free,
+        let slot = self.flows.slot(&key.reversed(), self.gateway.slots());
+        let kind = match slot {
+            Some(_) => Kind::Held,
+            None if untouched.is_some() => Kind::Counted,
+            None => Kind::Free,
         };
         let bytes = u64::from(packet.end) - u64::from(packet.l3);
         let load = Load { packets: 1, bytes, payload: tcp.payload_len.into(), kind };
-        self.gateway.admits(direction, &key, &load, cx.now)
+        let admits = |flow: Option<&FlowBound>| self.gateway.admits(direction, &key, flow, &load, cx.now);
+        match slot {
+            Some(slot) => admits(Some(&self.gateway.flow_bounds()[slot])),
+            None if !self.gateway.bounds_flows(direction) => admits(None),
+            None => {
+                self.flows.with_loose(&key, direction == Direction::In, cx.now, |flow| admits(Some(flow)))
+            }
+        }
     }
 
     fn police(&mut self, cx: &mut Cx<'_>, frame: Frame) {

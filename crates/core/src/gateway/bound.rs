@@ -1,29 +1,56 @@
-//! Bounds of classes: what the configuration says of them, and how a gateway without hooks keeps them itself.
+//! Bounds of classes and flows: what the configuration says of them, and how a gateway without hooks keeps them itself.
 
 use super::{Config, Direction, Gateway, Headers};
-use crate::ack::Unresponsive;
+use crate::ack::{AckControl, Action, Release, Unresponsive, When, Window};
 use crate::flow::{flag, Key};
 use crate::node::Cx;
-use crate::steer::{self, Bound, Kind, Limit, Load};
-use crate::time::Time;
+use crate::steer::{self, hash_of_source, Bound, FlowBound, FlowLimit, Kind, Limit, Load};
+use crate::time::{Duration, Time};
+
+/// Time at its rate that a flow may be ahead whose window is kept: in slow start it sends up to twice what it is acknowledged.
+const AHEAD: Duration = Duration::from_secs(1);
+
+impl AckControl {
+    /// Terms of the bound that each flow has of its own, if it has one. While ACKs are held for a congested queue alone, the queue
+    /// is what bounds.
+    fn flow_limit(&self) -> Option<FlowLimit> {
+        match self.release {
+            Release::Rate(law) if self.when == When::Always && law.unresponsive != Unresponsive::Count => {
+                let ahead = if self.window == Window::Keep { AHEAD } else { Duration::ZERO };
+                let burst = if let Action::Police { burst } = law.action { burst } else { 0 };
+                Some(FlowLimit { rate: law.rate, ahead, burst })
+            }
+            Release::Rate(_) => None,
+            Release::Share(law) => {
+                law.flow_max.map(|rate| FlowLimit { rate, ahead: Duration::ZERO, burst: 0 })
+            }
+        }
+    }
+}
 
 impl Config {
-    /// Terms of the class with this index, if its flows share a rate. Places above it are indices.
+    /// Terms of the class with this index, if its flows share a rate or have one each. Places above it are indices.
     pub fn limit(&self, class: usize) -> Option<Limit> {
         let config = &self.classes[class];
-        let law = config.ack?.release.share().copied().filter(|_| config.shares_rate())?;
+        let ack = config.ack?;
+        let flow = ack.flow_limit();
+        if let Release::Rate(law) = ack.release {
+            return flow.map(|_| Limit { most: None, own: None, above: None, flow, counts: law.counts });
+        }
+        let law = ack.release.share().copied().filter(|_| config.shares_rate())?;
         if law.unresponsive == Unresponsive::Count {
             return None;
         }
         let Some(nested) = config.nested else {
-            return Some(Limit { most: Some(law.rate), own: None, above: None, counts: law.counts });
+            return Some(Limit { most: Some(law.rate), own: None, above: None, flow, counts: law.counts });
         };
         let parent = |class: &usize| self.classes[*class].nested?.parent;
         let bounded =
             |class: &usize| self.classes[*class].nested.is_some_and(|above| above.bound().is_some());
         let above = core::iter::successors(nested.parent, parent).take(super::DEEPEST).find(bounded);
         let own = nested.rate.filter(|_| nested.parent.is_some());
-        Some(Limit { most: nested.bound(), own, above: above.map(|class| class as u32), counts: law.counts })
+        let (most, above) = (nested.bound(), above.map(|class| class as u32));
+        Some(Limit { most, own, above, flow, counts: law.counts })
     }
 }
 
@@ -43,6 +70,11 @@ impl Gateway {
         self.bounded[usize::from(direction == Direction::In)]
     }
 
+    /// Does a direction have a class each flow of which has a bound?
+    pub fn bounds_flows(&self, direction: Direction) -> bool {
+        self.bounded_flows[usize::from(direction == Direction::In)]
+    }
+
     /// Places of the configuration's classes, in its order.
     pub fn places(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.config.classes.len()).map(|class| self.classes.place(class))
@@ -50,7 +82,7 @@ impl Gateway {
 
     /// The classes of the configuration have the bounds that it says, others have none.
     pub(super) fn set_bounds(&mut self) {
-        self.bounded = [false; 2];
+        (self.bounded, self.bounded_flows) = ([false; 2], [false; 2]);
         let bounds = self.bounds.all();
         for (place, bound) in (0..self.classes.len()).zip(bounds) {
             let class = self.classes.index(place);
@@ -60,14 +92,30 @@ impl Gateway {
             if let Some(class) = class.filter(|_| limit.is_some()) {
                 let inward = self.config.classes[class].direction == Direction::In;
                 self.bounded[usize::from(inward)] = true;
+                self.bounded_flows[usize::from(inward)] |= bound.bounds_flows();
             }
         }
     }
 
-    /// May this pass, of the flow with this key? It is charged to the class then.
-    pub fn admits(&self, direction: Direction, key: &Key, load: &Load, now: Time) -> bool {
-        let Some(place) = self.counted_place(direction, key) else { return true };
-        steer::admits(self.bounds.all(), self.tallies(), place, load, now)
+    /// Record of each flow's own bound, by its slot.
+    pub fn flow_bounds(&self) -> &[FlowBound] {
+        self.flow_bounds.all()
+    }
+
+    /// May this pass, of the flow with this key and record if it is TCP? It is charged to flow and class then.
+    pub fn admits(
+        &self,
+        direction: Direction,
+        key: &Key,
+        flow: Option<&FlowBound>,
+        load: &Load,
+        now: Time,
+    ) -> bool {
+        let Some(place) = self.controls(direction, key) else { return true };
+        if flow.is_none() && self.classes.share(place).is_none() {
+            return true;
+        }
+        steer::admits(self.bounds.all(), self.tallies(), place, flow, load, now)
     }
 
     /// May a segment pass, in a gateway without hooks?
@@ -79,16 +127,27 @@ impl Gateway {
         }
         let key = Key::of_data(&segment.packet, &segment.tcp);
         let bytes = u64::from(segment.packet.end) - u64::from(segment.packet.l3);
-        let load = Load { packets: 1, bytes, payload, kind: self.kind_of(&key) };
-        self.admits(direction, &key, &load, cx.now)
+        let place = self.table.find(&key);
+        let load = Load { packets: 1, bytes, payload, kind: self.kind_of(place) };
+        self.admits(direction, &key, Some(self.flow_bound_of(place, direction, &key)), &load, cx.now)
     }
 
-    /// Kind of a segment with data for its class's bound, in a gateway without hooks.
-    pub(super) fn kind_of(&self, key: &Key) -> Kind {
-        match self.table.find(key) {
+    /// Kind of a segment with data for its class's bound, in a gateway without hooks. The record of its flow is at this place.
+    fn kind_of(&self, place: Option<u32>) -> Kind {
+        match place {
             Some(i) if self.table[i].has(flag::PASSES) => Kind::Counted,
             Some(i) if self.slots[i].is_open() => Kind::Held,
             _ => Kind::Free,
         }
+    }
+
+    /// Record of a flow's own bound. Flows that have no place in the table share those of their sources.
+    fn flow_bound_of(&self, place: Option<u32>, direction: Direction, key: &Key) -> &FlowBound {
+        let inward = direction == Direction::In;
+        let source = || hash_of_source(if inward { &key.dst } else { &key.src }, self.config.seed | 1);
+        place.map_or_else(
+            || self.strangers.of_source(source(), inward),
+            |i| &self.flow_bounds.all()[i as usize],
+        )
     }
 }

@@ -64,6 +64,7 @@ impl Gateway {
                 self.table.insert(*key, class, inward, now_ms)?
             }
         };
+        self.flow_bounds.all()[i as usize].begin();
         let r = &mut self.table[i];
         r.generation = self.generation;
         r.mss = 1460;

@@ -31,7 +31,10 @@ impl Gateway {
         r.flags |= flag::SYNCED;
         r.flags &=
             !(flag::EDGE_KNOWN | flag::EDGE_WAITS | flag::CLOSED | flag::SENDER_FIN | flag::RECEIVER_FIN);
-        r.set(flag::TIMESTAMPS, options.timestamps.is_some());
+        // What both SYNs said holds for the connection (RFC 7323 section 3.2), whatever one ACK has.
+        if !r.has(flag::SENDER_SYN | flag::RECEIVER_SYN) {
+            r.set(flag::TIMESTAMPS, options.timestamps.is_some());
+        }
         (r.rx, r.tx, r.seq) = (segment.tcp.ack, segment.tcp.ack, segment.end());
         r.window = segment.tcp.window;
         let segments = r.segments();

@@ -81,7 +81,7 @@ use crate::flow::{flag, Record, Table, Timers};
 use crate::frame::{Frame, Frames};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
 use crate::stats::DropReason;
-use crate::steer::{after, Bound, Slot, Tally};
+use crate::steer::{after, Bound, FlowBound, Slot, Strangers, Tally};
 use crate::time::{Duration, Time};
 use crate::track::Doubt;
 use arrive::Copied;
@@ -127,8 +127,14 @@ pub struct Gateway {
     tallies: Places<Tally>,
     /// Bound of each class, by place.
     bounds: Places<Bound>,
+    /// Record of each flow's own bound, by its place in the table.
+    flow_bounds: Places<FlowBound>,
+    /// Of flows that have no place, in a gateway without hooks.
+    strangers: Strangers,
     /// Some class has a bound, of uploads and downloads.
     bounded: [bool; 2],
+    /// Each flow of some class has one.
+    bounded_flows: [bool; 2],
     /// Which classes are congested.
     congestion: Congestion,
     /// Of the configuration; a record that has another one has not followed it yet.
@@ -230,6 +236,7 @@ impl Gateway {
             timers: Timers::new(table.capacity() + classes.len()),
             blocked: Blocked::new(),
             unshown: if table.is_empty() { table.capacity() } else { 0 },
+            flow_bounds: Places::own(table.capacity()),
             table,
             slots,
             hooked,
@@ -237,7 +244,9 @@ impl Gateway {
             stats,
             tallies: Places::own(classes.len()),
             bounds: Places::own(classes.len()),
+            strangers: Strangers::default(),
             bounded: [false; 2],
+            bounded_flows: [false; 2],
             congestion: Congestion::default(),
             classes,
             generation: 0,
@@ -314,6 +323,15 @@ impl Gateway {
         assert!(bounds.len() >= self.classes.len() as usize, "a bound for each class");
         self.bounds = Places::Shared(bounds);
         self.set_bounds();
+        self
+    }
+
+    /// Returns this gateway with hooks that hold each flow to its own bound in these, one for each slot. Panics if there are fewer than
+    /// records.
+    #[must_use]
+    pub fn flows_bounded_in(mut self, bounds: &'static [FlowBound]) -> Gateway {
+        assert!(bounds.len() >= self.table.capacity() as usize, "a record for each slot");
+        self.flow_bounds = Places::Shared(bounds);
         self
     }
 

@@ -258,9 +258,6 @@ impl Gateway {
     ) {
         let r = &mut self.table[i];
         r.template.learn(cx.frames.bytes(frame), &segment.packet);
-        if options.timestamps.is_some() {
-            r.flags |= flag::TIMESTAMPS;
-        }
         if after(r.rx, segment.tcp.ack) {
             return; // an old segment: its window and flags are history
         }

@@ -1,4 +1,4 @@
-//! Memory that gateway and kernel share: a slot for each record, and a tally and a bound for each place of a class.
+//! Memory that gateway and kernel share: a slot and a flow's bound for each record, and a tally and a bound for each place of a class.
 
 use crate::steer::Slot;
 
@@ -29,7 +29,7 @@ impl core::ops::Index<u32> for Slots {
     }
 }
 
-/// Where what hooks count of classes lives: tallies, and bounds.
+/// Where what hooks count of classes and flows lives: tallies and bounds.
 pub(super) enum Places<T: 'static> {
     Own(Vec<T>),
     Shared(&'static [T]),

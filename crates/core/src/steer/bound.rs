@@ -9,7 +9,11 @@
 //! would leave nothing to the class's TCP.
 //!
 //! A class that borrows has the bounds of those above it, too. What it has for itself passes them all: what a sibling does cannot take it.
+//!
+//! Where each flow of a class has a rate, each has a record of its own, a [`FlowBound`]. A flow whose ACKs are not controlled is one
+//! of its source's [`Strangers`](super::Strangers) until it has shown that it lasts.
 
+use super::flow_bound::{FlowBound, FlowLimit};
 use super::tally::{served, Tally};
 use crate::ack::Counts;
 use crate::rate::Rate;
@@ -56,7 +60,10 @@ pub struct Bound {
     own_due: AtomicU64,
     own_per_byte: AtomicU64,
     own_room: AtomicU32,
-    spare: [AtomicU32; 11],
+    spare: AtomicU32,
+    /// Bytes that each flow may have in any second; 0: flows have no bound.
+    flow_most: AtomicU64,
+    spares: [AtomicU64; 4],
 }
 
 const _: () = assert!(core::mem::size_of::<Bound>() == 128);
@@ -70,6 +77,8 @@ pub struct Limit {
     pub own: Option<Rate>,
     /// Place of the next class above with a bound.
     pub above: Option<u32>,
+    /// The most that each of its flows may send.
+    pub flow: Option<FlowLimit>,
     /// Unit that the rates count.
     pub counts: Counts,
 }
@@ -125,9 +134,11 @@ impl Bound {
         let rate = |rate: Option<Rate>| rate.map_or(0, |rate| per_byte(rate, true));
         let (most, own) = (rate(most), rate(own));
         let above = limit.and_then(|limit| limit.above);
+        let flow = limit.and_then(|limit| limit.flow);
         let counts = limit.map_or(0, |limit| cost_of(limit.counts)) | if own > 0 { OWN } else { 0 };
         self.room.store(room(most), Relaxed);
         self.own_room.store(room(own), Relaxed);
+        self.flow_most.store(flow.map_or(0, |flow| flow.most()), Relaxed);
         self.own_per_byte.store(own, Relaxed);
         self.counts.store(counts, Relaxed);
         self.above.store(above.map_or(0, |place| place + 1), Relaxed);
@@ -136,7 +147,12 @@ impl Bound {
 
     /// Is anything dropped of the class, whatever its parents do?
     pub fn is_set(&self) -> bool {
-        self.per_byte.load(Relaxed) != 0 || self.above.load(Relaxed) != 0
+        self.per_byte.load(Relaxed) != 0 || self.above.load(Relaxed) != 0 || self.bounds_flows()
+    }
+
+    /// Has each flow a bound?
+    pub fn bounds_flows(&self) -> bool {
+        self.flow_most.load(Relaxed) != 0
     }
 
     /// Cost of `load`.
@@ -162,13 +178,19 @@ impl Bound {
         per_byte == 0 || Bound::has_room(&self.due, &self.room, served(cost, per_byte), now)
     }
 
+    /// Is a flow with this record within what each flow of the class may send?
+    fn flow_is_within(&self, flow: &FlowBound, cost: u64, now: u64) -> bool {
+        let most = self.flow_most.load(Relaxed);
+        most == 0 || flow.has_room(most, cost, now)
+    }
+
     fn is_within_own(&self, cost: u64, now: u64) -> bool {
         let time = served(cost, self.own_per_byte.load(Relaxed));
         self.counts.load(Relaxed) & OWN != 0 && Bound::has_room(&self.own_due, &self.own_room, time, now)
     }
 
     /// Moves a record by what takes so long.
-    pub(super) fn charge(due: &AtomicU64, time: u64, now: u64) {
+    fn charge(due: &AtomicU64, time: u64, now: u64) {
         let old = due.load(Relaxed);
         // Who comes at the same moment on another processor has moved it to now or later.
         if due.compare_exchange(old, old.max(now) + time, Relaxed, Relaxed).is_err() {
@@ -227,13 +249,21 @@ fn chain(bounds: &[Bound], place: u32) -> impl Iterator<Item = &Bound> {
     core::iter::successors(bounds.get(place as usize), above).take(DEEPEST)
 }
 
-/// May packets of the class at this place pass at `now`? They are charged and counted then.
-pub fn admits(bounds: &[Bound], tallies: &[Tally], place: u32, load: &Load, now: Time) -> bool {
+/// May packets of the class at this place pass at `now`, of the flow with this record if it is TCP? They are charged and counted then.
+pub fn admits(
+    bounds: &[Bound],
+    tallies: &[Tally],
+    place: u32,
+    flow: Option<&FlowBound>,
+    load: &Load,
+    now: Time,
+) -> bool {
     let Some((own, tally)) = bounds.get(place as usize).zip(tallies.get(place as usize)) else { return true };
     let (cost, at) = (own.cost(load), now.as_nanos());
     let is_own = own.is_within_own(cost, at);
-    let fits =
-        own.is_within(cost, at) && (is_own || chain(bounds, place).skip(1).all(|c| c.is_within(cost, at)));
+    let fits = flow.is_none_or(|flow| own.flow_is_within(flow, cost, at))
+        && own.is_within(cost, at)
+        && (is_own || chain(bounds, place).skip(1).all(|c| c.is_within(cost, at)));
     let beside_tcp = load.kind != Kind::Held && own.has_tcp(at);
     if !fits || load.kind == Kind::Free && !tally.admits(load.packets, load.bytes, now, beside_tcp) {
         own.dropped.fetch_add(load.packets, Relaxed);
@@ -246,6 +276,9 @@ pub fn admits(bounds: &[Bound], tallies: &[Tally], place: u32, load: &Load, now:
     chain(bounds, place).for_each(|bound| bound.spend(cost, at));
     if is_own {
         Bound::charge(&own.own_due, served(cost, own.own_per_byte.load(Relaxed)), at);
+    }
+    if let Some(flow) = flow.filter(|_| own.bounds_flows()) {
+        flow.charge(cost, at);
     }
     if load.kind == Kind::Held && own.tcp.load(Relaxed) != unit(at) {
         own.tcp.store(unit(at), Relaxed);
@@ -266,7 +299,7 @@ mod tests {
     const R: Rate = Rate::mbit(8); // a byte a microsecond
 
     fn limit(most: Rate) -> Limit {
-        Limit { most: Some(most), own: None, above: None, counts: Counts::Ip }
+        Limit { most: Some(most), own: None, above: None, flow: None, counts: Counts::Ip }
     }
 
     fn records(n: usize) -> (Vec<Bound>, Vec<Tally>) {
@@ -288,7 +321,7 @@ mod tests {
         let mut passed = vec![0; seconds as usize];
         for us in (0..seconds * 1_000_000).step_by(gap as usize) {
             let Some(load) = of(us) else { continue };
-            if admits(bounds, tallies, 0, &load, Time::from_micros(1_000_000 + us)) {
+            if admits(bounds, tallies, 0, None, &load, Time::from_micros(1_000_000 + us)) {
                 passed[(us / 1_000_000) as usize] += load.bytes;
             }
         }
@@ -319,7 +352,14 @@ mod tests {
         // 1,000 bytes every millisecond, as 50 at once every 50 ms.
         let passed = (0..200u64).all(|n| {
             (0..50).all(|_| {
-                admits(&bounds, &tallies, 0, &load(1_000, Kind::Held), Time::from_millis(1_000 + 50 * n))
+                admits(
+                    &bounds,
+                    &tallies,
+                    0,
+                    None,
+                    &load(1_000, Kind::Held),
+                    Time::from_millis(1_000 + 50 * n),
+                )
             })
         });
         assert!(passed);
@@ -331,10 +371,10 @@ mod tests {
         let (bounds, tallies) = records(1);
         bounds[0].set(Some(limit(Rate::kbit(64))));
         let giant = Load { packets: 350, bytes: 500_000, payload: 480_000, kind: Kind::Held };
-        assert!(admits(&bounds, &tallies, 0, &giant, Time::from_secs(1)));
+        assert!(admits(&bounds, &tallies, 0, None, &giant, Time::from_secs(1)));
         // A minute of the rate, and what it is paid with.
-        assert!(!admits(&bounds, &tallies, 0, &load(1_500, Kind::Held), Time::from_secs(50)));
-        assert!(admits(&bounds, &tallies, 0, &load(1_500, Kind::Held), Time::from_secs(61)));
+        assert!(!admits(&bounds, &tallies, 0, None, &load(1_500, Kind::Held), Time::from_secs(50)));
+        assert!(admits(&bounds, &tallies, 0, None, &load(1_500, Kind::Held), Time::from_secs(61)));
     }
 
     #[test]
@@ -348,10 +388,10 @@ mod tests {
             n += 1;
             let now = Time::from_micros(1_000_000 + us);
             let kind = if n.is_multiple_of(2) { Kind::Free } else { Kind::Counted };
-            admits(&bounds, &tallies, 0, &load(1_000, kind), now);
+            admits(&bounds, &tallies, 0, None, &load(1_000, kind), now);
             // A tenth of the rate.
             if us.is_multiple_of(10_000) {
-                held += u64::from(admits(&bounds, &tallies, 0, &load(1_000, Kind::Held), now));
+                held += u64::from(admits(&bounds, &tallies, 0, None, &load(1_000, Kind::Held), now));
             }
         }
         assert_eq!(held, 400, "nothing of it is lost");
@@ -360,22 +400,24 @@ mod tests {
         // Three seconds after the last of it, the rate is theirs.
         let later = Time::from_secs(9);
         let times = (0..1_000_000u64).step_by(50).map(|us| later + Duration::from_micros(us));
-        let passed = times.filter(|now| admits(&bounds, &tallies, 0, &load(1_000, Kind::Free), *now)).count();
+        let passed =
+            times.filter(|now| admits(&bounds, &tallies, 0, None, &load(1_000, Kind::Free), *now)).count();
         assert!((1_035..=1_045).contains(&passed), "{passed}");
     }
 
     #[test]
     fn what_a_class_has_for_itself_no_sibling_takes() {
         let (bounds, tallies) = records(3);
-        let child = Limit { most: Some(R), own: Some(Rate::mbit(2)), above: Some(2), counts: Counts::Ip };
+        let child =
+            Limit { most: Some(R), own: Some(Rate::mbit(2)), above: Some(2), flow: None, counts: Counts::Ip };
         (0..2).for_each(|n| bounds[n].set(Some(child)));
         bounds[2].set(Some(limit(R)));
         let (mut passed, mut lost) = ([0u64; 2], 0);
         for us in (0..4_000_000u64).step_by(50) {
             let now = Time::from_micros(1_000_000 + us);
-            passed[0] += u64::from(admits(&bounds, &tallies, 0, &load(1_000, Kind::Held), now));
+            passed[0] += u64::from(admits(&bounds, &tallies, 0, None, &load(1_000, Kind::Held), now));
             if us.is_multiple_of(4_000) {
-                let passes = admits(&bounds, &tallies, 1, &load(1_000, Kind::Held), now);
+                let passes = admits(&bounds, &tallies, 1, None, &load(1_000, Kind::Held), now);
                 passed[1] += u64::from(passes);
                 lost += u64::from(!passes);
             }

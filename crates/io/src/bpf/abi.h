@@ -195,7 +195,17 @@ struct bound {
 	__u64 own_due;
 	__u64 own_per_byte;
 	__u32 own_room;
-	__u32 spare[11];
+	__u32 spare;
+	__u64 flow_most;
+	__u64 spares[4];
+};
+
+#define FLOW_PARTS 15
+
+/* Layout of weir_core::steer::FlowBound, which says what each field means. */
+struct flow_bound {
+	__u32 parts[FLOW_PARTS];
+	__u32 newest;
 };
 
 #define COUNTS_PAYLOAD (1 << 16)

@@ -82,7 +82,7 @@ static __always_inline int bypass(struct hook *h, struct packet *p, struct slot 
 }
 
 /* A segment of a controlled flow. */
-static __always_inline int controlled(struct hook *h, struct packet *p, struct slot *slot)
+static __always_inline int controlled_by(struct hook *h, struct packet *p, struct slot *slot)
 {
 	struct numbers_of known;
 	struct action action = {};
@@ -119,6 +119,17 @@ static __always_inline int controlled(struct hook *h, struct packet *p, struct s
 	return TC_ACT_UNSPEC;
 }
 
+/* As above, verified once. */
+__noinline int controlled(struct __sk_buff *skb, struct packet *p, struct slot *slot, __u32 number, __u32 ingress)
+{
+	struct hook h = { .skb = skb, .ingress = ingress, .ethernet = config.ethernet };
+
+	if (!p || !slot || !begin(&h, number))
+		return TC_ACT_UNSPEC;
+	read_options(skb, p);
+	return controlled_by(&h, p, slot);
+}
+
 /* A RST, of the flow of `slot` if there is one. */
 static __always_inline int reset(struct hook *h, struct packet *p, struct slot *slot)
 {
@@ -138,10 +149,10 @@ static __always_inline int unclassified(struct hook *h, struct packet *p)
 		return show_within(h, BUDGET_ENDS, source);
 	if (!p->seen.payload && is_broken(h->skb, p))
 		return broken(h);
-	if (!p->seen.payload && p->seen.flags & TCP_ACK && within(h, BUDGET_TAKES, source) && take(h, NULL))
+	if (!p->seen.payload && p->seen.flags & TCP_ACK && within(BUDGET_TAKES, source) && take(h, NULL))
 		return consume();
 	h->count->passed_unknown++;
-	if (!within(h, BUDGET_COPIES, source))
+	if (!within(BUDGET_COPIES, source))
 		return TC_ACT_UNSPEC;
 	return p->seen.payload && is_broken(h->skb, p) ? broken(h) : show(h);
 }
@@ -149,7 +160,7 @@ static __always_inline int unclassified(struct hook *h, struct packet *p)
 /* A SYN without ACK passes, and the engine learns of it now or with its answer. */
 static __always_inline int opens(struct hook *h, struct packet *p)
 {
-	if (within(h, BUDGET_SYNS, source_of(h, p)))
+	if (within(BUDGET_SYNS, source_of(h, p)))
 		return show(h);
 	keep_opening(h, p);
 	return TC_ACT_UNSPEC;
@@ -159,7 +170,7 @@ static __always_inline int opens(struct hook *h, struct packet *p)
 static __always_inline int answers(struct hook *h, struct packet *p, bool sizes)
 {
 	/* A flood of SYNs leaves room for the answers to those that got one. */
-	if (!within(h, BUDGET_OPENS, source_of(h, p)))
+	if (!within(BUDGET_OPENS, source_of(h, p)))
 		return TC_ACT_UNSPEC;
 	recall_opening(h, p);
 	return sizes && take(h, NULL) ? consume() : show(h);
@@ -175,7 +186,7 @@ static __always_inline bool beaten(struct hooks *engine)
  * The engine is away: everything passes. Openings and endings are shown to it, or to the next one, unless it has been
  * away for long: nothing else tells of window scales, without which a flow in two directions passes for good.
  */
-static __always_inline int unattended(struct hook *h, struct packet *p, bool shapes)
+static __always_inline int unattended_by(struct hook *h, struct packet *p, bool shapes)
 {
 	bool absent = !is_fresh(h->engine, now(h), config.absent) && beaten(h->engine);
 	__u8 flags = p->seen.flags;
@@ -200,6 +211,14 @@ static __always_inline int unattended(struct hook *h, struct packet *p, bool sha
 	return flags & TCP_ACK ? answers(h, p, false) : opens(h, p);
 }
 
+/* As above, verified once. */
+__noinline int unattended(struct __sk_buff *skb, struct packet *p, __u32 number, __u32 ingress, bool shapes)
+{
+	struct hook h = { .skb = skb, .ingress = ingress };
+
+	return p && begin(&h, number) ? unattended_by(&h, p, shapes) : TC_ACT_UNSPEC;
+}
+
 /* The end of a flow that passes may be that of the one in the other direction, which is controlled. */
 static __always_inline int known_to_pass(struct hook *h, struct packet *p)
 {
@@ -212,7 +231,7 @@ static __always_inline bool counted_by(struct hook *h, struct packet *p, struct 
 {
 	__u32 number = READ(by->tally);
 	struct tally *tally = bpf_map_lookup_elem(&tallies, &number);
-	__u64 packets = packets_of(h), bytes = bytes_of(h, p, packets);
+	__u64 packets = packets_of(h->skb), bytes = bytes_of(p, packets);
 
 	if (!tally)
 		return true;
@@ -332,7 +351,7 @@ static __always_inline int segment(struct hook *h)
 		return broken(h);
 	p.seen.at = bpf_ktime_get_coarse_ns() >> 20;
 	if (!is_attended(h->engine, config.stale) || (is_shut(h->engine, h->ingress) && !is_tried(h, &p)))
-		return unattended(h, &p, shapes);
+		return unattended(h->skb, &p, engine_number(h), h->ingress, shapes);
 	if (p.seen.flags & TCP_RST)
 		return reset(h, &p, shapes ? slot_of(&p) : NULL);
 	if (p.seen.flags & TCP_SYN) {
@@ -347,11 +366,17 @@ static __always_inline int segment(struct hook *h)
 #if !SEVERAL
 	slot = slot_of(&p);
 #endif
-	if (slot) {
-		read_options(h->skb, &p);
-		return controlled(h, &p, slot);
-	}
+	if (slot)
+		return controlled(h->skb, &p, slot, engine_number(h), h->ingress);
 	return passes(h, &p) ? known_to_pass(h, &p) : unclassified(h, &p);
+}
+
+/* A frame of a sender with this role, verified once. */
+__noinline int own_frame(struct __sk_buff *skb, __u32 role, __u32 ingress)
+{
+	struct hook h = { .skb = skb, .ingress = ingress, .ethernet = config.ethernet };
+
+	return begin(&h, 0) ? own(&h, role) : TC_ACT_UNSPEC;
 }
 
 static __always_inline int run(struct __sk_buff *skb, const bool ingress)
@@ -364,14 +389,14 @@ static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 	if (!h.count || !h.engine)
 		return TC_ACT_UNSPEC;
 	if (config.assume)
-		return own(&h, config.role);
+		return own_frame(skb, config.role, ingress);
 	role = sender_role(skb);
 	if (!ingress)
 		h.count->bytes_out += wire_bytes(skb);
 	else if (!role)
 		h.count->bytes_in += wire_bytes(skb);
 	if (role)
-		return own(&h, *role);
+		return own_frame(skb, *role, ingress);
 	return segment(&h);
 }
 

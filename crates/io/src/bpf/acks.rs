@@ -17,7 +17,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
-use weir_core::steer::{Bound, Slot, Tally};
+use weir_core::steer::{Bound, FlowBound, Slot, Tally};
 use weir_core::time::Duration;
 
 static ACKS: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/acks.bpf.o")));
@@ -151,6 +151,7 @@ pub struct Acks {
     pub(super) slots: &'static [Slot],
     pub(super) tallies: &'static [Tally],
     bounds: &'static [Bound],
+    flow_bounds: &'static [FlowBound],
     /// Of each half of an engine.
     pub(super) conditions: u32,
     /// The kernel updates many entries in one call (Linux 5.6).
@@ -191,13 +192,13 @@ impl Acks {
             let result = match name.as_str() {
                 // A flow that is forgotten gives its entry back a little after its slot.
                 "flows" => map.set_max_entries(flows.saturating_add(flows / 8 + 64)),
-                "slots" | "carried" => map.set_max_entries(flows),
+                "slots" | "carried" | "flow_bounds" => map.set_max_entries(flows),
                 "tallies" | "bounds" => map.set_max_entries(tallies),
                 "places" => map.set_max_entries(2 * tallies),
                 "conditions" => map.set_max_entries(2 * options.engines * config.conditions),
                 "recents" => map.set_max_entries(config.recent),
                 "rules" => map.set_max_entries(RULES),
-                "passing" | "counted" => map.set_max_entries(options.passing.max(1)),
+                "passing" | "counted" | "loose" => map.set_max_entries(options.passing.max(1)),
                 "ring" => map.set_max_entries(options.ring),
                 "hooks" | "rings" => map.set_max_entries(options.engines),
                 "homes" => map.set_max_entries(HOMES),
@@ -212,7 +213,8 @@ impl Acks {
         }
         let object = open.load().map_err(|e| features::refused("the steering of ACKs", &e))?;
         let (slots, tallies) = (shared(&map(&object, "slots")?)?, shared(&map(&object, "tallies")?)?);
-        let bounds = shared(&map(&object, "bounds")?)?;
+        let (bounds, flow_bounds) =
+            (shared(&map(&object, "bounds")?)?, shared(&map(&object, "flow_bounds")?)?);
         Ok(Acks {
             hooks: Hooks::of(&object, 0)?,
             others: (1..options.engines as usize)
@@ -232,6 +234,7 @@ impl Acks {
             slots,
             tallies,
             bounds,
+            flow_bounds,
             conditions: config.conditions,
             object,
             batches: AtomicBool::new(true),
@@ -289,6 +292,11 @@ impl Acks {
     /// What hooks hold each class to, of the engine with this number.
     pub fn bounds_of(&self, number: usize) -> &'static [Bound] {
         &self.bounds[self.part(self.bounds, number)]
+    }
+
+    /// What hooks hold the flow of each slot to, of the engine with this number.
+    pub fn flow_bounds_of(&self, number: usize) -> &'static [FlowBound] {
+        &self.flow_bounds[self.part(self.flow_bounds, number)]
     }
 
     /// Where the rules of the engine with this number are written.

@@ -51,6 +51,43 @@ struct {
 	__type(value, struct bound);
 } bounds SEC(".maps");
 
+/* Of the flow of each slot. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct flow_bound);
+} flow_bounds SEC(".maps");
+
+/* Of flows without a slot that have lasted. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct flow_key);
+	__type(value, struct flow_bound);
+} loose SEC(".maps");
+
+/* weir_core::steer::Strangers */
+#define STRANGERS 4096
+#define YOUNG 8192
+#define YOUNG_LASTS 3
+#define YOUNG_COUNT 2
+#define YOUNG_SECOND 30
+
+/* Of each source of data that goes out, and then of that which comes in. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2 * STRANGERS);
+	__type(key, __u32);
+	__type(value, struct flow_bound);
+} strangers SEC(".maps");
+
+static __u64 young[YOUNG];
+
+/* A record of a flow that begins. */
+static struct flow_bound unused;
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -71,29 +108,20 @@ static __always_inline __u32 rules_of(struct hook *h)
 	return h->ingress ? READ(h->engine->rules[1]) : READ(h->engine->rules[0]);
 }
 
-static __always_inline __u32 engine_number(struct hook *h)
-{
-#if SEVERAL
-	return h->number;
-#else
-	return 0;
-#endif
-}
-
 /* Headers of a packet that are counted for each of the packets that a giant one stands for. */
 static __always_inline __u32 headers(struct packet *p)
 {
 	return p->l4 - p->l3 + (p->other ? sizeof(struct udp) : sizeof(struct tcp) + p->options);
 }
 
-static __always_inline __u64 packets_of(struct hook *h)
+static __always_inline __u64 packets_of(struct __sk_buff *skb)
 {
-	__u32 packets = h->skb->gso_size ? h->skb->gso_segs : 1;
+	__u32 packets = skb->gso_size ? skb->gso_segs : 1;
 
 	return packets ? packets : 1;
 }
 
-static __always_inline __u64 bytes_of(struct hook *h, struct packet *p, __u64 packets)
+static __always_inline __u64 bytes_of(struct packet *p, __u64 packets)
 {
 	return p->end - p->l3 + (packets - 1) * headers(p);
 }
@@ -122,9 +150,11 @@ static __always_inline bool condition_takes(const struct condition *c, const str
 	return !differ;
 }
 
-/* The first class, before `best`, of so many conditions; `best` if there is none. */
-static __always_inline __u32 of_conditions(struct flow_key *key, __u32 first, __u32 count, __u32 best)
+/* The first class, before `best`, of so many conditions; `best` if there is none. Verified once. */
+__noinline __u32 of_conditions(struct flow_key *key, __u32 first, __u32 count, __u32 best)
 {
+	if (!key)
+		return best;
 	for (__u32 i = 0; i < MOST_CONDITIONS; i++) {
 		struct condition *condition;
 		__u32 number = first + i;
@@ -188,20 +218,6 @@ __noinline __u32 classify(struct flow_key *key, __u32 word, __u32 engine, __u32 
 	return place ? *place : NO_CLASS;
 }
 
-/* Exchanges the ends of a flow, in place: the stack has no room for another key. */
-static __always_inline void reverse(struct flow_key *key)
-{
-	__u64 *src = (__u64 *)key->src, *dst = (__u64 *)key->dst, first = src[0], second = src[1];
-	__be16 port = key->sport;
-
-	src[0] = dst[0];
-	src[1] = dst[1];
-	dst[0] = first;
-	dst[1] = second;
-	key->sport = key->dport;
-	key->dport = port;
-}
-
 /* The number of the slot of the flow whose data this is, and its tag. */
 static __always_inline __u32 slot_of_data(struct flow_key *key, __u32 *tag)
 {
@@ -227,6 +243,19 @@ static __always_inline bool is_same(const struct flow_key *a, const struct flow_
 	return !((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]) | (x[4] ^ y[4]));
 }
 
+/* A word at a time: compilers load all of them first, for which the stack has no room. */
+static __always_inline void copy_key(struct flow_key *to, const struct flow_key *from)
+{
+	const __u64 *x = (const __u64 *)from;
+	__u64 *y = (__u64 *)to;
+
+#pragma unroll
+	for (int i = 0; i < 5; i++) {
+		y[i] = x[i];
+		asm volatile("" ::: "memory");
+	}
+}
+
 /* Has what was found out of a flow become another one since? */
 static __always_inline bool holds(struct recent *recent, bool tcp, __u32 unit)
 {
@@ -241,27 +270,41 @@ static __always_inline bool holds(struct recent *recent, bool tcp, __u32 unit)
 	return slot && READ(slot->tag) == recent->tag;
 }
 
-/* What is known of packets with this key: from lately, or found out. */
-static __always_inline struct recent *known(struct hook *h, struct flow_key *key, bool tcp, __u32 unit)
+/* A hash of a flow, which nobody outside can foresee. */
+static __always_inline __u64 hash_of(const struct flow_key *key)
 {
 	const __u64 *words = (const __u64 *)key;
-	__u32 word = rules_of(h), number;
-	struct recent *recent;
-	__u64 hash;
+	__u64 hash = (words[0] ^ words[2] * 3) + (words[1] ^ words[3] * 5) * config.seed + words[4];
 
-	hash = (words[0] ^ words[2] * 3) + (words[1] ^ words[3] * 5) * config.seed + words[4];
-	hash = (hash ^ hash >> 32) * config.seed;
-	number = (hash >> 40) & (config.recent - 1);
-	recent = bpf_map_lookup_elem(&recents, &number);
+	return (hash ^ hash >> 32) * config.seed;
+}
+
+/* Finds out what is to be known of packets with the key of `recent`. */
+__noinline int find_out(struct recent *recent, __u32 word, __u32 number, __u32 ingress, bool tcp)
+{
+	if (!recent)
+		return 0;
+	recent->rules = word;
+	recent->place = classify(&recent->key, word, number, ingress);
+	recent->slot = tcp ? slot_of_data(&recent->key, &recent->tag) : NO_SLOT;
+	return 0;
+}
+
+/* What is known of packets with this key: from lately, or found out. */
+static __always_inline struct recent *known(struct flow_key *key, __u32 word, __u32 number, __u32 ingress, bool tcp,
+					    __u32 unit)
+{
+	struct recent *recent;
+	__u32 place = (hash_of(key) >> 40) & (config.recent - 1);
+
+	recent = bpf_map_lookup_elem(&recents, &place);
 	if (!recent)
 		return NULL;
 	if (recent->rules == word && is_same(&recent->key, key) && holds(recent, tcp, unit))
 		return recent;
-	recent->key = *key;
-	recent->rules = word;
-	recent->place = classify(&recent->key, word, engine_number(h), h->ingress);
-	recent->slot = tcp ? slot_of_data(&recent->key, &recent->tag) : NO_SLOT;
+	copy_key(&recent->key, key);
 	recent->until = unit;
+	find_out(recent, word, number, ingress, tcp);
 	return recent;
 }
 
@@ -289,8 +332,93 @@ static __always_inline void bound_spend(struct bound *b, __u64 cost, __u64 now)
 		charge(&b->due, served(cost, per_byte), now);
 }
 
-/* The bounds of classes above one: are they kept, or, with `spends`, charged. */
-static __always_inline bool above(__u32 next, __u64 cost, __u64 now, bool spends)
+/* The place of a part. The verifier sees by the mask, which changes nothing, that it is in the record. */
+static __always_inline __u32 *part_of(struct flow_bound *f, __u32 part)
+{
+	part %= FLOW_PARTS;
+	APART(part);
+	return (__u32 *)f + (part & (sizeof(*f) / sizeof(part) - 1));
+}
+
+/* A part is 2^16 units of 2^20 ns, divided by this. */
+#define OF_PART 954
+#define PART_MOST (1 << 30)
+
+/* `FlowBound::newest`. Verified once. */
+__noinline __u32 flow_newest(struct flow_bound *f, __u64 now)
+{
+	__u32 part = (now >> 20) * OF_PART >> 16, newest, over;
+
+	if (!f)
+		return 0;
+	newest = READ(f->newest);
+	over = part - newest;
+	if (!over || over > 0x7fffffff)
+		return newest;
+	if (__sync_val_compare_and_swap(&f->newest, newest, part) != newest)
+		return part;
+	for (__u32 n = 0; n < FLOW_PARTS; n++) {
+		if (n >= over)
+			break;
+		WRITE(*part_of(f, part - n), 0);
+	}
+	return part;
+}
+
+/* `FlowBound::has_room` */
+static __always_inline bool flow_has_room(struct flow_bound *f, __u64 most, __u64 bytes, __u64 now)
+{
+	__u64 passed = 0;
+
+	flow_newest(f, now);
+#pragma unroll
+	for (int i = 0; i < FLOW_PARTS; i++)
+		passed += READ(f->parts[i]);
+	return !passed || passed + bytes <= most;
+}
+
+/* `FlowBound::charge` */
+static __always_inline void flow_charge(struct flow_bound *f, __u64 bytes)
+{
+	__sync_fetch_and_add(part_of(f, READ(f->newest)), bytes < PART_MOST ? bytes : PART_MOST);
+}
+
+/* `Strangers::lasts` */
+static __always_inline bool stranger_lasts(__u64 hash, __u64 now)
+{
+	__u64 *cell = &young[hash >> 32 & (YOUNG - 1)], old = READ64(*cell), count = 1;
+	__u64 flow = hash << 32 | (now >> YOUNG_SECOND & 0x3fffffff) << YOUNG_COUNT;
+
+	if (old >> YOUNG_COUNT == flow >> YOUNG_COUNT)
+		count = (old & ((1 << YOUNG_COUNT) - 1)) + 1;
+	if (count > YOUNG_LASTS)
+		count = YOUNG_LASTS;
+	*(volatile __u64 *)cell = flow | count;
+	return count >= YOUNG_LASTS;
+}
+
+/* The record of the bound of a flow without a slot, of data that comes in if it is `inward`. */
+static __always_inline struct flow_bound *stranger(struct flow_key *key, bool inward, __u64 now)
+{
+	struct flow_bound *own = bpf_map_lookup_elem(&loose, key);
+	__u32 source;
+
+	if (own)
+		return own;
+	if (stranger_lasts(hash_of(key), now)) {
+		bpf_map_update_elem(&loose, key, &unused, BPF_NOEXIST);
+		own = bpf_map_lookup_elem(&loose, key);
+	}
+	if (own)
+		return own;
+	source = hash_of_source(inward ? key->dst : key->src) >> 32 & (STRANGERS - 1);
+	if (inward)
+		source += STRANGERS;
+	return bpf_map_lookup_elem(&strangers, &source);
+}
+
+/* The bounds of classes above one: are they kept, or, with `spends`, charged. Verified once. */
+__noinline int above(__u32 next, __u64 cost, __u64 now, bool spends)
 {
 	for (int i = 0; i < DEEPEST - 1; i++) {
 		struct bound *b;
@@ -334,131 +462,155 @@ static __always_inline __u64 cost_of(__u32 counts, const struct load *load)
 	return load->payload > most ? load->payload : most;
 }
 
-/* `admits` */
-static __always_inline bool admits(struct hook *h, __u32 place, const struct load *load, __u64 coarse)
-{
-	struct bound *b = bpf_map_lookup_elem(&bounds, &place);
-	struct tally *tally = NULL;
-	__u32 counts, unit = coarse >> UNIT_SHIFT, next;
-	bool own, fits, beside_tcp;
+/* A packet at its bound. */
+struct judged {
+	struct load load;
 	__u64 cost;
+	__u64 flow_most;	 /* bytes that any second of its flow may have */
+	__u64 coarse;		 /* now, by the coarse clock */
+	struct flow_bound *flow; /* record of its flow; NULL: that has no bound */
+	__u32 place;
+	bool beside_tcp;
+};
 
-	if (!b)
+/* Is there room in its class, and all above it? `own`: there is in what the class has for itself. */
+static __always_inline bool class_within(struct bound *b, struct judged *j, bool own)
+{
+	__u32 next = READ(b->above);
+
+	return bound_within(b, j->cost, j->coarse) && (own || !next || above(next, j->cost, j->coarse, false));
+}
+
+/* `admits` of traffic that its class's tally counts or bounds, as far as the tally goes. */
+static __always_inline bool tally_lets(struct judged *j, bool fits)
+{
+	struct tally *tally = bpf_map_lookup_elem(&tallies, &j->place);
+	__u64 packets = j->load.packets, bytes = j->load.bytes;
+
+	if (!tally)
 		return true;
-	counts = READ(b->counts);
-	next = READ(b->above);
-	cost = cost_of(counts, load);
-	own = counts & COUNTS_OWN &&
-	      has_room(READ64(b->own_due), READ(b->own_room), served(cost, READ64(b->own_per_byte)), coarse);
-	fits = bound_within(b, cost, coarse) && (own || !next || above(next, cost, coarse, false));
-	beside_tcp = unit - READ(b->tcp) <= TCP_STAYS;
-	if (load->kind != KIND_HELD) {
-		tally = bpf_map_lookup_elem(&tallies, &place);
-		if (!tally)
-			return true;
-	}
-	if (!fits || (tally && load->kind == KIND_FREE &&
-		      !tally_admits(tally, load->packets, load->bytes, now(h), beside_tcp))) {
-		__sync_fetch_and_add(&b->dropped, load->packets);
-		__sync_fetch_and_add(&b->dropped_bytes, load->bytes);
+	if (j->load.kind == KIND_FREE)
+		return fits && tally_admits(tally, packets, bytes, bpf_ktime_get_ns(), j->beside_tcp);
+	return !fits || tally_passes(tally, packets, bytes, bpf_ktime_get_ns(), j->beside_tcp, true);
+}
+
+/* `admits` */
+static __always_inline bool admits(struct bound *b, struct judged *j)
+{
+	__u32 unit = j->coarse >> UNIT_SHIFT, next = READ(b->above);
+	enum kind kind = j->load.kind;
+	bool own, fits, passes;
+
+	own = READ(b->counts) & COUNTS_OWN &&
+	      has_room(READ64(b->own_due), READ(b->own_room), served(j->cost, READ64(b->own_per_byte)), j->coarse);
+	fits = (!j->flow || flow_has_room(j->flow, j->flow_most, j->cost, j->coarse)) && class_within(b, j, own);
+	j->beside_tcp = unit - READ(b->tcp) <= TCP_STAYS;
+	passes = fits;
+	if (kind != KIND_HELD)
+		passes = tally_lets(j, fits);
+	if (!fits || (!passes && kind == KIND_FREE)) {
+		__sync_fetch_and_add(&b->dropped, j->load.packets);
+		__sync_fetch_and_add(&b->dropped_bytes, j->load.bytes);
 		return false;
 	}
-	if (tally && load->kind == KIND_COUNTED &&
-	    !tally_passes(tally, load->packets, load->bytes, now(h), beside_tcp, true))
+	if (!passes)
 		return false;
-	bound_spend(b, cost, coarse);
+	bound_spend(b, j->cost, j->coarse);
 	if (next)
-		above(next, cost, coarse, true);
+		above(next, j->cost, j->coarse, true);
 	if (own)
-		charge(&b->own_due, served(cost, READ64(b->own_per_byte)), coarse);
-	if (load->kind == KIND_HELD) {
+		charge(&b->own_due, served(j->cost, READ64(b->own_per_byte)), j->coarse);
+	if (j->flow)
+		flow_charge(j->flow, j->cost);
+	if (kind == KIND_HELD) {
 		if (READ(b->tcp) != unit)
 			WRITE(b->tcp, unit);
-		__sync_fetch_and_add(&b->held, cost);
-	} else if (load->kind == KIND_FREE) {
-		__sync_fetch_and_add(&b->free, load->bytes);
+		__sync_fetch_and_add(&b->held, j->cost);
+	} else if (kind == KIND_FREE) {
+		__sync_fetch_and_add(&b->free, j->load.bytes);
 	}
 	return true;
 }
 
-/* Packets with data in a direction with bounds, as `find_class` tells of them: the place of their class, and their kind above it. */
-#define KIND_SHIFT 32
-
-/* Words of the engine with this number, and the counters. False: there are none. */
-static __always_inline bool begin(struct hook *h, __u32 number)
-{
-	__u32 zero = 0;
-
-	h->count = bpf_map_lookup_elem(&counters, &zero);
-	h->engine = bpf_map_lookup_elem(&hooks, &number);
-#if SEVERAL
-	h->number = number;
-#endif
-	return h->count && h->engine;
-}
+/* A packet with data as `find_class` tells of it: the slot of its flow, and above that its kind, and the place of its class. */
+#define FOUND_KIND 32
+#define FOUND_PLACE 34
+#define FOUND_NONE ~0ULL
 
 /*
- * Finds the class and the kind of a packet with data. This function and the next are verified once, and not for each state
- * in which they are called; together their variables would not fit the stack.
+ * Finds the class and the kind of a packet with data, and the slot of its flow. This function and the next are verified once, and not for
+ * each state in which they are called; together their variables would not fit the stack.
  */
-__noinline __u64 find_class(struct __sk_buff *skb, struct packet *p, __u32 number, __u32 ingress)
+__noinline __u64 find_class(struct packet *p, __u32 number, __u32 ingress)
 {
-	struct hook h = { .skb = skb, .ingress = ingress };
-	enum kind kind = KIND_COUNTED;
+	struct hooks *engine = bpf_map_lookup_elem(&hooks, &number);
+	enum kind kind = KIND_FREE;
 	struct recent *recent;
-	__u32 fields;
+	__u32 fields, word;
 
-	if (!p || !begin(&h, number))
-		return NO_CLASS;
-	fields = READ(*(ingress ? &h.engine->count_in : &h.engine->count_out));
-	if (p->other) {
-		/* A port that no rule looks at, chosen anew for each packet, costs no look-up. */
+	if (!p || !engine)
+		return FOUND_NONE;
+	fields = READ(*(ingress ? &engine->count_in : &engine->count_out));
+	if (p->other && !(fields & FIELDS_COUNTED))
+		return FOUND_NONE;
+	word = READ(engine->rules[!!ingress]);
+	/* A port that no rule looks at, chosen anew for each packet, costs no look-up. */
+	if (p->other)
 		keep_fields(&p->key, fields);
-		recent = known(&h, &p->key, false, 0);
-	} else {
-		recent = known(&h, &p->key, true, bpf_ktime_get_coarse_ns() >> UNIT_SHIFT);
-	}
-	if (!recent)
-		return NO_CLASS;
-	if (recent->slot != NO_SLOT)
+	recent = known(&p->key, word, number, ingress, !p->other, bpf_ktime_get_coarse_ns() >> UNIT_SHIFT);
+	if (!recent || recent->place == NO_CLASS)
+		return FOUND_NONE;
+	if (p->other)
+		kind = KIND_COUNTED;
+	else if (recent->slot != NO_SLOT)
 		kind = KIND_HELD;
-	else if (!p->other && !(fields & FIELDS_UNTOUCHED && learnt(h.engine, &recent->key)))
-		kind = KIND_FREE;
-	return recent->place | (__u64)kind << KIND_SHIFT;
+	else if (fields & FIELDS_UNTOUCHED && learnt(engine, &p->key))
+		kind = KIND_COUNTED;
+	return recent->slot | (__u64)kind << FOUND_KIND | (__u64)recent->place << FOUND_PLACE;
 }
 
-/* Does a packet of this class and kind exceed its bound? It is counted. */
+/* Does a packet of which this was found exceed the bound of its flow or class? It is counted. */
 __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __u32 ingress, __u64 found)
 {
-	struct hook h = { .skb = skb, .ingress = ingress };
-	struct load load = { .kind = found >> KIND_SHIFT };
-	__u32 place = found;
+	struct hooks *engine = bpf_map_lookup_elem(&hooks, &number);
+	struct judged j = { .place = found >> FOUND_PLACE, .coarse = bpf_ktime_get_coarse_ns() };
+	__u32 slot = found;
+	struct bound *b;
 
-	if (!p || !begin(&h, number))
+	if (!p || !engine)
 		return 0;
-	load.packets = packets_of(&h);
-	load.bytes = bytes_of(&h, p, load.packets);
-	load.payload = p->seen.payload;
+	j.load.kind = found >> FOUND_KIND & 3;
+	j.load.packets = packets_of(skb);
+	j.load.bytes = bytes_of(p, j.load.packets);
+	j.load.payload = p->seen.payload;
 	/* Where ACKs are not held, neither is what they would have held back. */
-	if (!is_attended(h.engine, config.stale) || is_shut(h.engine, false) || is_shut(h.engine, true)) {
-		struct tally *tally = bpf_map_lookup_elem(&tallies, &place);
+	if (!is_attended_at(engine, config.stale, j.coarse) || is_shut(engine, false) || is_shut(engine, true)) {
+		struct tally *tally = bpf_map_lookup_elem(&tallies, &j.place);
 
-		if (tally && load.kind == KIND_COUNTED)
-			tally_passes(tally, load.packets, load.bytes, 0, false, false);
+		if (tally && j.load.kind == KIND_COUNTED)
+			tally_passes(tally, j.load.packets, j.load.bytes, 0, false, false);
 		return 0;
 	}
-	if (admits(&h, place, &load, bpf_ktime_get_coarse_ns()))
+	b = bpf_map_lookup_elem(&bounds, &j.place);
+	if (!b)
 		return 0;
-	h.count->policed++;
-	return 1;
+	j.cost = cost_of(READ(b->counts), &j.load);
+	j.flow_most = READ64(b->flow_most);
+	if (j.flow_most && !p->other)
+		j.flow = slot == NO_SLOT ? stranger(&p->key, ingress, j.coarse) :
+					   bpf_map_lookup_elem(&flow_bounds, &slot);
+	return !admits(b, &j);
 }
 
 /* A packet with data, in a direction with bounds. */
 static __always_inline bool is_beyond_bound(struct hook *h, struct packet *p)
 {
-	__u64 found = find_class(h->skb, p, engine_number(h), h->ingress);
+	__u64 found = find_class(p, engine_number(h), h->ingress);
 
-	return (__u32)found != NO_CLASS && exceeds(h->skb, p, engine_number(h), h->ingress, found);
+	if (found == FOUND_NONE || !exceeds(h->skb, p, engine_number(h), h->ingress, found))
+		return false;
+	h->count->policed++;
+	return true;
 }
 
 #endif

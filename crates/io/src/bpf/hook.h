@@ -48,6 +48,28 @@ struct hook {
 	bool ethernet; /* the device has Ethernet headers */
 };
 
+/* Words of the engine with this number, and the counters. False: there are none. */
+static __always_inline bool begin(struct hook *h, __u32 number)
+{
+	__u32 zero = 0;
+
+	h->count = bpf_map_lookup_elem(&counters, &zero);
+	h->engine = bpf_map_lookup_elem(&hooks, &number);
+#if SEVERAL
+	h->number = number;
+#endif
+	return h->count && h->engine;
+}
+
+static __always_inline __u32 engine_number(struct hook *h)
+{
+#if SEVERAL
+	return h->number;
+#else
+	return 0;
+#endif
+}
+
 /* The time, read once for a segment, if anything asks for it. */
 static __always_inline __u64 now(struct hook *h)
 {
@@ -69,12 +91,11 @@ static __always_inline bool paced(__u64 *place, __u64 interval, __u64 burst, __u
 }
 
 /*
- * The group of the address on the LAN's side: of IPv4 all of it counts, of IPv6 the first 64 bits, of which one
+ * `hash_of_source`: of an address on the LAN's side. Of IPv4 all of it counts, of IPv6 the first 64 bits, of which one
  * customer has the rest.
  */
-static __always_inline __u32 source_of(struct hook *h, const struct packet *p)
+static __always_inline __u64 hash_of_source(const __u8 *address)
 {
-	const __u8 *address = h->ingress ? p->key.dst : p->key.src;
 	__u32 parts[4];
 	__u64 hash;
 
@@ -85,17 +106,28 @@ static __always_inline __u32 source_of(struct hook *h, const struct packet *p)
 	/* Multiplicative hashing, twice: an odd number that nobody knows, and the high half folded in between. */
 	hash *= config.seed;
 	hash ^= hash >> 32;
-	hash *= config.seed;
-	return hash >> 54;
+	return hash * config.seed;
 }
 
-/* Is there room in a budget for one more of these addresses? */
-static __always_inline bool within(struct hook *h, enum budgets which, __u32 source)
+/* The group of the address on the LAN's side. */
+static __always_inline __u32 source_of(struct hook *h, const struct packet *p)
 {
-	__u64 interval = config.budgets[which].interval, burst = config.budgets[which].burst, at = now(h);
-	__u64 place = which * SOURCES + (source & (SOURCES - 1));
-	struct stream *stream;
+	return hash_of_source(h->ingress ? p->key.dst : p->key.src) >> 54;
+}
 
+/* Is there room in a budget for one more of these addresses? Verified once. */
+__noinline int within_budget(__u32 which, __u32 source)
+{
+	__u64 interval, burst, at = bpf_ktime_get_ns(), place;
+	struct acks_counters *count;
+	struct stream *stream;
+	__u32 zero = 0;
+
+	if (which >= BUDGETS)
+		return false;
+	interval = config.budgets[which].interval;
+	burst = config.budgets[which].burst;
+	place = which * SOURCES + (source & (SOURCES - 1));
 	/* Always so. The verifier of 6.1 sees it by this. */
 	APART(place);
 	if (place >= BUDGETS * SOURCES)
@@ -105,8 +137,15 @@ static __always_inline bool within(struct hook *h, enum budgets which, __u32 sou
 		return true;
 	if (paced(&stream->due, interval, burst, at) && paced(&due[which], interval - interval / 4, burst, at))
 		return true;
-	h->count->over_budget++;
+	count = bpf_map_lookup_elem(&counters, &zero);
+	if (count)
+		count->over_budget++;
 	return false;
+}
+
+static __always_inline bool within(enum budgets which, __u32 source)
+{
+	return within_budget(which, source);
 }
 
 /* Never TC_ACT_SHOT: at egress the local stack takes it for congestion, and a socket gets ENOBUFS. */
@@ -115,19 +154,27 @@ static __always_inline int consume(void)
 	return bpf_redirect(0, 0);
 }
 
-static __always_inline enum parsed parse(struct hook *h, struct packet *p)
+/* Reads a packet. Verified once: what follows knows nothing of the ways through it. */
+__noinline int parse_frame(struct __sk_buff *skb, struct packet *p, bool ethernet)
 {
-	struct __sk_buff *skb = h->skb;
 	__u32 want = skb->len < HEADERS ? skb->len : HEADERS;
-	enum parsed parsed = read_packet(skb, h->ethernet, p);
+	enum parsed parsed;
 
+	if (!p)
+		return PARSED_OTHER;
+	parsed = read_packet(skb, ethernet, p);
 	if (parsed != PARSED_SHORT)
 		return parsed;
 	/* Headers in fragments of the buffer: pull them in, once. */
 	if (bpf_skb_pull_data(skb, want))
 		return PARSED_OTHER;
 	__builtin_memset(p, 0, sizeof(*p));
-	return read_packet(skb, h->ethernet, p);
+	return read_packet(skb, ethernet, p);
+}
+
+static __always_inline enum parsed parse(struct hook *h, struct packet *p)
+{
+	return parse_frame(h->skb, p, h->ethernet);
 }
 
 #endif

@@ -64,30 +64,37 @@ static __always_inline struct slot *slot_of(struct packet *p)
 	return numbered_slot(p, &number);
 }
 
-/* Makes it the key of the other direction. */
-static __always_inline void turn_round(struct flow_key *key)
+/* Exchanges the ends of a flow, in place: the stack has no room for another key. */
+static __always_inline void reverse(struct flow_key *key)
 {
-	__u8 src[16];
-	__be16 sport = key->sport;
+	__u64 *src = (__u64 *)key->src, *dst = (__u64 *)key->dst, first = src[0], second = src[1];
+	__be16 port = key->sport;
 
-	__builtin_memcpy(src, key->src, sizeof(src));
-	__builtin_memcpy(key->src, key->dst, sizeof(key->src));
-	__builtin_memcpy(key->dst, src, sizeof(key->dst));
+	src[0] = dst[0];
+	src[1] = dst[1];
+	dst[0] = first;
+	dst[1] = second;
 	key->sport = key->dport;
-	key->dport = sport;
+	key->dport = port;
 }
 
-/* A segment of data passes, the headers of which the engine asked for (Slot::answers). */
-static __always_inline bool asked_for(struct packet *p)
+/* A segment of data passes, the headers of which the engine asked for (Slot::answers). Verified once. */
+__noinline int asked_for(struct packet *p)
 {
-	__u32 use = p->use, asked, answered;
+	__u32 number, asked, answered;
 	struct slot *slot;
+	struct flow *flow;
 
-	turn_round(&p->key);
-	slot = slot_of(p);
-	turn_round(&p->key);
-	p->use = use;
-	if (!slot)
+	if (!p)
+		return false;
+	reverse(&p->key);
+	flow = bpf_map_lookup_elem(&flows, &p->key);
+	reverse(&p->key);
+	if (!flow)
+		return false;
+	number = READ(flow->slot);
+	slot = bpf_map_lookup_elem(&slots, &number);
+	if (!slot || !READ(flow->tag) || READ(slot->tag) != READ(flow->tag))
 		return false;
 	asked = READ(slot->asked);
 	answered = READ(slot->answered);
@@ -95,13 +102,15 @@ static __always_inline bool asked_for(struct packet *p)
 }
 
 #if SEVERAL
-/* The number of the engine that has the flows of a packet's address on the LAN's side, of both directions. */
-static __always_inline __u32 home_of(struct hook *h, struct packet *p)
+/* The number of the engine that has the flows of a packet's address on the LAN's side, of both directions. Verified once. */
+__noinline __u32 home_of(struct packet *p, __u32 ingress)
 {
 	struct home_key key = { .bits = 128 };
 	__u32 *home;
 
-	__builtin_memcpy(key.address, h->ingress ? p->key.dst : p->key.src, sizeof(key.address));
+	if (!p)
+		return 0;
+	__builtin_memcpy(key.address, ingress ? p->key.dst : p->key.src, sizeof(key.address));
 	home = bpf_map_lookup_elem(&homes, &key);
 	return home ? READ(*home) : 0;
 }
@@ -113,7 +122,7 @@ static __always_inline struct slot *find_engine(struct hook *h, struct packet *p
 	struct slot *slot = may_have_slot ? numbered_slot(p, &number) : NULL;
 	struct hooks *engine;
 
-	number = slot ? number / config.slots : home_of(h, p);
+	number = slot ? number / config.slots : home_of(p, h->ingress);
 	engine = bpf_map_lookup_elem(&hooks, &number);
 	if (engine) {
 		h->engine = engine;

@@ -42,7 +42,7 @@ static __always_inline void recall_opening(struct hook *h, struct packet *p)
 	struct segment *kept, *record;
 	__u64 age;
 
-	turn_round(&p->key);
+	reverse(&p->key);
 	kept = bpf_map_lookup_elem(&openings, &p->key);
 	if (kept && p->seen.ack - kept->mark - 1 <= FAST_OPEN) {
 		record = reserve(h);
@@ -56,7 +56,7 @@ static __always_inline void recall_opening(struct hook *h, struct packet *p)
 			h->count->ring_full++;
 		}
 	}
-	turn_round(&p->key);
+	reverse(&p->key);
 }
 
 #endif

@@ -91,10 +91,15 @@ static __always_inline bool is_fresh(struct hooks *engine, __u64 now, __u64 stal
  * Has the engine beaten less than `stale` ago, and is the way to it whole? A clock that stands still between two ticks is read for a fraction of what the exact one costs;
  * that one is asked where the beat may be too old.
  */
-static __always_inline bool is_attended(struct hooks *engine, __u64 stale)
+static __always_inline bool is_attended_at(struct hooks *engine, __u64 stale, __u64 coarse)
 {
 	return !is_gone(engine) &&
-	       (is_fresh(engine, bpf_ktime_get_coarse_ns(), stale / 2) || is_fresh(engine, bpf_ktime_get_ns(), stale));
+	       (is_fresh(engine, coarse, stale / 2) || is_fresh(engine, bpf_ktime_get_ns(), stale));
+}
+
+static __always_inline bool is_attended(struct hooks *engine, __u64 stale)
+{
+	return is_attended_at(engine, stale, bpf_ktime_get_coarse_ns());
 }
 
 #endif

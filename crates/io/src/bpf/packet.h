@@ -223,6 +223,8 @@ static __always_inline enum parsed read_packet(struct __sk_buff *skb, bool ether
 	int tags = 0;
 	__be16 proto;
 
+	/* It is so, and the verifier is to see it. */
+	p->l3 = 0;
 	if (!ethernet)
 		return read_ip(skb, p, skb->protocol);
 	if (data + ETH_HLEN > end)

@@ -132,26 +132,35 @@ static __always_inline void submit(struct hook *h, struct segment *record, __u64
 	bpf_ringbuf_submit(record, flags);
 }
 
-/* Shows a segment that passes as it came. */
-static __always_inline int show(struct hook *h)
+/* Shows a segment that passes as it came. Verified once. */
+__noinline int show_frame(struct __sk_buff *skb, __u32 number, __u32 ingress)
 {
-	struct segment *record = record_of(h, FATE_PASSED);
+	struct hook h = { .skb = skb, .ingress = ingress };
+	struct segment *record = begin(&h, number) ? record_of(&h, FATE_PASSED) : NULL;
 
 	if (record)
-		submit(h, record, &h->count->copied);
+		submit(&h, record, &h.count->copied);
 	return TC_ACT_UNSPEC;
+}
+
+static __always_inline int show(struct hook *h)
+{
+	return show_frame(h->skb, engine_number(h), h->ingress);
 }
 
 static __always_inline int show_within(struct hook *h, enum budgets which, __u32 source)
 {
-	return within(h, which, source) ? show(h) : TC_ACT_UNSPEC;
+	return within(which, source) ? show(h) : TC_ACT_UNSPEC;
 }
 
-/* Takes the segment, of the flow of `slot` if there is one. False: it cannot be taken whole. */
-static __always_inline bool take(struct hook *h, struct slot *slot)
+/* Takes a segment for the engine, of the flow of `slot` if there is one. False: it cannot be taken whole. Verified once. */
+__noinline int take_frame(struct __sk_buff *skb, struct slot *slot, __u32 number, __u32 ingress)
 {
-	struct segment *record = record_of(h, slot ? FATE_COUNTED : FATE_TAKEN);
+	struct hook h = { .skb = skb, .ingress = ingress };
+	struct segment *record = NULL;
 
+	if (begin(&h, number))
+		record = record_of(&h, slot ? FATE_COUNTED : FATE_TAKEN);
 	if (!record)
 		return false;
 	if (record->head_len != record->len) {
@@ -160,8 +169,13 @@ static __always_inline bool take(struct hook *h, struct slot *slot)
 	}
 	if (slot)
 		slot_take(slot);
-	submit(h, record, &h->count->taken);
+	submit(&h, record, &h.count->taken);
 	return true;
+}
+
+static __always_inline bool take(struct hook *h, struct slot *slot)
+{
+	return take_frame(h->skb, slot, engine_number(h), h->ingress);
 }
 
 #endif

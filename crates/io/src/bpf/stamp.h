@@ -6,56 +6,69 @@
 #include "carried.h"
 #include "rewrite.h"
 
-/*
- * Brings an ACK that the engine sends up to date. False: something newer has left. `bare`: it has no metadata
- * yet.
- */
-static __always_inline bool restamp(struct hook *h, bool bare, bool inward)
+/* Brings an ACK, which was read, of this slot up to date. False: something newer has left. */
+static __always_inline bool restamp_by(struct hook *h, struct packet *p, struct slot *slot)
 {
-	struct packet p = {};
 	struct numbers_of known;
 	struct stamped stamped;
 	struct numbers to;
-	struct slot *slot;
 
-	if (parse(h, &p) != PARSED_TCP || p.seen.flags & (TCP_SYN | TCP_RST | TCP_FIN))
+	if (!slot_read(slot, p->use, &known))
 		return true;
-	slot = slot_of(&p);
-	if (!slot || !slot_read(slot, p.use, &known))
-		return true;
-	read_options(h->skb, &p);
-	if (!slot_stamp(slot, &known, p.seen.ack, p.seen.window, &stamped)) {
+	read_options(h->skb, p);
+	if (!slot_stamp(slot, &known, p->seen.ack, p->seen.window, &stamped)) {
 		h->count->discarded++;
 		return false;
 	}
-	to = p.numbers;
+	to = p->numbers;
 	to.seq = bpf_htonl(stamped.seq);
 	to.window = bpf_htons(stamped.window);
-	if (rewrite(h->skb, &p, &to, bpf_htonl(stamped.ts)))
+	if (rewrite(h->skb, p, &to, bpf_htonl(stamped.ts)))
 		h->count->failed++;
 	else
 		h->count->stamped++;
+	return true;
+}
+
+/*
+ * Brings an ACK that the engine sends up to date. False: something newer has left. `bare`: it has no metadata yet. Verified once.
+ */
+__noinline int restamp(struct __sk_buff *skb, bool ethernet, bool bare, bool inward)
+{
+	struct hook h = { .skb = skb, .ethernet = ethernet };
+	struct packet p = {};
+	struct slot *slot;
+
+	if (!begin(&h, 0) || parse(&h, &p) != PARSED_TCP || p.seen.flags & (TCP_SYN | TCP_RST | TCP_FIN))
+		return true;
+	slot = slot_of(&p);
+	if (!slot)
+		return true;
+	if (!restamp_by(&h, &p, slot))
+		return false;
 	if (bare && READ(carrying)) {
-		give_carried(h->skb, &p, slot);
-		h->skb->tc_index = inward ? BY_SLOT : 0;
+		give_carried(skb, &p, slot);
+		skb->tc_index = inward ? BY_SLOT : 0;
 	}
 	return true;
 }
 
-/* A frame that has been redirected from an egress. */
-static __always_inline void back(struct hook *h)
+/* A frame that has been redirected from an egress. Verified once. */
+__noinline int back(struct __sk_buff *skb)
 {
+	struct hook h = { .skb = skb, .ethernet = config.ethernet };
 	struct packet p = {};
 	struct slot *slot;
 
-	if (h->skb->tc_index != BY_SLOT) {
-		restore_metadata(h->skb, true, false);
-		return;
+	if (skb->tc_index != BY_SLOT) {
+		restore_metadata(skb, true, false);
+		return 0;
 	}
-	h->skb->tc_index = 0;
-	slot = parse(h, &p) == PARSED_TCP ? slot_of(&p) : NULL;
+	skb->tc_index = 0;
+	slot = parse(&h, &p) == PARSED_TCP ? slot_of(&p) : NULL;
 	if (slot)
-		give_carried(h->skb, &p, slot);
+		give_carried(skb, &p, slot);
+	return 0;
 }
 
 /* Whose words tell of a frame of a sender with this role. */
@@ -80,7 +93,7 @@ static __always_inline bool leaves(struct hook *h, __u32 role)
 		return true;
 	bare = !restore_metadata(h->skb, false, inward);
 	if (role & ROLE_RESTAMP)
-		return restamp(h, bare, inward);
+		return restamp(h->skb, h->ethernet, bare, inward);
 	h->count->own++;
 	return true;
 }
@@ -91,7 +104,7 @@ static __always_inline int own(struct hook *h, __u32 role)
 	bool inward = role & ROLE_TO_INGRESS, leaving = h->ingress || leaves(h, role);
 
 	if (h->ingress)
-		back(h);
+		back(h->skb);
 	else if (inward && leaving)
 		return bpf_redirect(h->skb->ifindex, BPF_F_INGRESS);
 	if (has_arrived(h->skb, engine_of(h, role), role, inward) || !leaving)

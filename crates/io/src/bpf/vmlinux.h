@@ -40,6 +40,7 @@ enum bpf_map_type {
 #define BPF_F_NO_PREALLOC (1U << 0)
 #define BPF_SK_STORAGE_GET_F_CREATE (1ULL << 0)
 #define BPF_F_MMAPABLE (1U << 10)
+#define BPF_NOEXIST (1ULL << 0)
 
 /* Of `struct bpf_sock` the part that any socket has. */
 struct bpf_sock {

@@ -4,7 +4,7 @@ use crate::bpf::{Acks, AcksCounters, All, AllCounters, Attached, Homes, Hooks, L
 use std::io;
 use std::ops::Range;
 use weir_core::gateway::Verdict;
-use weir_core::steer::{Bound, Slot, Tally};
+use weir_core::steer::{Bound, FlowBound, Slot, Tally};
 use weir_core::time::Time;
 
 /// The programs of one instance, loaded.
@@ -176,6 +176,11 @@ impl<'a> Part<'a> {
     /// Bounds of the engine's classes; empty unless the programs take ACKs.
     pub fn bounds(&self) -> &'static [Bound] {
         self.programs.acks().map_or(&[], |acks| acks.bounds_of(self.number))
+    }
+
+    /// Bounds of the engine's flows; empty unless the programs take ACKs.
+    pub fn flow_bounds(&self) -> &'static [FlowBound] {
+        self.programs.acks().map_or(&[], |acks| acks.flow_bounds_of(self.number))
     }
 
     /// Map that the engine's rules are written to, if the programs take ACKs.

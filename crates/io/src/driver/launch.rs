@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use weir_core::frame::Frames;
-use weir_core::steer::{Bound, Slot, Tally};
+use weir_core::steer::{Bound, FlowBound, Slot, Tally};
 use weir_core::time::Time;
 
 /// Parts that an engine is started with.
@@ -23,6 +23,8 @@ pub struct Launch<'a> {
     pub tallies: &'static [Tally],
     /// Bounds of its classes; empty unless the programs take ACKs.
     pub bounds: &'static [Bound],
+    /// Bounds of the flow of each slot; empty unless the programs take ACKs.
+    pub flow_bounds: &'static [FlowBound],
     /// Map that its rules are written to; `None` unless the programs take ACKs.
     pub rules: Option<RuleBook>,
     /// Engines that ran before this one. Frames have bypassed shaping if there were any.

@@ -3,6 +3,7 @@
 use core::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use weir_core::flow::Key;
+use weir_core::steer::hash_of_source;
 use weir_core::time::{Duration, Time};
 
 /// Rate per second and burst of segments that are shown to the gateway.
@@ -53,6 +54,8 @@ pub struct Bounds {
     pub counted: usize,
     /// Number of SYNs that are kept until they are answered.
     pub openings: usize,
+    /// Number of flows without a slot that have a record of their own.
+    pub loose: usize,
 }
 
 impl Bounds {
@@ -60,8 +63,8 @@ impl Bounds {
     pub const fn of(n: u32) -> Bounds {
         let few = Budget::new(n, n);
         let n = n as usize;
-        let (passing, counted, openings) = (n, n, n);
-        Bounds { takes: few, copies: few, syns: few, opens: few, ends: few, passing, counted, openings }
+        let (passing, counted, openings, loose) = (n, n, n, n);
+        Bounds { takes: few, copies: few, syns: few, opens: few, ends: few, passing, counted, openings, loose }
     }
 }
 
@@ -77,6 +80,7 @@ impl Default for Bounds {
             passing: 65_536,
             counted: 65_536,
             openings: 32_768,
+            loose: 16_384,
         }
     }
 }
@@ -137,19 +141,13 @@ fn paced(due: &mut i64, interval: i64, burst: i64, at: i64) -> bool {
     true
 }
 
-/// Returns the group of an address: all of an IPv4 address counts, and the first 64 bits of an IPv6 one.
+/// Returns the group of an address.
 pub(super) fn source(address: &[u8; 16]) -> usize {
-    let part = |n: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|i| address[4 * n + i]));
-    let mut hash = u64::from(part(0)) << 32 | u64::from(part(1));
-    if hash == 0 {
-        hash = part(3).into();
-    }
-    // The programs in the kernel use a secret odd number.
-    const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
-    hash = hash.wrapping_mul(SEED);
-    hash = (hash ^ hash >> 32).wrapping_mul(SEED);
-    (hash >> 54) as usize
+    (hash_of_source(address, SEED) >> 54) as usize
 }
+
+/// The programs in the kernel use a secret odd number.
+pub(super) const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Map that evicts the least recently used entry, approximately, like the kernel's LRU maps. An entry that
 /// was used since its last turn is skipped once.
@@ -167,7 +165,7 @@ struct Entry<V> {
     used: Cell<bool>,
 }
 
-impl<V: Copy> Lru<V> {
+impl<V: Clone> Lru<V> {
     /// Returns an empty map of at most `limit` entries.
     pub fn new(limit: usize) -> Lru<V> {
         Lru { entries: HashMap::default(), turns: VecDeque::new(), next: 0, limit: limit.max(1) }
@@ -176,7 +174,7 @@ impl<V: Copy> Lru<V> {
     pub fn get(&self, key: &Key) -> Option<V> {
         let entry = self.entries.get(key)?;
         entry.used.set(true);
-        Some(entry.value)
+        Some(entry.value.clone())
     }
 
     pub fn insert(&mut self, key: Key, value: V) {

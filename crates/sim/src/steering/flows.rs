@@ -1,15 +1,17 @@
 //! Flow tables of the hooks, as programs in the kernel have them.
 
-use super::bounds::{Bounds, Lru};
+use super::bounds::{Bounds, Lru, SEED};
 use super::OBSERVED_HEAD;
-use core::hash::BuildHasherDefault;
+use core::cell::RefCell;
+use core::hash::{BuildHasher, BuildHasherDefault};
 use core::sync::atomic::Ordering::Acquire;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::HashMap;
+use std::sync::Arc;
 use weir_core::flow::Key;
 use weir_core::gateway::{Gateway, Verdict};
 use weir_core::node::Port;
-use weir_core::steer::Slot;
+use weir_core::steer::{hash_of_source, FlowBound, Slot, Strangers};
 use weir_core::time::Time;
 use weir_core::track::opening;
 use weir_core::wire::{Tcp, TCP};
@@ -28,6 +30,14 @@ pub(super) struct Flows {
     untouched: bool,
     /// SYNs that exceeded their budget, by their keys.
     openings: Lru<Opening>,
+    /// Bounds of flows without a slot.
+    loose: RefCell<Lru<Arc<FlowBound>>>,
+    strangers: Strangers,
+}
+
+/// Hash of a flow that tells it apart from others.
+fn hash_of(key: &Key) -> u64 {
+    Hasher::default().hash_one(key)
 }
 
 /// SYN that passed, until its answer arrives.
@@ -75,15 +85,42 @@ impl Flows {
             counted: Lru::new(bounds.counted),
             untouched: false,
             openings: Lru::new(bounds.openings),
+            loose: RefCell::new(Lru::new(bounds.loose)),
+            strangers: Strangers::default(),
         }
     }
 
+    /// Calls `with` the record of the bound of a flow without a slot, by the key that its data shows.
+    pub(super) fn with_loose<R>(
+        &self,
+        key: &Key,
+        inward: bool,
+        now: Time,
+        with: impl FnOnce(&FlowBound) -> R,
+    ) -> R {
+        let mut loose = self.loose.borrow_mut();
+        let known = loose.get(key);
+        if known.is_none() && !self.strangers.lasts(hash_of(key), now) {
+            let source = hash_of_source(if inward { &key.dst } else { &key.src }, SEED);
+            return with(self.strangers.of_source(source, inward));
+        }
+        let bound = known.unwrap_or_else(|| {
+            let bound = Arc::default();
+            loose.insert(*key, Arc::clone(&bound));
+            bound
+        });
+        with(&bound)
+    }
+
+    /// The number of the slot by which the flow's ACKs are controlled.
+    pub(super) fn slot(&self, ack_key: &Key, slots: &[Slot]) -> Option<usize> {
+        let &(slot, tag) = self.shaped.get(ack_key)?;
+        (slots[slot as usize].tag.load(Acquire) == tag).then_some(slot as usize)
+    }
+
     pub(super) fn find<'a>(&self, ack_key: &Key, slots: &'a [Slot]) -> Known<'a> {
-        if let Some(&(slot, tag)) = self.shaped.get(ack_key) {
-            let slot = &slots[slot as usize];
-            if slot.tag.load(Acquire) == tag {
-                return Known::Shaped(slot);
-            }
+        if let Some(slot) = self.slot(ack_key, slots) {
+            return Known::Shaped(&slots[slot]);
         }
         if self.passing.get(ack_key).is_some() {
             return Known::Passes;

@@ -186,7 +186,11 @@ fn gateways(
     let parts = records.chunks_mut(launch.slots.len()).zip(accounts).zip(all).zip(configs);
     let gateways = parts.map(|(((records, accounts), launch), config)| {
         let gateway = Gateway::with_accounts(config, records, launch.slots, Some(accounts));
-        gateway.hooked_at(hooked).counted_in(launch.tallies).bounded_in(launch.bounds)
+        gateway
+            .hooked_at(hooked)
+            .counted_in(launch.tallies)
+            .bounded_in(launch.bounds)
+            .flows_bounded_in(launch.flow_bounds)
     });
     Ok(gateways.collect())
 }

@@ -1,7 +1,7 @@
 //! The law *rate*: each flow is acknowledged at a rate of its own (ACK shaper, figs 1 and 5). This file has
 //! its settings. Its state of a flow is a [`Pace`].
 
-use super::{Law, Pace, Tick};
+use super::{Law, Pace, Tick, Unresponsive};
 use crate::rate::Rate;
 use crate::time::{Duration, Time};
 
@@ -22,6 +22,8 @@ pub struct RateRelease {
     pub action: Action,
     /// Limit of catching up: release times further back than this are forfeited.
     pub catch_up: Duration,
+    /// Whether what passes in spite of it all is dropped: [`Unresponsive::Count`] lets it pass.
+    pub unresponsive: Unresponsive,
 }
 
 /// Treatment of bursts ("These techniques may be implemented as a policer or shaper": the paper's last
@@ -139,6 +141,7 @@ impl RateRelease {
             slow_start: SlowStart::DETECT,
             action: Action::Shape,
             catch_up: Duration::from_millis(100),
+            unresponsive: Unresponsive::Bound,
         }
     }
 

@@ -112,7 +112,7 @@ impl Gateway {
     pub(in crate::gateway) fn passes_other(&self, cx: &Cx<'_>, from_lan: bool, frame: &Frame) -> bool {
         let Some((direction, key, bytes)) = other(cx, from_lan, frame) else { return true };
         let load = Load { packets: 1, bytes, payload: 0, kind: Kind::Counted };
-        self.admits(direction, &key, &load, cx.now)
+        self.admits(direction, &key, None, &load, cx.now)
     }
 
     /// A packet has passed that ACKs cannot slow and whose class the hooks did not know: they learn it.

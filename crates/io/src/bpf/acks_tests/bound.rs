@@ -4,12 +4,14 @@ use super::random::Random;
 use super::rig::*;
 use crate::bpf::{AcksOptions, Hook};
 use crate::sys::clock::now;
-use std::net::IpAddr;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 use weir_core::ack::{AckControl, Counts};
 use weir_core::flow::Key;
 use weir_core::gateway::{ClassConfig, Compiled, Config, Direction, Match, Prefix, Verdict};
 use weir_core::rate::Rate;
-use weir_core::steer::{slot_flag, Limit, Passed};
+use weir_core::steer::{admits, slot_flag, Bound, FlowBound, FlowLimit, Kind, Limit, Load, Passed, Tally};
 use weir_core::time::Duration;
 use weir_core::wire;
 use weir_core::wire::build::SegmentBuilder;
@@ -180,11 +182,13 @@ fn bounded(limit: Limit) -> Rig {
     let [out, inward] = [Direction::Out, Direction::In].map(|direction| config.rules(direction));
     let staged = book.stage([&out, &inward]).unwrap();
     rig.acks.bounds_of(0)[0].set(Some(limit));
+    rig.acks.hooks.count([Direction::Out, Direction::In].map(|direction| config.fields(direction)));
     book.hold(staged, [0].into_iter(), [true, false]);
     rig
 }
 
-const LIMIT: Limit = Limit { most: Some(Rate::mbit(1)), own: None, above: None, counts: Counts::Ip };
+const LIMIT: Limit =
+    Limit { most: Some(Rate::mbit(1)), own: None, above: None, flow: None, counts: Counts::Ip };
 
 /// Data of the flow whose ACKs come from 5001: its sender is B.
 fn data(port: u16) -> Vec<u8> {
@@ -267,4 +271,115 @@ fn a_flow_is_held_as_long_as_its_slot_is_open() {
     assert_eq!(kinds(&rig), (0, 1_000));
     rig.acks.apply(&[Verdict::Forget { ack_key: key4(0, 0), slot: 0, tag: 1 }]).unwrap();
     assert_eq!(kinds(&rig), (0, 1_000));
+}
+
+/// A class each flow of which has 1 Mbit/s: any second may have 1.15 times 125,000 bytes, and 64,000.
+const EACH: Limit = Limit {
+    most: None,
+    flow: Some(FlowLimit { rate: Rate::mbit(1), ahead: Duration::ZERO, burst: 0 }),
+    ..LIMIT
+};
+const OF_A_FLOW: usize = 207;
+
+/// Runs `test` until it has taken less than a second, of which nothing is forgotten, and has been in one of the seconds in which new flows
+/// are counted. False: the machine is too slow for it.
+fn within_a_second(test: impl Fn()) -> bool {
+    for _ in 0..8 {
+        let from = now();
+        test();
+        let to = now();
+        if from.as_nanos() >> 30 == to.as_nanos() >> 30 && to.since(from) < Duration::from_millis(900) {
+            return true;
+        }
+    }
+    println!("not judged: the machine is too slow");
+    false
+}
+
+fn passed_of(rig: &Rig, n: u16, data: impl Fn(u16) -> Vec<u8>) -> usize {
+    (0..n).filter(|n| rig.hook(Hook::Egress, &data(*n), 0).0 == PASS).count()
+}
+
+#[test]
+fn each_flow_has_a_bound_and_those_without_a_record_share_one_per_source() {
+    if !privileged() {
+        return;
+    }
+    let rig = bounded(EACH);
+    rig.control(key4(0, 0), 0, slot_flag::SCALED);
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let of = |source: Ipv4Addr, port| SegmentBuilder::v4(source, A).ports(80, port).payload(960).build();
+    let found = RefCell::new(Vec::new());
+    let (host, ports) = (Cell::new(10), Cell::new(10_000));
+    let judged = within_a_second(|| {
+        rig.acks.flow_bounds_of(0)[0].begin();
+        host.set(host.get() + 2);
+        ports.set(ports.get() + 1);
+        let hosts = [0, 1].map(|n| Ipv4Addr::new(10, 1, 1, host.get() + n));
+        *found.borrow_mut() = vec![
+            // The flow of a slot; another port for each packet of two hosts; one flow of the second of these, the first two packets of
+            // which find their source's record used up.
+            passed_of(&rig, 400, |_| data(5001)),
+            passed_of(&rig, 400, |n| of(hosts[0], n)),
+            passed_of(&rig, 400, |n| of(hosts[1], n)),
+            passed_of(&rig, 400, |_| of(hosts[1], ports.get())),
+        ];
+    });
+    assert!(!judged || *found.borrow() == [OF_A_FLOW; 4], "{found:?}");
+    // Nothing is dropped that is no TCP: it has no rate of its own.
+    let datagram = SegmentBuilder::v4(B, A).ports(7, 8).payload(972).udp().build();
+    assert_eq!(passed_of(&rig, 400, |_| datagram.clone()), 400);
+}
+
+#[test]
+fn flows_are_bounded_as_by_the_core() {
+    if !privileged() {
+        return;
+    }
+    let rig = bounded(EACH);
+    rig.control(key4(0, 0), 0, slot_flag::SCALED);
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let (random, round) = (RefCell::new(Random(5)), Cell::new(0));
+    let found = RefCell::new(Vec::new());
+    let judged = within_a_second(|| {
+        let random = &mut *random.borrow_mut();
+        round.set(round.get() + 1);
+        rig.acks.flow_bounds_of(0)[0].begin();
+        found.borrow_mut().clear();
+        let (bounds, tallies) = ([Bound::default()], [Tally::default()]);
+        bounds[0].set(Some(EACH));
+        let (shared, mut own) = ([FlowBound::default(), FlowBound::default()], BTreeMap::new());
+        let slot = FlowBound::default();
+        for _ in 0..1_500 {
+            // Few flows that last, and many that do not.
+            let source = random.below(2) as u8;
+            let port = if random.percent(70) { random.below(3) } else { random.below(2_000) } as u16;
+            let payload = 600 + random.below(800) as usize;
+            let controlled = random.percent(30);
+            let address = Ipv4Addr::new(10, 2, round.get(), source);
+            let s = match controlled {
+                true => SegmentBuilder::v4(B, A).ports(80, 5001),
+                false => SegmentBuilder::v4(address, A).ports(80, port),
+            };
+            let frame = s.payload(payload).build();
+            let (packets, seen) = own.entry((source, port)).or_insert_with(|| (FlowBound::default(), 0));
+            *seen += u32::from(!controlled);
+            let flow = match (controlled, *seen >= 3) {
+                (true, _) => &slot,
+                (_, true) => &*packets,
+                (_, false) => &shared[usize::from(source)],
+            };
+            let kind = if controlled { Kind::Held } else { Kind::Free };
+            let load = Load { packets: 1, bytes: 40 + payload as u64, payload: payload as u64, kind };
+            let core = admits(&bounds, &tallies, 0, Some(flow), &load, now());
+            found.borrow_mut().push((rig.hook(Hook::Egress, &frame, 0).0 == PASS, core));
+        }
+    });
+    let found = found.into_inner();
+    if !judged {
+        return;
+    }
+    assert!(found.iter().all(|(hook, core)| hook == core), "{found:?}");
+    let passed = found.iter().filter(|(hook, _)| *hook).count();
+    assert!(passed > 300 && found.len() - passed > 100, "{passed} of {}", found.len());
 }

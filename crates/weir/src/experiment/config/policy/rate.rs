@@ -6,7 +6,9 @@ use crate::experiment::config::keys::{named, set, Written};
 use crate::experiment::config::value::{one_of, FromValue, Number, Positive, Size};
 use core::mem::discriminant;
 use toml::de::DeValue;
-use weir_core::ack::{AckControl, Action, Meter, Period, RateRelease, Release, SlowStart, Window};
+use weir_core::ack::{
+    AckControl, Action, Meter, Period, RateRelease, Release, SlowStart, Unresponsive, Window,
+};
 use weir_core::time::Duration;
 
 const METERS: [(&str, Meter); 2] = [("acked", Meter::Acked), ("received", Meter::Received)];
@@ -69,7 +71,17 @@ pub(super) static KEYS: &[PolicyKey] = &[
     })
     .write(|p| burst(p).map(|bytes| Written::quoted(format!("{bytes}B"))))
     .words(|p| burst(p).map(|bytes| format!("bursts of {bytes} bytes unheld"))),
+    PolicyKey::new("unresponsive", |p, v| set(&mut law_mut(p).unresponsive, one_of(v, &UNRESPONSIVE, &[])))
+        .write(|p| named(&UNRESPONSIVE, law(p).unresponsive))
+        .words(|p| match law(p).unresponsive {
+            Unresponsive::Count => Some("not bounded: what ACKs do not slow passes".to_string()),
+            _ => None,
+        }),
 ];
+
+/// What becomes of a flow's data that its ACKs do not slow.
+const UNRESPONSIVE: [(&str, Unresponsive); 2] =
+    [("bound", Unresponsive::Bound), ("count", Unresponsive::Count)];
 
 /// The law by which each flow is released at its rate.
 fn law(policy: &AckControl) -> &RateRelease {

@@ -241,13 +241,14 @@ prop_compose! {
         slow_start in detectors(),
         burst in option::of(1..=1u32 << 30),
         catch_up in times(1),
+        unresponsive in prop::sample::select(vec![Unresponsive::Bound, Unresponsive::Count]),
         bound in option::of(times(0)),
     ) -> AckControl {
         let action = burst.map_or(Action::Shape, |burst| Action::Police { burst });
         let bound = bound.filter(|_| action == Action::Shape);
         AckControl {
             hold: Hold::Number,
-            release: Release::Rate(RateRelease { rate, counts, meter, period, slow_start, action, catch_up }),
+            release: Release::Rate(RateRelease { rate, counts, meter, period, slow_start, action, catch_up, unresponsive }),
             window: bound.map_or(Window::Keep, |standing_delay| Window::Size { standing_delay }),
             when: When::Always,
         }

@@ -1,0 +1,103 @@
+//! Flows whose ACKs are not controlled, in classes where each flow has a rate.
+//!
+//! A flow gets a record of its own with its third packet within a second: an address that chooses another port for each packet has
+//! no second one of any. Until then, and wherever there is no room for a record, all such flows of a source share one: they are worth
+//! one flow.
+
+use super::flow_bound::FlowBound;
+use crate::time::Time;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Sources, by a hash of their addresses, of each direction.
+pub const SOURCES: usize = 4096;
+/// Flows that are counted at once, by a hash of their keys.
+const YOUNG: usize = 8192;
+/// Packets with which a flow gets a record of its own.
+const LASTS: u64 = 3;
+/// A second: 2^30 ns.
+const SECOND: u32 = 30;
+/// Bits of a cell of [`Strangers::young`] that count packets, and above them those of the second. The flow's hash has the high half.
+const COUNT: u32 = 2;
+
+/// Records that hooks keep of flows without a slot, beside those of single flows.
+#[derive(Debug)]
+pub struct Strangers {
+    /// Of each source of data that goes out, and then of that which comes in.
+    sources: Box<[FlowBound]>,
+    /// Packets of flows in this second.
+    young: Box<[AtomicU64]>,
+}
+
+impl Default for Strangers {
+    fn default() -> Strangers {
+        Strangers {
+            sources: (0..2 * SOURCES).map(|_| FlowBound::default()).collect(),
+            young: (0..YOUNG).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+}
+
+/// A hash of an address on the LAN's side: of IPv4 all of it counts, of IPv6 the first 64 bits, of which one customer has the rest.
+/// The high bits are the best. `seed` is odd, and nobody outside knows it.
+pub fn hash_of_source(address: &[u8; 16], seed: u64) -> u64 {
+    let part = |n: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|i| address[4 * n + i]));
+    let mut hash = u64::from(part(0)) << 32 | u64::from(part(1));
+    if hash == 0 {
+        hash = part(3).into();
+    }
+    hash = hash.wrapping_mul(seed);
+    (hash ^ hash >> 32).wrapping_mul(seed)
+}
+
+impl Strangers {
+    /// The record that flows of a source share whose data comes in, if it is `inward`, or goes out.
+    pub fn of_source(&self, hash: u64, inward: bool) -> &FlowBound {
+        let place = (hash >> 32) as usize % SOURCES;
+        &self.sources[place + if inward { SOURCES } else { 0 }]
+    }
+
+    /// Counts a packet of a flow without a record. Returns whether it gets one with this packet.
+    pub fn lasts(&self, hash: u64, now: Time) -> bool {
+        let cell = &self.young[(hash >> 32) as usize % YOUNG];
+        let (count, word) = counted(cell.load(Relaxed), hash as u32, now.as_nanos());
+        cell.store(word, Relaxed);
+        count >= LASTS
+    }
+}
+
+/// Packets in this second of the flow with this hash, one more than what its cell says, and the cell's next word.
+fn counted(word: u64, hash: u32, now: u64) -> (u64, u64) {
+    let second = now >> SECOND & 0x3fff_ffff;
+    let flow = u64::from(hash) << 32 | second << COUNT;
+    let before = if word >> COUNT == flow >> COUNT { word & ((1 << COUNT) - 1) } else { 0 };
+    let count = (before + 1).min(LASTS);
+    (count, flow | count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_lasts_with_three_packets_in_a_second() {
+        let strangers = Strangers::default();
+        let at = |ms: u64| Time::from_millis(1_074 * 5 + ms);
+        let lasts = |hash, ms| strangers.lasts(hash, at(ms));
+        assert_eq!([0, 10, 20, 30].map(|ms| lasts(7, ms)), [false, false, true, true]);
+        // In the next second it begins again, and so it does behind another one in the same cell.
+        assert_eq!([1_074, 1_075].map(|ms| lasts(7, ms)), [false; 2]);
+        assert!(!lasts(8, 1_076) && !lasts(7, 1_077) && !lasts(7, 1_078) && lasts(7, 1_079));
+        // One packet of each of many flows.
+        assert!(!(100..100_000).any(|n| lasts(n << 40 | n, 2_500)));
+    }
+
+    #[test]
+    fn sources_are_told_apart_by_the_addresses_of_customers() {
+        let hash = |address: [u8; 16]| hash_of_source(&address, 0x9e37_79b9_7f4a_7c15);
+        let four = |n| core::net::Ipv4Addr::new(10, 0, 0, n).to_ipv6_mapped().octets();
+        assert_ne!(hash(four(1)) >> 51, hash(four(2)) >> 51);
+        let six = |n: u8, host| [0x20, 1, 0xd, 0xb8, 0, 0, 0, n, 0, 0, 0, 0, 0, 0, 0, host];
+        assert_eq!(hash(six(1, 1)), hash(six(1, 2)));
+        assert_ne!(hash(six(1, 1)) >> 51, hash(six(2, 1)) >> 51);
+    }
+}
