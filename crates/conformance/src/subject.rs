@@ -66,19 +66,24 @@ impl Form {
 
     /// Puts a node of the form through a case.
     pub fn judge(&self, case: &Case) -> Verdict {
-        if self.traits.in_kernel && !case.in_kernel {
+        if self.traits.in_kernel && !case.in_kernel || self.traits.bounded && !case.floods {
             return Ok(());
         }
+        let limit = self.traits.limit.filter(|_| self.traits.bounded || !case.needs_bound);
+        let traits = Traits { limit, ..self.traits };
         let mut script = Script::new(0);
         (case.play)(&mut script);
         let crossed = catch_unwind(AssertUnwindSafe(|| play(&script, (self.make)(), self.sender)));
         let crossed = crossed.map_err(|panic| format!("the node breaks its contract: {}", words(&*panic)))?;
-        judge(case, &Trace::new(&script, self.traits, crossed))
+        judge(case, &Trace::new(&script, traits, crossed))
     }
 }
 
 /// Holds the trace of a case to the laws and to the case's own check.
 pub fn judge(case: &Case, trace: &Trace) -> Verdict {
+    if trace.traits.bounded {
+        return laws::limit::check(trace);
+    }
     laws::check(trace)?;
     (case.check)(trace)
 }
@@ -96,22 +101,17 @@ impl Subject {
 
     /// Flows under a policy of ACK control, for data that goes out and data that comes in. The forms are a
     /// gateway on its own, one behind hooks, and one behind hooks with the tightest bounds.
+    ///
+    /// These drop nothing, since senders of the cases keep to no window. Where data has a bound, the same forms
+    /// have it once more, and are asked for the limit alone.
     pub fn controlled(name: &str, ack: AckControl) -> Subject {
         let traits = traits_of(&ack);
-        let config = move |direction| of_class(ClassConfig::controlled("all", direction, ack));
-        let alone = move |direction| move || Gateway::new(config(direction));
-        let hooked = move |direction| move || Steered::new(config(direction));
-        let few = move |direction| move || Steered::within(config(direction), &FEW);
-        let in_kernel = Traits { in_kernel: true, ..traits };
-        let forms = vec![
-            Form::new("alone, out", LAN, traits, alone(Direction::Out)),
-            Form::new("alone, in", WAN, traits, alone(Direction::In)),
-            Form::new("hooks, out", LAN, in_kernel, hooked(Direction::Out)),
-            Form::new("hooks, in", WAN, in_kernel, hooked(Direction::In)),
-            Form::new("budgets of 3, out", LAN, in_kernel, few(Direction::Out)),
-            Form::new("budgets of 3, in", WAN, in_kernel, few(Direction::In)),
-        ];
-        Subject::new(name, forms)
+        let bounded = Traits { bounded: true, limit: Some(Limit::Passed(RATE)), ..traits };
+        let mut all = forms(FREE, traits, unbounded(ack));
+        if is_bounded(&ack) {
+            all.extend(forms(BOUNDED, bounded, ack));
+        }
+        Subject::new(name, all)
     }
 
     /// Flows of a class that share its rate by a preset. If the preset needs a queue, the class's data waits
@@ -201,12 +201,48 @@ fn queued<A: Acks>(acks: A, config: Config) -> Combined<A> {
     Combined::new(acks, Sharing::new(config, 0).expect("a sound tree"))
 }
 
-/// Policy of a class whose flows share a rate, without the bound on all of its bytes. Senders of the cases
-/// send as their windows permit, and data beyond the bound would be dropped.
-fn of_a_class() -> AckControl {
-    let mut policy = AckControl::ack_share(RATE);
-    if let Release::Share(law) = &mut policy.release {
-        law.unresponsive = Unresponsive::Count;
+/// Names of forms that drop nothing.
+const FREE: [&str; 6] =
+    ["alone, out", "alone, in", "hooks, out", "hooks, in", "budgets of 3, out", "budgets of 3, in"];
+/// Names of the same forms with bounds.
+const BOUNDED: [&str; 6] = [
+    "alone, bounded, out",
+    "alone, bounded, in",
+    "hooks, bounded, out",
+    "hooks, bounded, in",
+    "budgets of 3, bounded, out",
+    "budgets of 3, bounded, in",
+];
+
+/// Returns the forms of flows under a policy, with these names.
+fn forms(names: [&'static str; 6], traits: Traits, ack: AckControl) -> Vec<Form> {
+    let config = move |direction| of_class(ClassConfig::controlled("all", direction, ack));
+    let alone = move |direction| move || Gateway::new(config(direction));
+    let hooked = move |direction| move || Steered::new(config(direction));
+    let few = move |direction| move || Steered::within(config(direction), &FEW);
+    let in_kernel = Traits { in_kernel: true, ..traits };
+    vec![
+        Form::new(names[0], LAN, traits, alone(Direction::Out)),
+        Form::new(names[1], WAN, traits, alone(Direction::In)),
+        Form::new(names[2], LAN, in_kernel, hooked(Direction::Out)),
+        Form::new(names[3], WAN, in_kernel, hooked(Direction::In)),
+        Form::new(names[4], LAN, in_kernel, few(Direction::Out)),
+        Form::new(names[5], WAN, in_kernel, few(Direction::In)),
+    ]
+}
+
+/// True if no second of a flow under this policy may have more than the limit. One whose window is kept may be
+/// ahead of it.
+fn is_bounded(ack: &AckControl) -> bool {
+    let by_bytes = ack.release.share().is_none_or(|law| !law.is_of_acks());
+    by_bytes && ack.window != Window::Keep
+}
+
+/// Returns the policy without the bound on all bytes of its class and flows.
+fn unbounded(mut policy: AckControl) -> AckControl {
+    match &mut policy.release {
+        Release::Rate(law) => law.unresponsive = Unresponsive::Count,
+        Release::Share(law) => law.unresponsive = Unresponsive::Count,
     }
     policy
 }
@@ -215,7 +251,7 @@ fn of_a_class() -> AckControl {
 /// classes, and the ACK filter.
 pub fn subjects() -> Vec<Subject> {
     let presets = PRESETS.iter().map(|preset| Subject::controlled(preset.name, (preset.policy)(RATE)));
-    let class_rate = Subject::controlled("class-rate", of_a_class());
+    let class_rate = Subject::controlled("class-rate", AckControl::ack_share(RATE));
     let shares = CLASS_PRESETS.iter().map(Subject::sharing);
     presets.chain([class_rate]).chain(shares).chain([Subject::filtering()]).collect()
 }

@@ -40,6 +40,8 @@ pub struct Traits {
     pub in_kernel: bool,
     /// Rate that it limits.
     pub limit: Option<Limit>,
+    /// It drops data beyond that limit: nothing but the limit is asked of it.
+    pub bounded: bool,
 }
 
 /// A rate that a middlebox limits, and the bytes of a flow that it counts.
@@ -61,6 +63,7 @@ impl Traits {
         filters: false,
         in_kernel: false,
         limit: None,
+        bounded: false,
     };
 }
 

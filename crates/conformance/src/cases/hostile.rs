@@ -17,18 +17,49 @@ pub(super) const CASES: &[Case] = &[
     Case::new("one-unknown-option-mid-stream", LIMITED, "RFC 9293 §3.1", |s| {
         odd(s, |a| a.raw_options(&[253, 4, 0, 1]))
     })
-    .check(|t| t.at_once("forged")),
+    .check(|t| t.at_once("forged"))
+    .floods(),
     Case::new("one-option-cut-short-mid-stream", LIMITED, "RFC 9293 §3.1", |s| {
         odd(s, |a| a.raw_options(&[8, 40, 1, 1]))
     })
-    .check(|t| t.at_once("forged")),
+    .check(|t| t.at_once("forged"))
+    .floods(),
+    Case::new("one-signature-mid-stream", LIMITED, "RFC 2385 §2.0", |s| {
+        odd(s, |a| a.raw_options(&[19, 18, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 1, 1]))
+    })
+    .floods(),
+    Case::new("timestamps-twice-mid-stream", LIMITED, "RFC 7323 §3.2", |s| {
+        odd(s, |a| a.raw_options(&[8, 10, 0, 0, 3, 232, 0, 0, 0, 0, 8, 10, 0, 0, 3, 232, 0, 0, 0, 0]))
+    })
+    .floods(),
+    Case::new("one-ip-option-mid-stream", LIMITED, "RFC 791 §3.1", |s| {
+        odd(s, |a| a.ip_options(&[1, 1, 1, 1]))
+    })
+    .floods(),
+    Case::new("odd-acks-ten-times-a-second", LIMITED, "RFC 9293 §3.1", |s| {
+        open(s);
+        flood(s, 0, |s| {
+            let ack = s.ack_again().raw_options(&[253, 4, 0, 1]);
+            s.forged().put(Side::Receiver, ack);
+        });
+    })
+    .needs_bound(),
+    Case::new("odd-acks-alone", LIMITED, "RFC 9293 §3.1", odd_alone).needs_bound(),
+    Case::new(
+        "timestamps-that-were-not-negotiated",
+        "made ACKs have what the connection has",
+        "RFC 7323 §3.2",
+        stamps_from_nowhere,
+    ),
     Case::new("more-than-the-rate", "a rate holds", "RFC 2475 §2.3.3.3", |s| {
         open(s);
         flood(s, 0, |_| ());
-    }),
-    Case::new("behind-a-flood-of-syns", "a rate holds whoever else begins", "RFC 4987 §2", behind_syns),
-    Case::new("ack-before-the-first", LIMITED, "RFC 5961 §5", before_the_first),
-    Case::new("false-fin", LIMITED, "RFC 9293 §3.10.7.4", false_fin).check(|t| t.at_once("forged")),
+    })
+    .floods(),
+    Case::new("behind-a-flood-of-syns", "a rate holds whoever else begins", "RFC 4987 §2", behind_syns)
+        .floods(),
+    Case::new("ack-before-the-first", LIMITED, "RFC 5961 §5", before_the_first).floods(),
+    Case::new("false-fin", LIMITED, "RFC 9293 §3.10.7.4", false_fin).check(|t| t.at_once("forged")).floods(),
     Case::new(
         "wrong-checksum-far-ahead",
         "what is under a wrong checksum is in no ACK that is made",
@@ -75,6 +106,26 @@ fn behind_syns(s: &mut Script) {
     flood(s, 0, |s| {
         s.say(100);
     });
+}
+
+/// Each ACK of the receiver has an option that is unknown.
+fn odd_alone(s: &mut Script) {
+    open(s);
+    for n in 1..=STEPS {
+        let end = n * 2 * MSS;
+        s.send(end).wait_ms(1);
+        let ack = s.ack_for(end).raw_options(&[253, 4, 0, 1]);
+        s.put(Side::Receiver, ack).wait_us(4_500);
+    }
+}
+
+/// One ACK has timestamps, in a connection without.
+fn stamps_from_nowhere(s: &mut Script) {
+    open(s);
+    s.backlog();
+    let stamped = s.ack_again().ts(1_000, 0);
+    s.wait_us(500).forged().put(Side::Receiver, stamped);
+    s.wait_ms(5).send(BACKLOG + 40 * MSS).wait_ms(20).ack(BACKLOG + 40 * MSS);
 }
 
 /// An ACK with wild numbers and an unknown option, between the answer to the receiver's SYN and its first

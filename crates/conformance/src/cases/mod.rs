@@ -30,6 +30,10 @@ pub struct Case {
     /// True if it applies to a middlebox that lets segments [pass](crate::trace::Traits::in_kernel) in the
     /// kernel.
     pub in_kernel: bool,
+    /// True if it asks whether a limit holds, with data that may be dropped. Its sender keeps to no window.
+    pub floods: bool,
+    /// True if the limit holds only where data beyond it is dropped.
+    pub needs_bound: bool,
     /// Writes the script.
     pub play: fn(&mut Script),
     /// Checks the case's own rule beside the laws.
@@ -43,7 +47,8 @@ impl Case {
         source: &'static str,
         play: fn(&mut Script),
     ) -> Case {
-        Case { name, rule, source, on_the_wire: true, in_kernel: true, play, check: laws_alone }
+        let (on_the_wire, in_kernel, floods, needs_bound) = (true, true, false, false);
+        Case { name, rule, source, on_the_wire, in_kernel, floods, needs_bound, play, check: laws_alone }
     }
     const fn check(self, check: fn(&Trace) -> Verdict) -> Case {
         Case { check, ..self }
@@ -51,6 +56,14 @@ impl Case {
     /// Marks a case that needs time, or a state of a frame, that only virtual time has.
     const fn virtual_only(self) -> Case {
         Case { on_the_wire: false, ..self }
+    }
+    /// Marks a case that asks whether a limit holds.
+    const fn floods(self) -> Case {
+        Case { floods: true, ..self }
+    }
+    /// Marks a case that asks whether a limit holds where data beyond it is dropped.
+    const fn needs_bound(self) -> Case {
+        Case { floods: true, needs_bound: true, ..self }
     }
     /// Marks a case that does not apply to a middlebox that lets segments pass in the kernel.
     const fn whole_only(self) -> Case {

@@ -169,7 +169,7 @@ impl Gateway {
         if !self.sync(i, segment, options, cx.now) {
             return false;
         }
-        self.learn(i, cx, segment, options, frame);
+        self.learn(i, cx, segment, frame);
         let known = self.table[i].has(flag::SCALE_KNOWN);
         self.table.set_transient(i, !known);
         let scale = self.table[i].scale;

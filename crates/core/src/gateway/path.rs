@@ -49,7 +49,7 @@ impl Gateway {
                 self.forward_untouched(cx, i, frame);
             }
             Action::SetBack { ack, window, report } => {
-                self.learn(i, cx, segment, options, &frame);
+                self.learn(i, cx, segment, &frame);
                 steer::set_back(cx.frames, &frame, &segment.packet, ack, window);
                 self.classes[self.table[i].class].acks_rewritten += 1;
                 self.forward(cx, out, frame);
@@ -111,7 +111,7 @@ impl Gateway {
                 self.on_passed(cx, i, segment, options, frame, tx);
             }
             Copied::SetBack => {
-                self.learn(i, cx, segment, options, frame);
+                self.learn(i, cx, segment, frame);
                 self.on_set_back(cx, i, segment, options);
             }
         }
@@ -129,7 +129,7 @@ impl Gateway {
         tx: u32,
     ) {
         self.follow(i, cx.now);
-        self.learn(i, cx, segment, options, frame);
+        self.learn(i, cx, segment, frame);
         if !after(tx, segment.tcp.ack) {
             self.table[i].doubt.current(cx.now);
         }
@@ -196,7 +196,7 @@ impl Gateway {
         if matches!(fate, Fate::AfterFlush) {
             self.flush_for(cx, i, ack);
         }
-        self.learn(i, cx, segment, options, &frame);
+        self.learn(i, cx, segment, &frame);
         self.progress(i, segment.tcp.ack, segment.has(Flags::ECE));
         let loss = matches!(news.kind, Kind::Sack | Kind::Duplicate) && fate != Fate::Keep;
         if loss && self.table[i].has(flag::SHARED) {
@@ -248,14 +248,7 @@ impl Gateway {
     }
 
     /// Keeps what generated ACKs are made of.
-    pub(super) fn learn(
-        &mut self,
-        i: u32,
-        cx: &Cx<'_>,
-        segment: &Headers,
-        options: &TcpOptions,
-        frame: &Frame,
-    ) {
+    pub(super) fn learn(&mut self, i: u32, cx: &Cx<'_>, segment: &Headers, frame: &Frame) {
         let r = &mut self.table[i];
         r.template.learn(cx.frames.bytes(frame), &segment.packet);
         if after(r.rx, segment.tcp.ack) {

@@ -64,7 +64,17 @@ impl Bounds {
         let few = Budget::new(n, n);
         let n = n as usize;
         let (passing, counted, openings, loose) = (n, n, n, n);
-        Bounds { takes: few, copies: few, syns: few, opens: few, ends: few, passing, counted, openings, loose }
+        Bounds {
+            takes: few,
+            copies: few,
+            syns: few,
+            opens: few,
+            ends: few,
+            passing,
+            counted,
+            openings,
+            loose,
+        }
     }
 }
 
