@@ -154,7 +154,7 @@ impl Gateway {
         let r = &self.table[i];
         let (tx, acked) = (r.tx, r.acked);
         self.note_passed(i, &reading.seen);
-        self.on_passed(cx, i, segment, &reading.options, &frame, tx);
+        self.on_passed(cx, i, segment, &frame, tx);
         if self.table[i].has(flag::PASSES) && acked >> TELL_AGAIN != self.table[i].acked >> TELL_AGAIN {
             self.count_untouched(i);
         }

@@ -45,7 +45,7 @@ impl Gateway {
             }
             Action::Pass => self.forward_untouched(cx, i, frame),
             Action::Copy => {
-                self.on_passed(cx, i, segment, options, &frame, tx);
+                self.on_passed(cx, i, segment, &frame, tx);
                 self.forward_untouched(cx, i, frame);
             }
             Action::SetBack { ack, window, report } => {
@@ -108,7 +108,7 @@ impl Gateway {
             Copied::Passed => {
                 // The hook may not have known the slot yet.
                 self.note_passed(i, seen);
-                self.on_passed(cx, i, segment, options, frame, tx);
+                self.on_passed(cx, i, segment, frame, tx);
             }
             Copied::SetBack => {
                 self.learn(i, cx, segment, frame);
@@ -119,15 +119,7 @@ impl Gateway {
 
     /// A segment passed as it came: its sender knows its acknowledgement. What that tells ahead of its time is
     /// owed. `tx` is what the sender knew before.
-    pub(super) fn on_passed(
-        &mut self,
-        cx: &mut Cx<'_>,
-        i: u32,
-        segment: &Headers,
-        options: &TcpOptions,
-        frame: &Frame,
-        tx: u32,
-    ) {
+    pub(super) fn on_passed(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Headers, frame: &Frame, tx: u32) {
         self.follow(i, cx.now);
         self.learn(i, cx, segment, frame);
         if !after(tx, segment.tcp.ack) {
