@@ -1,4 +1,4 @@
-//! Result files: one run, or the runs of a sweep with what they have in common.
+//! Result files: one run, or several runs with a summary of those that share settings.
 
 use super::metric::{Measured, Values};
 use super::{RunResult, Settings, SCHEMA};
@@ -6,29 +6,30 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Several runs of one experiment: a sweep, several seeds, or both, or the same again and again in the lab.
+/// Several runs of one experiment: a sweep, several seeds, both, or repeated runs in the lab.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Runs {
     /// Always [`SCHEMA`].
     pub schema: u32,
-    /// In the order of the sweep, the seeds of each setting together. Runs that had not begun when it was interrupted
-    /// are left out. `series` holds what the experiment asked for; received bytes are left out.
+    /// Runs in the order of the sweep; the seeds of each setting stand together. Runs that had not begun at
+    /// an interruption are left out. `series` holds the series that the experiment asked for, without
+    /// received bytes.
     pub runs: Vec<RunResult>,
-    /// What the seeds of each setting have in common, in the order of the sweep; only with several seeds, or of
-    /// the lab. Follows from the runs, and is not read back.
+    /// Summary of the seeds of each setting, in the order of the sweep. Present only with several seeds, or
+    /// with repeated runs in the lab. It follows from the runs and is not read back.
     #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
     pub summary: Vec<Summary>,
 }
 
-/// What the seeds of one setting have in common.
+/// Summary of the seeds of one setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// What the sweep set.
+    /// Settings made by the sweep.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: Settings,
-    /// Seeds of the runs that went to their end; only these are in the means.
+    /// Seeds of the completed runs; the means cover only these.
     pub seeds: Vec<u64>,
-    /// By group of flows, in the order of the plan.
+    /// Summaries of the groups of flows, in the order of the plan.
     pub groups: Vec<GroupSummary>,
 }
 
@@ -39,7 +40,7 @@ pub struct GroupSummary {
     pub group: String,
     /// Flows in it.
     pub flows: u64,
-    /// Means over the seeds of what the group has in each run: of a value of flows their mean, of counts their sum.
+    /// Means over the seeds. A run contributes the mean of its flows' values, or the sum of their counts.
     #[serde(flatten)]
     pub values: Values<Mean>,
 }
@@ -47,15 +48,15 @@ pub struct GroupSummary {
 /// A mean over runs that differ in their seed only.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Mean {
-    /// Runs in it.
+    /// Number of runs.
     pub n: u64,
-    /// Their arithmetic mean.
+    /// Arithmetic mean of the runs.
     pub mean: f64,
-    /// Half the width of its 95 % confidence interval (Student's t); `null` for a single run, and where all
-    /// runs have the same value: seeds that change nothing tell nothing of its spread.
+    /// Half the width of the 95 % confidence interval (Student's t). `null` for a single run. Also `null`
+    /// where all runs have the same value: seeds that change nothing give no estimate of the spread.
     pub ci95: Option<f64>,
-    /// Number of flows of all runs that it is of, if not all that have such a value: the others had not
-    /// ended, or had no sample.
+    /// Number of flows with a known value, over all runs, if some flows lack it. Those flows had not ended,
+    /// or had no sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
 }
@@ -63,14 +64,14 @@ pub struct Mean {
 /// A result file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Document {
-    /// `weir lab`, or `weir sim` of one run.
+    /// Output of `weir lab`, or of `weir sim` for one run.
     Run(Box<RunResult>),
-    /// A sweep, or several seeds.
+    /// Output of a sweep, or of a run with several seeds.
     Runs(Runs),
 }
 
 impl Document {
-    /// Reads a result. Errors say what is wrong with the text, not which file it is.
+    /// Reads a result. Errors describe the fault in the text; they do not name the file.
     pub fn parse(text: &str) -> Result<Document, String> {
         let value: Value = serde_json::from_str(text).map_err(|e| format!("no JSON: {e}"))?;
         match value.get("schema").map(Value::as_u64) {
@@ -88,7 +89,7 @@ impl Document {
         }
     }
 
-    /// The runs in it.
+    /// Returns the runs of the file.
     pub fn runs(self) -> Vec<RunResult> {
         match self {
             Document::Run(run) => vec![*run],

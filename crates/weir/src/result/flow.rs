@@ -4,81 +4,81 @@ use super::{Latency, Quantiles};
 use serde::{Deserialize, Serialize};
 use weir_core::time::Duration;
 
-/// One flow.
+/// Result of one flow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowResult {
-    /// Its identifier: `ten.0`.
+    /// Identifier of the flow: `ten.0`.
     pub id: String,
-    /// Its class in the gateway; empty for none.
+    /// Class in the gateway; empty for none.
     pub class: String,
-    /// Congestion control of its sender; `udp` for a flow that has none.
+    /// Congestion control of its sender; `udp` for a flow without any.
     pub cc: String,
-    /// The rate that the gateway is set to for this flow; absent if it controls none.
+    /// Rate that the gateway is set to for this flow; absent if it controls none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_bps: Option<u64>,
-    /// When it started.
+    /// Start of the flow.
     pub start_s: f64,
-    /// When it ended.
+    /// End of the flow.
     pub end_s: f64,
-    /// Time of its last byte, if that is after `end_s`: data that was under way when its time was up.
+    /// Time of the last byte, if that is after `end_s`: data that was under way at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_s: Option<f64>,
-    /// Bytes that it was to carry; absent if it ends by time.
+    /// Planned size in bytes; absent if the flow ends by time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
-    /// Bytes that the receiving application got, also after `end_s`.
+    /// Bytes that the receiving application got, including those after `end_s`.
     pub bytes: u64,
-    /// What `bytes` counts: always `payload`.
+    /// Kind of bytes in `bytes`: always `payload`.
     pub counts: String,
-    /// The bytes of its time, from `start_s` to `end_s`, over that time.
+    /// Bytes received from `start_s` to `end_s`, over that time.
     pub goodput_bps: f64,
-    /// Time from its start until the last byte was received; `null` if it has no last byte or that had not
-    /// come.
+    /// Time from its start until the last byte was received; `null` if the flow has no last byte or it had
+    /// not come.
     pub fct_s: Option<f64>,
-    /// Time since its start, if its last byte had not come by the end of the run.
+    /// Time since its start, if the last byte had not come by the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fct_at_least_s: Option<f64>,
-    /// Why the gateway leaves it alone, if it does.
+    /// Reason why the gateway leaves it alone, if it does.
     pub pass_reason: Option<String>,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmits: u64,
     /// Retransmission time-outs.
     pub rtos: u64,
-    /// 1 if an end gave the connection up after time-outs without an answer; absent otherwise.
+    /// 1 if an end gave up the connection after unanswered time-outs; absent otherwise.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub gave_up: u64,
-    /// Share of a UDP flow's datagrams that did not arrive, 0 to 1; absent for TCP.
+    /// Lost share of a UDP flow's datagrams, 0 to 1; absent for TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
-    /// Round-trip times that the sender measured.
+    /// Round-trip times measured by the sender.
     pub rtt_us: Quantiles,
-    /// Of a flow that goes both ways, the other direction.
+    /// Other direction of a flow with data both ways.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Back>,
-    /// Of requests and responses.
+    /// Requests and responses of the flow, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exchanges: Option<Exchanges>,
-    /// Of an application that pauses.
+    /// Bursts of an application that pauses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bursts: Option<Bursts>,
     /// Goodput interval by interval; the last may be shorter.
     pub intervals: Vec<Interval>,
 }
 
-/// The other direction of a flow that goes both ways.
+/// Other direction of a flow with data both ways.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Back {
-    /// Its class in the gateway; empty for none.
+    /// Class in the gateway; empty for none.
     pub class: String,
-    /// The rate that the gateway is set to for it; absent if it controls none.
+    /// Rate that the gateway is set to for this direction; absent if it controls none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_bps: Option<u64>,
-    /// Time of its last byte, if that is after the flow's end.
+    /// Time of the last byte, if that is after the flow's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_s: Option<f64>,
-    /// Bytes that the receiving application got, also after the flow's end.
+    /// Bytes that the receiving application got, including those after the flow's end.
     pub bytes: u64,
-    /// The bytes of the flow's time over that time.
+    /// Bytes received between the flow's start and end, over that time.
     pub goodput_bps: f64,
 }
 
@@ -87,10 +87,10 @@ pub struct Back {
 pub struct Exchanges {
     /// Number of answered requests.
     pub count: u64,
-    /// Time from the first byte of a request written to the last of its response read, in microseconds. A
-    /// request without an answer counts with the time that it has waited.
+    /// Time from the first byte of a request written to the last of its response read, in microseconds. An
+    /// unanswered request counts with its waiting time so far.
     pub latency_us: Latency,
-    /// Time that the last request has waited, if it was not answered.
+    /// Waiting time of the last request, if it was not answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under_way_us: Option<u64>,
 }
@@ -100,10 +100,10 @@ pub struct Exchanges {
 pub struct Bursts {
     /// Number of acknowledged bursts.
     pub count: u64,
-    /// Time from a burst's write until all of it was acknowledged, in microseconds. One that is under way
-    /// counts with the time that it has taken.
+    /// Time from a burst's write until all of it was acknowledged, in microseconds. A burst under way counts
+    /// with its time so far.
     pub time_us: Latency,
-    /// Time that the last burst has taken, if not all of it was acknowledged.
+    /// Time of the last burst so far, if not all of it was acknowledged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under_way_us: Option<u64>,
 }
@@ -113,34 +113,36 @@ fn is_zero(n: &u64) -> bool {
 }
 
 impl FlowResult {
-    /// The group it belongs to: `ten` of `ten.0`.
+    /// Returns the group of the flow: `ten` of `ten.0`.
     pub fn group(&self) -> &str {
         self.id.rsplit_once('.').map_or(self.id.as_str(), |(group, _)| group)
     }
 
-    /// Returns the time at which all of `bytes` had come and the flow's time was up.
+    /// Returns the later of the flow's end and its last byte.
     pub fn until_s(&self) -> f64 {
         self.last_s.map_or(self.end_s, |last| last.max(self.end_s))
     }
 }
 
-/// The rate of flows that share something, each given by its bytes, start and end: all their bytes over the time from the
-/// first start to the last end, in bits per second. A sum of their own rates would count each for the time of all, and
-/// exceed the link that they share. `None` of none.
+/// Returns the joint rate of flows, in bits per second: all their bytes over the time from the first start to
+/// the last end. Each flow is given by its bytes, start and end. A sum of the flows' own rates can exceed the
+/// link that they share, because flows that follow each other would each count for the whole time. `None`
+/// without flows.
 pub fn joint_rate(flows: impl Iterator<Item = (u64, f64, f64)>) -> Option<f64> {
     let all = flows.reduce(|(bytes, start, end), (b, s, e)| (bytes + b, start.min(s), end.max(e)));
     all.map(|(bytes, start, end)| if end > start { bytes as f64 * 8.0 / (end - start) } else { 0.0 })
 }
 
-/// The most that flows are set to together at any time, each given by its rate, start and end. `None` of
-/// none.
+/// Returns the highest sum of targets at any time, each flow given by its rate, start and end. `None` without
+/// flows.
 pub fn joint_target(flows: impl Iterator<Item = (u64, f64, f64)>) -> Option<u64> {
     let flows: Vec<(u64, f64, f64)> = flows.collect();
     let mut steps: Vec<(f64, bool, u64)> = Vec::with_capacity(2 * flows.len());
     for &(bps, start, end) in &flows {
         steps.extend([(start, true, bps), (end.max(start), false, bps)]);
     }
-    // One that ends when another starts is not there with it; one that takes no time is there before it goes.
+    // At equal times, ends come before starts: such flows do not overlap. The highest single target is the
+    // least result, which covers flows that take no time.
     steps.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let (mut now, mut most) = (0u64, flows.iter().map(|f| f.0).max()?);
     for (_, begins, bps) in steps {
@@ -150,21 +152,21 @@ pub fn joint_target(flows: impl Iterator<Item = (u64, f64, f64)>) -> Option<u64>
     Some(most)
 }
 
-/// Bytes of an interval.
+/// Bytes received in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// When it begins.
+    /// Beginning of the interval.
     pub t_s: f64,
-    /// How long it is.
+    /// Length of the interval.
     pub len_s: f64,
-    /// Bytes received in it.
+    /// Bytes received.
     pub bytes: u64,
-    /// `bytes` over its length.
+    /// Rate: `bytes` over the length.
     pub bps: f64,
 }
 
-/// Intervals of length `interval` from the bins of one flow, between its start and its end. Intervals
-/// are aligned to the start of the run; the first and the last may be cut by the flow's own life.
+/// Returns intervals of length `interval` from the bins of one flow, between its start and its end. Intervals
+/// are aligned to the start of the run. The start and the end of the flow may cut the first and the last.
 pub fn intervals(
     bin: Duration,
     interval: Duration,
@@ -175,7 +177,7 @@ pub fn intervals(
     let (bin, interval) = (bin.as_nanos().max(1), interval.as_nanos().max(1));
     let (start, end) = (start.as_nanos(), end.as_nanos());
     let mut out = Vec::new();
-    // A flow that has not begun, or that takes no time, has none.
+    // A flow that has not begun, or that takes no time, has no intervals.
     let mut t = start - start % interval;
     while t < end && start < end {
         let (from, to) = (t.max(start), (t + interval).min(end));

@@ -6,29 +6,30 @@ use serde::{Deserialize, Serialize};
 /// One direction of a link.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkResult {
-    /// `lan.out`, `lan.back`, `wan.out` or `wan.back`; the access links of host `edge.0` are `edge.0.up` and
-    /// `edge.0.down`.
+    /// Name of the direction: `lan.out`, `lan.back`, `wan.out` or `wan.back`. The access links of host
+    /// `edge.0` are `edge.0.up` and `edge.0.down`.
     pub name: String,
-    /// Frames that left it.
+    /// Frames sent.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes sent.
     pub bytes: u64,
-    /// Share of its rate that was used, 0 to 1; 0 for a link without a rate.
+    /// Used share of the rate, 0 to 1; 0 for a link without a rate.
     pub utilization: f64,
-    /// Time that frames waited in its queue.
+    /// Waiting time of frames in the queue.
     pub queue_us: QuantilesMax,
     /// Frames marked with Congestion Experienced.
     pub marks: u64,
-    /// Frames that came out twice.
+    /// Frames duplicated.
     #[serde(default)]
     pub duplicated: u64,
-    /// Frames that came out with a bit flipped.
+    /// Frames corrupted by one flipped bit.
     #[serde(default)]
     pub corrupted: u64,
-    /// ACKs that an ACK filter erased.
+    /// ACKs erased by an ACK filter.
     #[serde(default)]
     pub filtered: u64,
-    /// ACKs that came while it fell back to classical filtering, since more flows were active than it measures.
+    /// ACKs that came during the fallback to classical filtering, which is used when more flows are active
+    /// than the filter measures.
     #[serde(default)]
     pub fallback: u64,
     /// Frames dropped, by reason.

@@ -1,32 +1,34 @@
-//! What a machine kept from a run in real time.
+//! Processor time that the machine withheld from a run in real time.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// More of its processors' time than this must not go to others.
+/// Most of the processors' time that may go to other guests.
 const STOLEN_PERCENT: f64 = 5.0;
-/// It must not stand still for this long: an engine without a heartbeat for 50 ms lets everything pass.
+/// Shortest stall that spoils a run: an engine without a heartbeat for 50 ms lets everything pass.
 const STALL_MS: f64 = 50.0;
 
-/// How much of a machine's time a run in real time got.
+/// Processor time available to a run in real time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Time that a hypervisor gave to others, in percent of all processors' time: `steal` of `/proc/stat`, 0 where it does not tell.
+    /// Time that the hypervisor gave to other guests, in percent of all processors' time. Read from `steal`
+    /// of `/proc/stat`; 0 where that is not reported.
     pub stolen_percent: f64,
-    /// The longest time for which a thread that had nothing to wait for did not run, in milliseconds.
+    /// Longest time without running, in milliseconds, of a thread that had nothing to wait for.
     pub longest_stall_ms: f64,
-    /// Calls of `weir_chirp`'s programs that the kernel left out, as far as its flows noticed: each may have moved a window at random.
+    /// Calls of `weir_chirp`'s programs that the kernel skipped, as far as flows noticed. Each skipped call
+    /// may have changed a window at random.
     #[serde(default)]
     pub skipped_programs: u64,
 }
 
 impl Machine {
-    /// Can rates and times of the run be the experiment's own?
+    /// Returns whether rates and times of the run can be attributed to the experiment.
     pub fn had_time(&self) -> bool {
         self.stolen_percent < STOLEN_PERCENT && self.longest_stall_ms < STALL_MS && self.skipped_programs == 0
     }
 
-    /// The worst of two runs.
+    /// Returns the worse value of each field of two runs.
     #[must_use]
     pub fn worst(self, other: Machine) -> Machine {
         Machine {

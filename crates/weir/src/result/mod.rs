@@ -1,5 +1,5 @@
-//! Results of experiments, `schema = 1`. Both worlds write the same shape; field names are a
-//! contract. Times are seconds since the start of the run, rates are bits per second.
+//! Results of experiments, `schema = 1`. Both worlds write the same shape; field names are a contract. Times
+//! are seconds since the start of the run. Rates are bits per second.
 
 mod document;
 mod flow;
@@ -32,7 +32,7 @@ pub use setting::{describe, Setting, Settings};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The schema written here.
+/// Schema that is written here.
 pub const SCHEMA: u32 = 1;
 
 /// Counts by name (`queue_full`, …); names that did not occur are left out.
@@ -45,41 +45,41 @@ pub struct RunResult {
     pub schema: u32,
     /// Name of the experiment.
     pub experiment: String,
-    /// What a sweep set for this run, by the path of the key in the file.
+    /// Settings that a sweep made for this run, by the path of the key in the file.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: Settings,
-    /// Where it ran.
+    /// World of the run.
     pub world: Backend,
-    /// How it ended.
+    /// End of the run.
     pub status: Status,
-    /// Why a run among several could not be made; there is nothing of it below.
+    /// Reason why a run among several could not be made; the fields below are then empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What went wrong in it, if something did: flows that were reset, files that could not be written.
+    /// Faults during the run: flows that were reset, files that could not be written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<String>,
-    /// Seed of everything random.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Time that the experiment covers; shorter than planned if it was interrupted.
+    /// Time covered by the experiment; shorter than planned if it was interrupted.
     pub duration_s: f64,
-    /// Time that it took by the clock, set-up and tear-down included.
+    /// Time taken by the clock, set-up and tear-down included.
     pub wall_s: f64,
-    /// How much of the machine's time the run got; absent in virtual time.
+    /// Processor time available to the run; absent in virtual time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
-    /// Frames that went over the links, each link counted.
+    /// Frames sent over the links, counted at each link.
     pub packets: u64,
-    /// What made it.
+    /// Program and configuration behind the result.
     pub made_by: MadeBy,
-    /// How far apart the worlds may be, as the experiment declares it.
+    /// Distance between the worlds that the experiment allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parity: Option<Parity>,
-    /// Variants of the experiment that were run beside it, by name.
+    /// Variants of the experiment that ran beside it, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub baselines: BTreeMap<String, RunResult>,
-    /// Checks of the experiment and how they went.
+    /// Checks of the experiment, with their outcomes.
     pub expects: Vec<ExpectResult>,
-    /// Values of a paper for the same experiment, and the values found.
+    /// Values from a paper for the same experiment, beside the values found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reference: Vec<ReferenceResult>,
     /// The gateway; absent for a plain bridge.
@@ -89,16 +89,17 @@ pub struct RunResult {
     pub flows: Vec<FlowResult>,
     /// Classes of the gateway, in its order.
     pub classes: Vec<ClassResult>,
-    /// Links, each direction by itself.
+    /// Links, one entry for each direction.
     pub links: Vec<LinkResult>,
-    /// Values over time, by flow identifier or link name. Bytes received by a flow are in the series of its name, or, if
-    /// others of its values were recorded, which are there then, in `<flow>.received`; what the gateway held of it is in
-    /// `<flow>.held` if it was not looked at together with the others.
+    /// Values over time, by flow identifier or link name. The bytes received by a flow are in the series of
+    /// its name. If other values of the flow were recorded, these are in that series, and received bytes in
+    /// `<flow>.received`. Data that the gateway held of it is in `<flow>.held`, unless it was sampled
+    /// together with the others.
     pub series: BTreeMap<String, Series>,
 }
 
 impl Default for RunResult {
-    /// Of nothing, in the simulator.
+    /// Returns an empty result of the simulator.
     fn default() -> RunResult {
         RunResult {
             schema: SCHEMA,
@@ -127,18 +128,18 @@ impl Default for RunResult {
     }
 }
 
-/// Where an experiment runs.
+/// World that an experiment runs in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
-    /// In virtual time, with simulated end hosts.
+    /// Virtual time, with simulated end hosts.
     Sim,
-    /// In network namespaces, with the real Linux TCP.
+    /// Network namespaces, with the real Linux TCP.
     Lab,
 }
 
 impl Backend {
-    /// The name used in files and messages.
+    /// Returns the name used in files and messages.
     pub const fn name(self) -> &'static str {
         match self {
             Backend::Sim => "sim",
@@ -147,19 +148,19 @@ impl Backend {
     }
 }
 
-/// How a run ended.
+/// End of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// It ran to its end and every check holds.
+    /// Completed; every check holds.
     Ok,
-    /// It ran to its end and a check failed.
+    /// Completed; a check failed.
     Failed,
-    /// It was stopped early; checks were not made.
+    /// Stopped early; checks were not made.
     Interrupted,
 }
 
-/// What made a result.
+/// Program and configuration behind a result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MadeBy {
     /// Version of Weir.
@@ -168,14 +169,15 @@ pub struct MadeBy {
     pub kernel: String,
     /// SHA-256 of the experiment file, in hexadecimal.
     pub config_sha256: String,
-    /// The settings of TCP in force. In the lab those of its hosts, by the names of `sysctl`, and the parameters of CUBIC; in
-    /// the simulator those of each group of flows that has TCP, by the keys of `[tcp]`: `flow.bulk.mss`.
+    /// TCP settings in force. In the lab they are those of its hosts, by the names of `sysctl`, and the
+    /// parameters of CUBIC. In the simulator they are those of each group of flows with TCP, by the keys of
+    /// `[tcp]`: `flow.bulk.mss`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
 }
 
 impl MadeBy {
-    /// This version of Weir, for the experiment file of this hash, with this kernel.
+    /// Describes this version of Weir, for the experiment file with this hash and this kernel.
     pub fn new(config_sha256: &str, kernel: &str) -> MadeBy {
         let version = env!("CARGO_PKG_VERSION").into();
         MadeBy {
@@ -187,31 +189,31 @@ impl MadeBy {
     }
 }
 
-/// How far apart results of simulator and lab may be, as fractions: 0.05 is 5 %.
+/// Allowed distance between simulator and lab, as fractions: 0.05 is 5 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Parity {
-    /// Of the goodput of each group, the mean of its flows.
+    /// Distance of each group's goodput, as the mean of its flows.
     pub goodput: f64,
-    /// Of the completion times of finite flows, likewise.
+    /// Distance of the completion times of finite flows, as the mean of each group.
     pub fct: f64,
 }
 
-/// A check and how it went.
+/// Check and its outcome.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExpectResult {
-    /// What was checked, in the words of the file.
+    /// Check in the words of the file.
     pub what: String,
-    /// The value found: of several, the one furthest on the wrong side or nearest to it. `null` if
-    /// there was nothing to measure, which fails.
+    /// Value found. With several values it is the one furthest on the wrong side, or else the nearest to it.
+    /// `null` if there was nothing to measure, which fails.
     pub found: Option<f64>,
-    /// The bound that decides about `found`.
+    /// Bound that decides about `found`.
     pub bound: f64,
-    /// Whether the check holds.
+    /// Flag: the check holds.
     pub ok: bool,
-    /// Flag: `found` is a lower bound, since its subject had not ended or was not measured.
+    /// Flag: `found` is a lower bound, because its subject had not ended or was not measured.
     #[serde(default, skip_serializing_if = "is_false")]
     pub at_least: bool,
-    /// Where `found` was found: the flow, the time; empty for a single value.
+    /// Place of `found`: the flow, the time; empty for a single value.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub at: String,
 }
@@ -220,21 +222,21 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// A value that a paper reports, and what was found.
+/// Value reported by a paper, and the values found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReferenceResult {
-    /// Name for people.
+    /// Name for readers.
     pub name: String,
-    /// The paper's value, as it is printed there.
+    /// Value of the paper, as printed there.
     pub paper: String,
-    /// The smallest value found; `null` if there was nothing to measure.
+    /// Smallest value found; `null` if there was nothing to measure.
     pub low: Option<f64>,
-    /// The largest, likewise.
+    /// Largest value found; `null` if there was nothing to measure.
     pub high: Option<f64>,
 }
 
 impl RunResult {
-    /// A column of the series of a flow or link, and its times: of the series of that name, or of one of its parts.
+    /// Returns the times and a column of the series of a flow or link, or of one of the parts of that series.
     pub fn column(&self, name: &str, column: &str) -> Option<(&[f64], &[f64])> {
         let parts = ["", ".received", ".held"].map(|part| format!("{name}{part}"));
         parts.iter().find_map(|key| {
@@ -243,14 +245,15 @@ impl RunResult {
         })
     }
 
-    /// Bytes that a flow received, bin by bin, and the number of the first of these bins; others are empty.
+    /// Returns the bytes that a flow received, bin by bin, and the number of the first bin. Bins outside are
+    /// empty.
     pub fn received(&self, flow: &FlowResult, bin: weir_core::time::Duration) -> Option<(usize, &[f64])> {
         let (t_s, bytes) = self.column(&flow.id, RECEIVED)?;
         let begin = t_s.first().map_or(0.0, |t| t * 1e9 / bin.as_nanos().max(1) as f64);
         Some((begin.round() as usize, bytes))
     }
 
-    /// The flows of each group, in order of appearance.
+    /// Returns the flows of each group, in order of appearance.
     pub fn groups(&self) -> Vec<(&str, Vec<&FlowResult>)> {
         let mut groups: Vec<(&str, Vec<&FlowResult>)> = Vec::new();
         for f in &self.flows {

@@ -1,4 +1,5 @@
-//! Observation: the counters of the core's nodes as rows of a result, for experiments in either world and for gateways in the field.
+//! Counters of the core's nodes as rows of a result, for experiments in either world and for gateways in the
+//! field.
 
 use crate::result::{
     Bandwidth, ClassAdmission, ClassAlone, ClassBound, ClassOthers, ClassPace, ClassQueue, ClassResult,
@@ -15,7 +16,7 @@ use weir_core::stats::{Drops, Ledger};
 use weir_core::steer::Passed;
 use weir_core::time::{Duration, Time};
 
-/// The totals of a gateway whose engine took `cpu`.
+/// Returns the totals of a gateway whose engine took `cpu`.
 pub fn gateway(stats: &GatewayStats, cpu: Duration) -> GatewayResult {
     let l = &stats.ledger;
     GatewayResult {
@@ -28,7 +29,7 @@ pub fn gateway(stats: &GatewayStats, cpu: Duration) -> GatewayResult {
     }
 }
 
-/// What became of the frames.
+/// Converts the account of the frames.
 fn frames(l: &Ledger) -> Frames {
     Frames {
         received: l.received,
@@ -40,7 +41,7 @@ fn frames(l: &Ledger) -> Frames {
     }
 }
 
-/// The totals of a node in which data waits, whose engine took `cpu`.
+/// Returns the totals of a node with data queues, whose engine took `cpu`.
 pub fn sharing(sharing: &Sharing, cpu: Duration) -> GatewayResult {
     GatewayResult {
         cpu_s: cpu.as_secs_f64(),
@@ -50,13 +51,13 @@ pub fn sharing(sharing: &Sharing, cpu: Duration) -> GatewayResult {
     }
 }
 
-/// The totals of a gateway that has queues too, whose engine took `cpu`.
+/// Returns the totals of a gateway that also has queues, whose engine took `cpu`.
 pub fn combined(node: &Combined, cpu: Duration) -> GatewayResult {
     let pace = port(node.sharing());
     GatewayResult { frames: frames(&node.ledger()), pace, ..gateway(node.gateway().stats(), cpu) }
 }
 
-/// What filled the holes of the ports at which classes are paced, if any are.
+/// Returns the fillers in the gaps of the ports with paced classes, if there are any.
 fn port(sharing: &Sharing) -> Option<PortPace> {
     let pacers = [Direction::Out, Direction::In].into_iter().filter_map(|way| sharing.pacer(way));
     let of = pacers.map(|pacer| {
@@ -66,20 +67,20 @@ fn port(sharing: &Sharing) -> Option<PortPace> {
     of.reduce(PortPace::with)
 }
 
-/// How the class with this index is paced, if it is.
+/// Returns the pacing of the class with this index, if it is paced.
 fn pace(sharing: &Sharing, class: usize) -> Option<ClassPace> {
     let (pacer, paced) = sharing.paced(class)?;
     let (by, target_bps) = (pacer.backend().name().to_string(), pacer.rate(paced).bps());
     Some(ClassPace { by, target_bps, ..ClassPace::default() })
 }
 
-/// What was seen of a paced class on the wire.
+/// Adds the probe's measurements on the wire to a paced class.
 pub fn seen(class: ClassPace, probe: &Probe) -> ClassPace {
     let bandwidth =
         |span: Span| Some(Bandwidth { min_bps: span.min, mean_bps: span.mean()?, max_bps: span.max });
     let bps = probe.millibits().map(|bits| bits as f64 / 1000.0);
     let target = class.target_bps as f64;
-    // A rate that follows windows is no target.
+    // A rate that follows windows is no fixed target.
     let fixed = probe.target().bps() == class.target_bps;
     ClassPace {
         bps,
@@ -92,7 +93,7 @@ pub fn seen(class: ClassPace, probe: &Probe) -> ClassPace {
     }
 }
 
-/// The classes of a node in which data waits, in the order of its configuration.
+/// Returns the classes of a node with data queues, in the order of its configuration.
 pub fn queues(sharing: &Sharing) -> Vec<ClassResult> {
     let queue = |(queue, left): (&Queue, &LeafStats)| {
         let (s, us) = (queue.stats(), |ns: u64| ns / 1000);
@@ -124,18 +125,18 @@ pub fn queues(sharing: &Sharing) -> Vec<ClassResult> {
     sharing.config().classes.iter().enumerate().map(class).collect()
 }
 
-/// The rate that a class sets its flows to, each.
+/// Returns the rate that a class sets for each flow.
 pub fn flow_rate(class: &ClassConfig) -> Option<u64> {
     Some(class.ack.as_ref()?.release.flow_rate()?.bps())
 }
 
-/// The rate that a class is set to, which has `flows` flows: of its own, or of all of these together.
+/// Returns the target of a class with `flows` flows: its own rate, or the sum of its flows' rates.
 pub fn class_rate(class: &ClassConfig, flows: u64) -> u64 {
     let law = class.ack.as_ref().map(|ack| &ack.release);
     law.map_or(0, |law| law.flow_rate().map_or(law.rate().bps(), |rate| rate.bps().saturating_mul(flows)))
 }
 
-/// The classes of a gateway, in its order, as [`class`] has them.
+/// Returns the classes of a gateway, in its order, as [`class`] builds them.
 pub fn classes(gateway: &Gateway, now: Time) -> Vec<ClassResult> {
     let each = gateway.class_stats().zip(&gateway.config().classes).enumerate();
     let class = |(i, (s, c)): (usize, (&ClassStats, &ClassConfig))| ClassResult {
@@ -146,14 +147,14 @@ pub fn classes(gateway: &Gateway, now: Time) -> Vec<ClassResult> {
     each.map(class).collect()
 }
 
-/// Traffic at the bound of the class with this index, if it has one and anything came.
+/// Returns the traffic at the bound of the class with this index, if it has a bound and any traffic came.
 pub fn bound(gateway: &Gateway, class: usize) -> Option<ClassBound> {
     let Passed { held, free, dropped, dropped_bytes } = gateway.bound_of(class).passed();
     let bound = ClassBound { held_bytes: held, free_bytes: free, dropped, dropped_bytes };
     (bound != ClassBound::default()).then_some(bound)
 }
 
-/// What passed of the class with this index that ACKs cannot slow, if there was any.
+/// Returns the unresponsive traffic of the class with this index, if there was any.
 pub fn others(gateway: &Gateway, class: usize, now: Time) -> Option<ClassOthers> {
     let passed = gateway.others_of(class);
     let (packets, bytes, dropped) = (passed.packets, passed.bytes, passed.dropped);
@@ -165,7 +166,7 @@ fn alone(ScheduledOnly { not_tcp, untouched, no_acks }: ScheduledOnly) -> ClassA
     ClassAlone { not_tcp, untouched, no_acks }
 }
 
-/// A class, without what only the flows themselves tell: their goodput and what they are set to.
+/// Builds a class without the goodput and the targets of its flows, which only the flows know.
 pub fn class(s: &ClassStats, c: &ClassConfig) -> ClassResult {
     ClassResult {
         name: c.name.clone(),
@@ -187,7 +188,7 @@ pub fn class(s: &ClassStats, c: &ClassConfig) -> ClassResult {
     }
 }
 
-/// A link that has been at work for `wall`.
+/// Returns the result of a link that has worked for `wall`.
 pub fn link(name: &str, link: &Link, wall: Duration) -> LinkResult {
     let s = link.stats();
     let us = |ns: u64| ns / 1000;
@@ -210,7 +211,7 @@ pub fn link(name: &str, link: &Link, wall: Duration) -> LinkResult {
     }
 }
 
-/// The share of its rate that a link has used in `wall`; of a trace, of its rate on average.
+/// Returns the share of its rate that a link has used in `wall`. For a trace, the rate is its average.
 fn utilization(link: &Link, s: &LinkStats, wall: Duration) -> f64 {
     let wall = wall.as_nanos().max(1) as f64;
     match (link.config().rate, link.config().trace) {

@@ -2,61 +2,61 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How a class was paced, and what was seen of it on the wire.
+/// Pacing of a class, as set and as measured on the wire.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClassPace {
-    /// What kept the time: `gap` or `clock`.
+    /// Source of the timing: `gap` or `clock`.
     pub by: String,
-    /// What it was to send.
+    /// Target rate.
     pub target_bps: u64,
-    /// What it sent, from the beginning of its first packet to that of the last, in the bytes that its rate counts; simulator only, like all
-    /// below.
+    /// Rate sent, from the beginning of the first packet to that of the last, in the bytes that the target
+    /// counts. Simulator only, like all fields below.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bps: Option<f64>,
-    /// How far off the target that is, as a fraction of it.
+    /// Deviation of `bps` from the target, as a fraction of the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off_target: Option<f64>,
-    /// Bandwidth over single packets: the bits of each over the time until the next begins.
+    /// Bandwidth over single packets: the bits of each packet over the time until the next begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over1: Option<Bandwidth>,
-    /// The same over two packets.
+    /// Bandwidth over two packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over2: Option<Bandwidth>,
-    /// The smallest token bucket at the class's rate that all of it fits through, in its largest packets.
+    /// Smallest token bucket at the class's rate that its packets conform to, in its largest packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_packets: Option<f64>,
-    /// Most packets of the class with nothing between them.
+    /// Most packets of the class sent back to back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub together: Option<u64>,
 }
 
-/// Bandwidth over so many packets, in bits per second.
+/// Bandwidth over a number of packets, in bits per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bandwidth {
-    /// The lowest.
+    /// Lowest value.
     pub min_bps: u64,
-    /// The arithmetic mean of all, which is above the class's rate where packets are not equally far apart.
+    /// Arithmetic mean of all values. It exceeds the class's rate where packets are not equally spaced.
     pub mean_bps: u64,
-    /// The highest.
+    /// Highest value.
     pub max_bps: u64,
 }
 
-/// What filled the holes of paced ports, all together.
+/// Fillers in the gaps of all paced ports together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortPace {
-    /// Fillers put on the lines.
+    /// Fillers sent.
     pub fillers: u64,
-    /// Bytes that they took on the wire.
+    /// Bytes of the fillers on the wire.
     pub filler_bytes: u64,
-    /// Fillers that the switches behind them discarded; simulator only.
+    /// Fillers discarded by the switches behind the ports; simulator only.
     #[serde(default)]
     pub discarded: u64,
-    /// Byte times by which schedules were held back, since the rates did not fit on the line.
+    /// Byte times of delay to schedules, because the rates did not fit on the line.
     pub behind_bytes: u64,
 }
 
 impl PortPace {
-    /// These and others.
+    /// Returns the sums with another port's.
     pub fn with(self, other: PortPace) -> PortPace {
         PortPace {
             fillers: self.fillers + other.fillers,

@@ -1,4 +1,4 @@
-//! Quantiles as results have them, by [`weir_core::stats::nearest_rank`].
+//! Quantiles of results, computed by [`weir_core::stats::nearest_rank`].
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub struct QuantilesMax {
     pub p50: u64,
     /// The 99th percentile.
     pub p99: u64,
-    /// The largest.
+    /// Largest value.
     pub max: u64,
 }
 

@@ -1,7 +1,7 @@
-//! Samples of a few values that stand for the same thing, such as runs. Results have quantiles of values that are measured of many packets;
-//! these are [`weir_core::stats::quantile`].
+//! Samples of a few equivalent values, such as those of repeated runs. They use
+//! [`weir_core::stats::quantile`]; values measured for many packets have the quantiles of results.
 
-/// The middle one of `sorted`, of an even number the mean of the middle two; `None` of none.
+/// Returns the median of `sorted`: the middle value, or the mean of the middle two. `None` without values.
 pub fn median(sorted: &[f64]) -> Option<f64> {
     let (low, high) = (sorted.get(sorted.len().checked_sub(1)? / 2)?, sorted.get(sorted.len() / 2)?);
     Some((low + high) / 2.0)

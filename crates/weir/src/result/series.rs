@@ -4,27 +4,27 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use weir_core::time::Duration;
 
-/// Values over time: equally long columns, the first of them time.
+/// Columns of equal length over a column of times.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// Time of each row.
     #[serde(serialize_with = "numbers")]
     pub t_s: Vec<f64>,
-    /// The other columns by name. `received_bytes` of a flow: payload received from `t_s` until the
-    /// next row, at the bin length of the plan; the simulator leaves bins outside the flow's life out.
+    /// Other columns by name. `received_bytes` of a flow is the payload received from `t_s` until the next
+    /// row, at the bin length of the plan. The simulator leaves out bins outside the flow's life.
     #[serde(flatten)]
     pub columns: BTreeMap<String, Column>,
 }
 
-/// A column of a series. What was not known at a time is [`UNKNOWN`], which is `null` in JSON.
+/// Column of a series. An unknown value is [`UNKNOWN`], which is `null` in JSON.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Column(#[serde(serialize_with = "numbers", deserialize_with = "known")] pub Vec<f64>);
 
-/// No value: before there was an RTT, or a slow-start threshold. No comparison finds it equal to anything.
+/// Missing value: there was no RTT, or no slow-start threshold yet. It compares unequal to every value.
 pub const UNKNOWN: f64 = f64::NAN;
 
-/// What is unknown in both is the same.
+/// Unknown values in the same place are equal.
 impl PartialEq for Column {
     fn eq(&self, other: &Column) -> bool {
         let same = |(a, b): (&f64, &f64)| a == b || a.is_nan() && b.is_nan();
@@ -32,16 +32,16 @@ impl PartialEq for Column {
     }
 }
 
-/// Name of the column that expectations about goodput are computed from.
+/// Name of the column behind expectations about goodput.
 pub const RECEIVED: &str = "received_bytes";
 
 impl Series {
-    /// The series of bytes received in bins of length `bin`, beginning with bin 0 at the start of the run.
+    /// Builds the series of bytes received in bins of length `bin`, from bin 0 at the start of the run.
     pub fn received(bin: Duration, bytes: &[u64]) -> Series {
         Series::received_from(bin, 0, bytes)
     }
 
-    /// As [`Series::received`], beginning with bin `first`.
+    /// Builds the series of [`Series::received`], beginning with bin `first`.
     pub fn received_from(bin: Duration, first: usize, bytes: &[u64]) -> Series {
         let t = |i: usize| bin.saturating_mul(i as u64).as_secs_f64();
         Series {
@@ -54,22 +54,23 @@ impl Series {
     }
 }
 
-/// Values; if all that are known are whole numbers, they are written as such: `12`, not `12.0`. Readers take both.
+/// Writes values. If all known ones are whole, they are written as integers: `12`, not `12.0`. Readers accept
+/// both.
 fn numbers<S: Serializer>(values: &[f64], s: S) -> Result<S::Ok, S::Error> {
     if values.iter().all(|&v| is_whole(v) || v.is_nan()) {
         s.collect_seq(values.iter().map(|&v| (!v.is_nan()).then_some(v as i64)))
     } else {
-        // JSON has no NaN: what is unknown is `null`.
+        // JSON has no NaN: unknown values are `null`.
         s.collect_seq(values)
     }
 }
 
-/// 2^53: up to here every whole number has its own f64.
+/// Returns whether a value is a whole number up to 2^53. Up to there every whole number has its own f64.
 fn is_whole(v: f64) -> bool {
     v.fract() == 0.0 && v.abs() <= 9_007_199_254_740_992.0
 }
 
-/// A value, a whole number as such.
+/// Writes a value; a whole number is written as an integer.
 pub(super) fn number<S: Serializer>(v: f64, s: S) -> Result<S::Ok, S::Error> {
     if is_whole(v) {
         s.serialize_i64(v as i64)
@@ -78,7 +79,7 @@ pub(super) fn number<S: Serializer>(v: f64, s: S) -> Result<S::Ok, S::Error> {
     }
 }
 
-/// Values, with [`UNKNOWN`] for `null`.
+/// Reads values, with [`UNKNOWN`] for `null`.
 fn known<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<f64>, D::Error> {
     let values = Vec::<Option<f64>>::deserialize(d)?;
     Ok(values.into_iter().map(|v| v.unwrap_or(UNKNOWN)).collect())

@@ -5,10 +5,10 @@ use serde::ser::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What a sweep set, by the path of the key: `path.wan.out.loss` is 0.0001.
+/// Settings that a sweep made, by the path of the key: `path.wan.out.loss` is 0.0001.
 pub type Settings = BTreeMap<String, Setting>;
 
-/// A value that a sweep set: in results in its base unit, for people as the file has it.
+/// Value that a sweep set: results have it in its base unit, tables as written in the file.
 #[derive(Clone, Debug)]
 pub struct Setting {
     value: Value,
@@ -23,30 +23,30 @@ enum Value {
     Flag(bool),
     /// Bits per second, seconds, bytes, a share from 0 to 1, a count.
     Number(f64),
-    /// What has no base unit: a name, a queue of `1bdp`.
+    /// Value without a base unit: a name, a queue of `1bdp`.
     Text(String),
 }
 
 impl Setting {
-    /// What is `written` in the file, and is this number in its base unit.
+    /// Creates a setting that is `written` like this in the file and has this value in its base unit.
     pub fn number(written: &str, value: f64) -> Setting {
         Setting { value: Value::Number(value), written: written.into() }
     }
 
-    /// Yes or no.
+    /// Creates a setting of yes or no.
     pub fn flag(value: bool) -> Setting {
         Setting { value: Value::Flag(value), written: value.to_string() }
     }
 }
 
-/// What has no base unit.
+/// Creates a setting without a base unit.
 impl From<&str> for Setting {
     fn from(text: &str) -> Setting {
         Setting { value: Value::Text(text.into()), written: text.into() }
     }
 }
 
-/// Two settings are the same if their values are, however they are written: `10ms` is `0.01s`.
+/// Settings are equal if their values are, whatever their notation: `10ms` is `0.01s`.
 impl PartialEq for Setting {
     fn eq(&self, other: &Setting) -> bool {
         self.value == other.value
@@ -81,7 +81,7 @@ impl<'de> Deserialize<'de> for Setting {
     }
 }
 
-/// Settings in words, as they are written.
+/// Describes settings as they are written in the file.
 pub fn describe(settings: &Settings) -> String {
     settings.iter().map(|(k, v)| format!("{k} = {v}")).collect::<Vec<_>>().join(", ")
 }

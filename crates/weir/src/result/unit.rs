@@ -1,6 +1,6 @@
-//! Units of metrics, and values with them, for people.
+//! Units of metrics, and the notation of values with units.
 
-/// What a value is a number of.
+/// Unit of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Bits per second.
@@ -11,16 +11,16 @@ pub enum Unit {
     Seconds,
     /// Bytes.
     Bytes,
-    /// A part of something, 0 to 1; tables show it in percent.
+    /// Fraction, 0 to 1; tables show it in percent.
     Share,
-    /// How far off something is, as a fraction of what it should be, with its sign.
+    /// Signed deviation, as a fraction of the target value.
     Deviation,
-    /// Things: segments, frames, ACKs.
+    /// Number of segments, frames or ACKs.
     Count,
 }
 
 impl Unit {
-    /// Factor and name of the unit in which values around `v` are written.
+    /// Returns the factor and the name of the unit for values around `v`.
     pub fn scale(self, v: f64) -> (f64, &'static str) {
         let steps: &[(f64, &str)] = match self {
             Unit::Rate => &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")],
@@ -34,13 +34,13 @@ impl Unit {
         (1.0 / size, name)
     }
 
-    /// `v` with its unit.
+    /// Formats `v` with its unit.
     pub fn show(self, v: f64) -> String {
         let (factor, name) = self.scale(v);
         with_unit(digits(v * factor, 4), name)
     }
 
-    /// `found` and `bound` in the same unit, with as many digits as it takes to tell them apart.
+    /// Formats `found` and `bound` in the same unit, with enough digits to tell them apart.
     pub fn show_pair(self, found: f64, bound: f64) -> (String, String) {
         let (factor, name) = self.scale(if bound == 0.0 { found } else { bound });
         let at = |n| (digits(found * factor, n), digits(bound * factor, n));
@@ -49,7 +49,7 @@ impl Unit {
         (with_unit(a, name), with_unit(b, name))
     }
 
-    /// The range of several values, `None` of none: `4.98 to 5.02 Mbit/s`.
+    /// Formats the range of several values: `4.98 to 5.02 Mbit/s`. `None` without values.
     pub fn show_range(self, values: &[f64]) -> Option<String> {
         let low = values.iter().copied().reduce(f64::min)?;
         let high = values.iter().copied().reduce(f64::max)?;
@@ -67,7 +67,7 @@ fn with_unit(number: String, name: &str) -> String {
     }
 }
 
-/// `v` with `n` significant digits; whole numbers and digits before the point are never cut.
+/// Formats `v` with `n` significant digits. Whole numbers and digits before the point are never cut.
 fn digits(v: f64, n: i32) -> String {
     if v.fract() == 0.0 {
         return format!("{}", v + 0.0);
@@ -101,7 +101,7 @@ mod tests {
         );
         assert_eq!(Unit::Count.show_pair(3.0, 0.0), ("3".into(), "0".into()));
         assert_eq!(Unit::Rate.show_pair(5e6, 5e6), ("5 Mbit/s".into(), "5 Mbit/s".into()));
-        // The unit is the bound's.
+        // The bound decides the unit.
         assert_eq!(Unit::Rate.show_pair(0.0, 5e6), ("0 Mbit/s".into(), "5 Mbit/s".into()));
     }
 

@@ -175,17 +175,17 @@ pub static FLOW: &[Flow] = &[
         .at_least(|f| burst(f, |all| all.p99, bounded)),
 ];
 
-/// A flow of TCP whose sender had no sample of the round-trip time: nothing is known of it.
+/// Returns a lower bound of 0 for a TCP flow whose sender had no sample of the round-trip time.
 fn no_round_trip(f: &FlowResult) -> Option<f64> {
     (f.cc != "udp" && f.rtt_us.p50 == 0).then_some(0.0)
 }
 
-/// A quantile of latencies, unless it is the one of which only the beginning was seen.
+/// Returns a quantile of latencies, unless it is the latency of a request still under way.
 fn known(quantile: u64, under_way: Option<u64>) -> Option<f64> {
     whole(quantile).filter(|_| under_way != Some(quantile))
 }
 
-/// Returns the same quantile as a lower bound.
+/// Returns the quantile as a lower bound.
 fn bounded(quantile: u64, under_way: Option<u64>) -> Option<f64> {
     whole(quantile).filter(|_| under_way == Some(quantile))
 }
@@ -208,7 +208,7 @@ fn burst(
     of(quantile(time_us), under_way_us)
 }
 
-/// How far the goodput is from the target, as a fraction of it.
+/// Returns the deviation of the goodput from the target, as a fraction of the target.
 fn off_target(f: &FlowResult) -> Option<f64> {
     let target = f.target_bps.filter(|&t| t > 0)? as f64;
     Some((f.goodput_bps - target) / target)

@@ -284,7 +284,7 @@ pub static CLASS: &[Class] = &[
     .at_least(|c| c.pace.as_ref()?.together.is_none().then_some(0.0)),
 ];
 
-/// Of a class without a queue.
+/// Drops of a class without a queue.
 static NO_DROPS: Counts = Counts::new();
 
 /// Metrics of the gateway as a whole.

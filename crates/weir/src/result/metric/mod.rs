@@ -1,8 +1,8 @@
-//! The catalogue of metrics: what can be checked, shown and compared, a row for each.
+//! Catalogue of the metrics that can be checked, shown and compared, one row each.
 //!
-//! A metric is its name, which is the path of its value in the result's JSON, its unit, the value, and how the values of
-//! several flows (links, classes) become one. Checks, tables, comparisons, summaries and charts ask the catalogue, and
-//! have no names of their own.
+//! A metric has a name, which is the path of its value in the result's JSON, a unit and a value. Its row also
+//! says how the values of several flows (links, classes) are combined. Checks, tables, comparisons, summaries
+//! and charts take their names from the catalogue.
 
 mod flow;
 mod gateway;
@@ -21,61 +21,62 @@ use super::{Counts, FlowResult};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A value of a `T` of a result: of a flow, a link, a class or the gateway.
+/// Metric of a `T` of a result: of a flow, a link, a class or the gateway.
 pub struct Metric<T: 'static> {
     /// Path of the value in the JSON of a `T`: `rtt_us.p50`.
     pub name: &'static str,
     /// Unit of the value.
     pub unit: Unit,
-    /// How the values of several become one.
+    /// Combination of the values of several things.
     pub total: Total,
-    /// What there must be for it to be measured.
+    /// Part of the plan without which the metric is not measured.
     pub needs: Needs,
-    /// What it is, as the manual says it.
+    /// Description in the words of the manual.
     pub about: &'static str,
-    /// How it is found in a `T`; `None` if it is only computed over time.
+    /// Source of the value in a `T`; `None` if it is only computed over time.
     pub value: Option<Value<T>>,
-    /// A lower bound of the value of a `T` that has one which is not known: its completion time, where it had
-    /// not ended. 0 where nothing is known of it. `None` if it has none: nothing can be measured of it.
+    /// Lower bound of a value that exists and is unknown, such as the completion time of a flow that had not
+    /// ended. 0 where nothing is known. `None` if there is no value: then nothing can be measured.
     pub at_least: Option<fn(&T) -> Option<f64>>,
-    /// What several have together that share something, the flows of a class or of a run, where that is not the total.
+    /// Joint value of several things that share something, such as the flows of a class or a run. Present
+    /// only where it differs from the total.
     pub jointly: Option<Joint<T>>,
-    /// How it is computed from what flows received over time, where a check asks for that.
+    /// Computation from the bytes that flows received over time, where a check asks for it.
     pub over_time: Option<OverTime>,
-    /// Its column in tables.
+    /// Column in tables.
     pub column: Option<Heading>,
-    /// What `[parity]` calls it, if results are judged by it.
+    /// Name in `[parity]`, if results are judged by the metric.
     pub judged: Option<&'static str>,
-    /// Whether checks can name it.
+    /// Flag: checks can name the metric.
     pub checked: bool,
 }
 
-/// How a metric is found.
+/// Source of a metric's value.
 pub enum Value<T: 'static> {
-    /// A number; `None` if it was not measured.
+    /// Number; `None` if it was not measured.
     Number(fn(&T) -> Option<f64>),
-    /// Counts by name, of which the sum is the value.
+    /// Counts by name; the value is their sum.
     Counts(fn(&T) -> &Counts),
 }
 
-/// Knowledge of the value of a `T` that has one.
+/// Knowledge of an existing value of a `T`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Found {
     /// The value.
     Known(f64),
-    /// A lower bound of it.
+    /// Lower bound of the value.
     AtLeast(f64),
 }
 
 impl Found {
-    /// The value, or its lower bound.
+    /// Returns the value, or its lower bound.
     pub const fn low(self) -> f64 {
         match self {
             Found::Known(v) | Found::AtLeast(v) => v,
         }
     }
 
-    /// The value, or infinity.
+    /// Returns the value, or infinity.
     pub const fn high(self) -> f64 {
         match self {
             Found::Known(v) => v,
@@ -84,27 +85,27 @@ impl Found {
     }
 }
 
-/// Numbers of things of which a value is known.
+/// Number of known values among the existing ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Number of things of which it is known.
+    /// Number of known values.
     pub n: u64,
-    /// Number of things that have one.
+    /// Number of existing values.
     pub of: u64,
 }
 
 impl Measured {
-    /// Returns whether it is known of all.
+    /// Returns whether all values are known.
     pub const fn is_all(self) -> bool {
         self.n == self.of
     }
 
-    /// Adds the numbers of others.
+    /// Adds the numbers of other things.
     pub const fn and(self, other: Measured) -> Measured {
         Measured { n: self.n + other.n, of: self.of + other.of }
     }
 
-    /// The share of which it is known; of nothing, all.
+    /// Returns the known share; 1 if there is no value.
     pub fn share(self) -> f64 {
         if self.of == 0 {
             1.0
@@ -114,7 +115,7 @@ impl Measured {
     }
 }
 
-/// ` (3 of 4)`; empty where it is known of all.
+/// Writes ` (3 of 4)`; writes an empty string if all values are known.
 impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.is_all() {
@@ -124,10 +125,10 @@ impl fmt::Display for Measured {
     }
 }
 
-/// What several have together.
+/// Computation of a joint value.
 pub type Joint<T> = fn(&[&T]) -> Option<f64>;
 
-/// How several values become one.
+/// Combination of several values into one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Total {
     /// Their sum.
@@ -145,7 +146,7 @@ pub enum Total {
 }
 
 impl Total {
-    /// Of the values of a group; `None` of none, but for sums.
+    /// Combines the values of a group. Returns `None` without values, except for sums.
     pub fn of(self, values: &[f64]) -> Option<f64> {
         match self {
             Total::Sum => Some(sum(values)),
@@ -159,7 +160,7 @@ impl Total {
 }
 
 fn sum(values: &[f64]) -> f64 {
-    // The sum of nothing that the standard library has is -0.0.
+    // The standard library's empty sum is -0.0.
     values.iter().fold(0.0, |sum, v| sum + v)
 }
 
@@ -167,10 +168,10 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| sum(values) / values.len() as f64)
 }
 
-/// What a plan must have for a metric to be measured.
+/// Part of a plan without which a metric is not measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// Nothing.
+    /// No requirement.
     Nothing,
     /// A flow of TCP.
     Tcp,
@@ -192,21 +193,21 @@ pub enum Needs {
     Marking,
     /// A link with an ACK filter.
     Filter,
-    /// A link that does anything at all.
+    /// A link with any emulation.
     Emulation,
     /// A class with a policy.
     Policy,
     /// A class with a queue.
     Queue,
-    /// A class that guarantees each of its flows a rate.
+    /// A class that guarantees each flow a rate.
     FlowMin,
     /// A class that is paced.
     Pace,
-    /// The lab: in virtual time nothing takes processor time, and no engine is away.
+    /// The lab: in virtual time no processor time passes, and no engine is away.
     Lab,
 }
 
-/// What a check computes from the bytes that a flow received over time.
+/// Computation of a check from the bytes that a flow received over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverTime {
     /// The average over all of the measured time.
@@ -220,7 +221,7 @@ pub enum OverTime {
 }
 
 impl OverTime {
-    /// The key that gives the length of its intervals or windows.
+    /// Returns the key for the length of the intervals or windows.
     pub const fn key(self) -> Option<&'static str> {
         match self {
             OverTime::Average => None,
@@ -233,27 +234,27 @@ impl OverTime {
 /// The heading of a metric's column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heading {
-    /// Its first line.
+    /// First line.
     pub text: &'static str,
-    /// Its second line, where it is not the unit.
+    /// Second line, where it is not the unit.
     pub below: &'static str,
-    /// Which tables have the column.
+    /// Tables with this column.
     pub tables: Tables,
 }
 
-/// Which tables have a column, each those before it included.
+/// Tables with a column; each includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tables {
-    /// That of a run.
+    /// Table of a run.
     Run,
-    /// Comparisons, and summaries of several seeds as JSON.
+    /// Comparisons, and JSON summaries of several seeds.
     Comparisons,
-    /// Those of several runs: all of them.
+    /// All tables, those of several runs too.
     All,
 }
 
 impl<T> Metric<T> {
-    /// A metric with this name, unit and total, that nothing is known of yet.
+    /// Creates a metric with this name, unit and total. Its values are set by the calls that follow.
     const fn new(
         name: &'static str,
         unit: Unit,
@@ -307,7 +308,7 @@ impl<T> Metric<T> {
         self
     }
 
-    /// A column of a run's table whose heading has a second line.
+    /// Adds a column with two lines of heading to the table of a run.
     const fn column_of(mut self, text: &'static str, below: &'static str) -> Metric<T> {
         self.column = Some(Heading { text, below, tables: Tables::Run });
         self
@@ -323,7 +324,7 @@ impl<T> Metric<T> {
         self
     }
 
-    /// The value in `of`; `None` if it was not measured.
+    /// Returns the value in `of`; `None` if it was not measured.
     pub fn of(&self, of: &T) -> Option<f64> {
         match self.value.as_ref()? {
             Value::Number(number) => number(of),
@@ -331,32 +332,31 @@ impl<T> Metric<T> {
         }
     }
 
-    /// Returns what is known of the value in `of`; `None` if it has none.
+    /// Returns the knowledge of the value in `of`; `None` if it has no value.
     pub fn found(&self, of: &T) -> Option<Found> {
         let bound = || self.at_least.and_then(|bound| bound(of)).map(Found::AtLeast);
         self.of(of).map(Found::Known).or_else(bound)
     }
 
-    /// Counts the things of which it is known.
+    /// Counts the known and the existing values.
     pub fn measured(&self, several: &[&T]) -> Measured {
         let found = || several.iter().filter_map(|of| self.found(of));
         let known = found().filter(|found| matches!(found, Found::Known(_)));
         Measured { n: known.count() as u64, of: found().count() as u64 }
     }
 
-    /// The total of several that are alike, of those of which it is known; `None` if it was not measured of
-    /// any.
+    /// Returns the total of the known values of several things; `None` if no value was measured.
     pub fn total_of(&self, several: &[&T]) -> Option<f64> {
         let values: Vec<f64> = several.iter().filter_map(|of| self.of(of)).collect();
         self.total.of(&values).filter(|_| !values.is_empty())
     }
 
-    /// What several have together that share something; `None` if it was not measured of any.
+    /// Returns the joint value of several things that share something; `None` if no value was measured.
     pub fn together(&self, several: &[&T]) -> Option<f64> {
         self.jointly.map_or_else(|| self.total_of(several), |joint| joint(several))
     }
 
-    /// Of counts by name, the one called `name`: 0 if it did not occur.
+    /// Returns the count called `name`: 0 if it did not occur.
     pub fn count_of(&self, of: &T, name: &str) -> Option<f64> {
         match self.value.as_ref()? {
             Value::Number(_) => None,
@@ -364,18 +364,18 @@ impl<T> Metric<T> {
         }
     }
 
-    /// Is its value a sum of counts that have names of their own?
+    /// Returns whether the value is a sum of named counts.
     pub const fn has_names(&self) -> bool {
         matches!(self.value, Some(Value::Counts(_)))
     }
 
-    /// Has it a column in these tables?
+    /// Returns whether these tables have a column for the metric.
     pub fn is_in(&self, tables: Tables) -> bool {
         self.column.is_some_and(|c| c.tables >= tables)
     }
 }
 
-/// Two metrics of the same things are the same if they have the same name.
+/// Metrics of the same things are equal if their names are.
 impl<T> PartialEq for Metric<T> {
     fn eq(&self, other: &Metric<T>) -> bool {
         self.name == other.name
@@ -390,14 +390,14 @@ impl<T> fmt::Debug for Metric<T> {
     }
 }
 
-/// Metrics of flows in tables of several runs: those that results are judged by come first.
+/// Returns the metrics of flows in tables of several runs; those that results are judged by come first.
 pub fn of_several(tables: Tables) -> impl Iterator<Item = &'static Metric<FlowResult>> {
     let shown =
         move |judged: bool| FLOW.iter().filter(move |m| m.is_in(tables) && m.judged.is_some() == judged);
     shown(true).chain(shown(false))
 }
 
-/// What was not measured is 0 in results.
+/// Returns the value; results write 0 for an unmeasured one.
 fn measured(n: u64) -> Option<f64> {
     (n > 0).then_some(n as f64)
 }

@@ -3,7 +3,7 @@
 use super::Needs;
 use crate::result::unit::Unit;
 
-/// Something recorded over time: what `series` of an experiment names.
+/// Recording over time, as named by `series` of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SeriesKind {
     /// Congestion window, slow-start threshold and bytes in flight of each flow.
@@ -12,26 +12,26 @@ pub enum SeriesKind {
     Acked,
     /// Smoothed round-trip time of each flow.
     Rtt,
-    /// What waits in each link's queue.
+    /// Backlog of each link's queue.
     Queue,
-    /// What the gateway holds of each flow.
+    /// Data that the gateway holds of each flow.
     Held,
 }
 
 /// A column of a series.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// Its name in the result.
+    /// Name in the result.
     pub name: &'static str,
-    /// What it is recorded with.
+    /// Recording that the column belongs to.
     pub kind: SeriesKind,
     /// Unit of its values.
     pub unit: Unit,
-    /// What there must be for it to be recorded.
+    /// Part of the plan without which it is not recorded.
     pub needs: Needs,
 }
 
-/// Every column of every series: those of flows, then those of links.
+/// All columns of all series: those of flows, then those of links.
 pub static SERIES: &[Recorded] = &[
     Recorded::new("cwnd_packets", SeriesKind::Cwnd, Unit::Count, Needs::Nothing),
     Recorded::new("ssthresh_packets", SeriesKind::Cwnd, Unit::Count, Needs::Nothing),
@@ -48,19 +48,19 @@ impl Recorded {
         Recorded { name, kind, unit, needs }
     }
 
-    /// The column of this name.
+    /// Returns the column with this name.
     pub fn named(name: &str) -> Option<&'static Recorded> {
         SERIES.iter().find(|column| column.name == name)
     }
 
-    /// Columns of links, or those of flows.
+    /// Returns the columns of links, or those of flows.
     pub fn all(of_links: bool) -> impl Iterator<Item = &'static Recorded> {
         SERIES.iter().filter(move |column| column.kind.of_links() == of_links)
     }
 }
 
 impl SeriesKind {
-    /// Every kind, by the name used in experiments.
+    /// All kinds, by their names in experiments.
     pub const ALL: [(&'static str, SeriesKind); 5] = [
         ("cwnd", SeriesKind::Cwnd),
         ("acked", SeriesKind::Acked),
@@ -69,17 +69,17 @@ impl SeriesKind {
         ("held", SeriesKind::Held),
     ];
 
-    /// The name used in experiments.
+    /// Returns the name used in experiments.
     pub fn name(self) -> &'static str {
         SeriesKind::ALL.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
 
-    /// Is it recorded at the sender of a flow?
+    /// Returns whether it is recorded at the sender of a flow.
     pub const fn is_of_sender(self) -> bool {
         matches!(self, SeriesKind::Cwnd | SeriesKind::Acked | SeriesKind::Rtt)
     }
 
-    /// Is it recorded for links? The others are for flows.
+    /// Returns whether it is recorded for links; the others are for flows.
     pub const fn of_links(self) -> bool {
         matches!(self, SeriesKind::Queue)
     }

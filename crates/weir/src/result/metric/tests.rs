@@ -40,7 +40,7 @@ fn flow() -> FlowResult {
     }
 }
 
-/// Names are paths: each metric finds what stands there in the JSON, and no two have the same name.
+/// Asserts that each metric's name is the path of its value in the JSON, and that names are unique.
 fn are_paths<T: Serialize>(metrics: &[Metric<T>], of: &T) {
     let json = serde_json::to_value(of).unwrap();
     let mut names = BTreeSet::new();
@@ -176,7 +176,7 @@ fn flows_that_share_something_have_their_bytes_over_the_time_of_all() {
     let of = |name: &str| FLOW.iter().find(|m| m.name == name).unwrap();
     let goodput = of("goodput_bps");
     assert_eq!((goodput.total_of(&[&a, &b]), goodput.together(&[&a, &b])), (Some(8e6), Some(8e6)));
-    // At the same time they share it.
+    // Flows that overlap share the link.
     let (a, b) = (flow(1.0, 4.0, 1_000_000), flow(1.0, 4.0, 2_000_000));
     assert_eq!((goodput.total_of(&[&a, &b]), goodput.together(&[&a, &b])), (Some(4e6), Some(8e6)));
     assert_eq!((goodput.together(&[]), of("retransmits").together(&[&a, &b])), (None, Some(6.0)));

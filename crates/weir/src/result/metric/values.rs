@@ -1,32 +1,32 @@
-//! The same metrics of several things.
+//! Metrics shared by several things.
 
 use super::{of_several, Metric, Tables};
 use crate::result::FlowResult;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// What was found of each metric of flows that comparisons have, in their order; `None` of what was not measured.
+/// Values of the compared flow metrics, in their order; `None` if not measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Values<V>(Vec<(&'static Metric<FlowResult>, Option<V>)>);
 
 impl<V: Copy> Values<V> {
-    /// What `find` finds.
+    /// Collects the values that `find` returns.
     pub fn of(find: impl Fn(&'static Metric<FlowResult>) -> Option<V>) -> Values<V> {
         Values(of_several(Tables::Comparisons).map(|m| (m, find(m))).collect())
     }
 
-    /// Each metric with its value.
+    /// Iterates over the metrics with their values.
     pub fn iter(&self) -> impl Iterator<Item = (&'static Metric<FlowResult>, Option<V>)> + '_ {
         self.0.iter().copied()
     }
 
-    /// The value of the metric called `name`.
+    /// Returns the value of the metric called `name`.
     pub fn get(&self, name: &str) -> Option<V> {
         self.0.iter().find(|(m, _)| m.name == name).and_then(|(_, v)| *v)
     }
 }
 
-/// Written like the objects that the metrics come from, `rtt_us.p50` and `rtt_us.p99` as an object `rtt_us`, without
-/// what was not measured.
+/// Writes objects as in the source of the metrics: `rtt_us.p50` and `rtt_us.p99` become an object `rtt_us`.
+/// Unmeasured values are left out.
 impl<V: Copy + Serialize> Serialize for Values<V> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let measured: Vec<(&str, V)> = self.iter().filter_map(|(m, v)| Some((m.name, v?))).collect();
@@ -42,7 +42,7 @@ impl<V: Copy + Serialize> Serialize for Values<V> {
     }
 }
 
-/// Values of an object: by what comes after the dot of their names.
+/// Values of an object, keyed by the part of their names after the dot.
 struct Parts<'a, V>(&'a [(&'static str, V)]);
 
 impl<V: Serialize> Serialize for Parts<'_, V> {
