@@ -4,11 +4,12 @@ use crate::result::metric::{of_several, Measured, Metric, Tables};
 use crate::result::{FlowResult, RunResult, Runs, Status};
 use std::fmt::Write;
 
-/// A line for each run: its directory, its settings (the keys are `names`, in the order of the file), its
-/// seed, how it ended, and the metrics of all its flows together, in base units. What was not measured is an
-/// empty cell. `NAME.n` is the number of flows of which a value is known that others have too.
+/// Builds the index: a line for each run with its directory, settings, seed, status, and the metrics of all
+/// its flows together in base units. `names` are the keys of the settings, in the order of the file.
+/// Unmeasured values are empty cells. `NAME.n` is the number of flows with a known value, where others have
+/// the value too.
 pub fn index(runs: &Runs, names: &[String]) -> String {
-    // The seed has a column in any case.
+    // The seed has a column already.
     let names = || names.iter().filter(|name| *name != "seed");
     let metrics = || of_several(Tables::All);
     let heads = ["run".to_string()].into_iter().chain(names().cloned());
@@ -43,7 +44,7 @@ fn status(run: &RunResult) -> &'static str {
     }
 }
 
-/// A line of CSV (RFC 4180): a cell with a comma, a quote or a line break is quoted.
+/// Formats a line of CSV (RFC 4180): a cell with a comma, a quote or a line break is quoted.
 fn line(cells: impl Iterator<Item = String>) -> String {
     let mut out = String::new();
     for (i, cell) in cells.enumerate() {

@@ -1,11 +1,11 @@
-//! JSON for people and programs: indented, but arrays of numbers on one line, so that a series is a line and not a
-//! page.
+//! JSON for people and programs: indented, but with arrays of numbers on one line. So a series is a line and
+//! not a page.
 
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 use std::io::{self, Write};
 
-/// A value as indented JSON, with a newline at its end.
+/// Writes a value as indented JSON, with a newline at its end.
 pub fn pretty(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut text = Vec::new();
     value.serialize(&mut Serializer::with_formatter(&mut text, Lines::default()))?;
@@ -13,13 +13,14 @@ pub fn pretty(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Arrays begin on the line that they are on; what comes first in them says whether they stay there.
+/// Formatter that begins arrays on the current line. The first values of an array decide whether it stays on
+/// one line.
 #[derive(Default)]
 struct Lines {
     depth: usize,
-    /// The next value is the first, or a further one, of an array.
+    /// Flag: the next value is an element of an array; the flag tells the first from further ones.
     element: bool,
-    /// By open array or object: is anything in it, and does it go over several lines?
+    /// State of each open array or object: has it any content, and does it span several lines?
     open: Vec<(bool, bool)>,
 }
 
@@ -29,7 +30,7 @@ impl Lines {
         (0..self.depth).try_for_each(|_| out.write_all(b"  "))
     }
 
-    /// A value begins that is no number: in an array it gets a line of its own.
+    /// Begins a value that is no number: in an array it gets a line of its own.
     fn bulky<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
         if std::mem::take(&mut self.element) {
             self.break_line(out)?;
@@ -37,7 +38,7 @@ impl Lines {
         Ok(())
     }
 
-    /// A number begins: in an array it stays on the line if all before it did.
+    /// Begins a number: in an array it stays on the line if all before it did.
     fn slim<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
         let several = self.open.last().is_some_and(|o| o.1);
         match (std::mem::take(&mut self.element), several) {

@@ -1,10 +1,10 @@
-//! Reports that are made of results.
+//! Reports made of results.
 //!
-//! - `expect`: whether the checks hold;
-//! - `summary`: several runs, their means;
-//! - `compare`: results side by side;
-//! - `index`: what is in the directories of several runs;
-//! - `table`, `chart`, `json`: for people, and for programs.
+//! - `expect`: evaluates the checks;
+//! - `summary`: summarises several runs by means;
+//! - `compare`: puts results side by side;
+//! - `index`: lists the directories of several runs;
+//! - `table`, `chart`, `json`: write for people, and for programs.
 
 pub mod chart;
 pub mod compare;

@@ -1,17 +1,17 @@
-//! Data of charts: from series to points that can be drawn.
+//! Data of charts: conversion of series into points that can be drawn.
 
 use crate::result::{FlowResult, Interval};
 use std::collections::BTreeMap;
 use weir_core::time::Duration;
 
-/// Time in seconds, and a value.
+/// Point of a curve: time in seconds, and a value.
 pub(super) type Point = (f64, f64);
 
-/// Points of a curve over the whole width of a chart, about.
+/// Approximate number of points of a curve over the whole width of a chart.
 const POINTS: u64 = 200;
 
-/// Length of the windows in which received bytes are averaged: about [`POINTS`] of them in a run, 1, 2
-/// or 5 times a power of ten of milliseconds, rounded up to whole bins.
+/// Returns the length of the windows in which received bytes are averaged. There are about [`POINTS`] windows
+/// in a run. The length is 1, 2 or 5 times a power of ten of milliseconds, rounded up to whole bins.
 pub(super) fn window(duration: Duration, bin: Duration) -> Duration {
     let bin = bin.as_nanos().max(1);
     let wanted = (duration.as_nanos() / POINTS).max(bin);
@@ -20,8 +20,9 @@ pub(super) fn window(duration: Duration, bin: Duration) -> Duration {
     Duration::from_nanos(nice.div_ceil(bin) * bin)
 }
 
-/// Goodput in each window that the flow lives through by half at least, at the middle of that part, in
-/// bits per second. `received` begins with bin `first`.
+/// Returns the goodput of windows in bits per second, each placed at the middle of the flow's life within it.
+/// Windows with less than half of their length inside the flow's life are left out. `received` begins with
+/// bin `first`.
 pub(super) fn goodput(
     flow: &FlowResult,
     first: usize,
@@ -41,8 +42,8 @@ pub(super) fn goodput(
     (first / n..end.div_ceil(n)).filter_map(point).collect()
 }
 
-/// The points of `points`, but of more than can be told apart only the lowest and the highest of each
-/// stretch of length `width`.
+/// Thins `points`: stretches of length `width` with more points than can be told apart keep the lowest and
+/// the highest.
 pub(super) fn thinned(points: &[Point], width: f64) -> Vec<Point> {
     if points.len() <= 2 * POINTS as usize || width <= 0.0 {
         return points.to_vec();
@@ -64,21 +65,21 @@ pub(super) fn thinned(points: &[Point], width: f64) -> Vec<Point> {
     stretches.flat_map(ends).collect()
 }
 
-/// What several curves have in common.
+/// Summary of several curves in a stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Spread {
-    /// The middle of the stretch of time.
+    /// Middle of the stretch.
     pub t: f64,
-    /// The smallest value of any of them.
+    /// Smallest value of all curves.
     pub low: f64,
-    /// The mean of all values.
+    /// Mean of all values.
     pub mean: f64,
-    /// The largest value of any of them.
+    /// Largest value of all curves.
     pub high: f64,
 }
 
-/// Smallest, mean and largest of the values of several curves, in stretches of length `width`. A
-/// stretch without points is left out.
+/// Returns the smallest, mean and largest value of several curves, in stretches of length `width`. A stretch
+/// without points is left out.
 pub(super) fn spread(curves: &[Vec<Point>], width: f64) -> Vec<Spread> {
     let mut stretches: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for (t, v) in curves.iter().flatten() {
@@ -93,12 +94,13 @@ pub(super) fn spread(curves: &[Vec<Point>], width: f64) -> Vec<Spread> {
     stretches.into_iter().map(one).collect()
 }
 
-/// The mean of the goodput of several flows, given by their intervals of length `interval`, as steps.
+/// Returns the mean goodput of several flows as steps. Flows are given by their intervals of length
+/// `interval`.
 pub(super) fn steps<'a>(flows: impl Iterator<Item = &'a [Interval]>, interval: Duration) -> Vec<Point> {
     let width = interval.as_secs_f64();
     let mut stretches: BTreeMap<u64, Vec<(f64, f64, f64)>> = BTreeMap::new();
     for i in flows.flatten() {
-        // Intervals begin at multiples of their length, the first of a flow maybe later than that.
+        // Intervals begin at multiples of their length; the first of a flow may begin later.
         let k = (i.t_s / width + 1e-6).floor().max(0.0) as u64;
         stretches.entry(k).or_default().push((i.t_s, i.t_s + i.len_s, i.bps));
     }
@@ -127,7 +129,7 @@ mod tests {
         // 100 s / 200 is 500 ms exactly; 8 s / 200 is 40 ms, the next round number 50.
         assert_eq!(w(100, 10), Duration::from_millis(500));
         assert_eq!(w(8, 10), Duration::from_millis(50));
-        // No shorter than a bin, and a multiple of one: 50 ms are not, of 8 ms.
+        // Windows are at least a bin long, and a multiple of one: 50 ms are no multiple of 8 ms.
         assert_eq!(w(1, 10), Duration::from_millis(10));
         assert_eq!(w(8, 8), Duration::from_millis(56));
     }
@@ -137,7 +139,7 @@ mod tests {
         // Bins of 1 ms, windows of 4; the flow lives from 3 ms to 11 ms at 1000 bytes per ms: 8 Mbit/s.
         let bins: Vec<f64> = (0..12).map(|i| if (3..11).contains(&i) { 1000.0 } else { 0.0 }).collect();
         let got = goodput(&flow(0.003, 0.011), 0, &bins, MS, Duration::from_millis(4));
-        // It is the same without what is outside its life.
+        // Bins outside its life may be missing.
         assert_eq!(got, goodput(&flow(0.003, 0.011), 3, &bins[3..11], MS, Duration::from_millis(4)));
         // The first window has a quarter of life, the last three quarters.
         let want = [(0.006, 8e6), (0.0095, 8e6)];
@@ -155,7 +157,7 @@ mod tests {
         let got = thinned(&points, 1.0);
         assert!(got.contains(&(12.34, 9.0)) && got.contains(&(12.0, -3.0)), "{got:?}");
         assert!(got.windows(2).all(|w| w[0].0 < w[1].0));
-        // 100 stretches, one point of each but two of the one with the peaks.
+        // 100 stretches with one point each, and two in the stretch with the peaks.
         assert_eq!(got.len(), 101);
         assert_eq!(thinned(&points[..10], 1.0), points[..10]);
     }

@@ -1,12 +1,13 @@
-//! Drawing: panels one below the other with a common axis, of time as a rule. The SVG names no font file and
-//! needs none here; widths of words are estimated.
+//! Drawing of panels one below the other with a common axis, which is time as a rule. The SVG names no font
+//! file and needs none here; widths of words are estimated.
 
 use super::data::{Point, Spread};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// Colours that people with any colour vision tell apart (Okabe, Ito 2008), without yellow and black.
+/// Colours that all readers can tell apart, whatever their colour vision (Okabe, Ito 2008), without yellow
+/// and black.
 const PALETTE: [RGBColor; 6] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -20,15 +21,15 @@ const SOFT: RGBColor = RGBColor(95, 95, 95);
 const GRID: RGBColor = RGBColor(228, 228, 228);
 
 const WIDTH: u32 = 1000;
-/// Room for the numbers at the axis and its name.
+/// Room for the numbers at the axis and for its name.
 const LEFT: u32 = 84;
 const MARGIN: u32 = 16;
 /// Room for the labels of marks.
 const RIGHT: u32 = 104;
-/// Height of a line of words, and of one of the notes.
+/// Height of a line of words, or of a note.
 const LINE: i32 = 22;
 const NOTE: i32 = 18;
-/// A character of the small font, in pixels; sans-serif fonts are a little narrower on average.
+/// Width of a character of the small font, in pixels; sans-serif fonts are a little narrower on average.
 const CHARACTER: i32 = 8;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -37,26 +38,26 @@ type Drawn<T> = Result<T, String>;
 /// A chart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Chart {
-    /// Its headline.
+    /// Headline.
     pub title: String,
-    /// What is to be known for reading it, line by line.
+    /// Notes for the reader, line by line.
     pub notes: Vec<String>,
-    /// Names of the colours, in their order.
+    /// Names of the colours, in order.
     pub legend: Vec<String>,
-    /// What the dashed lines are; empty for none.
+    /// Meaning of the dashed lines; empty for none.
     pub marks: String,
-    /// From the top down.
+    /// Panels from the top down.
     pub panels: Vec<Panel>,
-    /// What goes across, with its unit; empty for time in seconds.
+    /// Name and unit of the horizontal axis; empty for time in seconds.
     pub across: String,
-    /// That axis goes from 0 to here.
+    /// End of the horizontal axis, which begins at 0.
     pub until: f64,
 }
 
 /// A plot with its own axis of values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Panel {
-    /// What the values are, with their unit.
+    /// Name and unit of the values.
     pub label: String,
     /// Height in pixels.
     pub height: u32,
@@ -64,7 +65,7 @@ pub(super) struct Panel {
     pub low: f64,
     /// Top of the axis. Higher values are drawn there.
     pub high: f64,
-    /// Curves, the last on top.
+    /// Curves; the last one is drawn on top.
     pub curves: Vec<Curve>,
     /// Dashed lines across, with a label.
     pub marks: Vec<(f64, String)>,
@@ -73,22 +74,22 @@ pub(super) struct Panel {
 /// A curve.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Curve {
-    /// Number of its colour: the entry of the legend.
+    /// Index of the colour: the entry of the legend.
     pub colour: usize,
-    /// How many lines of this colour there are: the more, the paler each.
+    /// Number of lines of this colour: the more, the paler each.
     pub among: usize,
-    /// How it is drawn.
+    /// Shape.
     pub shape: Shape,
 }
 
-/// How a curve is drawn.
+/// Shape of a curve.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Shape {
     /// A line.
     Line(Vec<Point>),
-    /// Broad pale steps, for lines to be drawn upon: pairs of points, each a step.
+    /// Broad pale steps behind other lines: pairs of points, each pair a step.
     Broad(Vec<Point>),
-    /// The area between low and high.
+    /// Area between low and high.
     Band(Vec<Spread>),
 }
 
@@ -108,7 +109,7 @@ fn colour(i: usize) -> RGBColor {
     PALETTE[i % PALETTE.len()]
 }
 
-/// Text that XML can hold.
+/// Removes characters that XML cannot hold.
 fn clean(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }
@@ -117,7 +118,7 @@ fn fault(e: impl std::fmt::Display) -> String {
     e.to_string()
 }
 
-/// The chart as an SVG document.
+/// Draws the chart as an SVG document.
 pub(super) fn svg(chart: &Chart) -> Drawn<String> {
     let legend = legend_rows(chart);
     let rows = legend.iter().map(|e| e.row + 1).max().unwrap_or(0);
@@ -153,12 +154,12 @@ fn words(root: &Area, text: &str, at: (i32, i32), size: u32, ink: RGBColor) -> D
     root.draw(&Text::new(clean(text), at, style)).map_err(fault)
 }
 
-/// An entry of the legend: in a row, so far from the left.
+/// Entry of the legend: its row and its distance from the left.
 struct Entry {
     name: String,
     row: i32,
     x: i32,
-    /// `None` for the marks.
+    /// Colour; `None` for the marks.
     colour: Option<RGBColor>,
 }
 
@@ -199,7 +200,7 @@ fn legend_rows(chart: &Chart) -> Vec<Entry> {
         .collect()
 }
 
-/// Draws a panel; the last one says what goes `across`.
+/// Draws a panel; the last panel names the horizontal axis by `across`.
 fn draw(root: &Area, panel: &Panel, y: i32, until: f64, across: Option<&str>) -> Drawn<()> {
     let last = across.is_some();
     let extra = if last { 26 } else { 0 };
@@ -262,7 +263,8 @@ fn draw(root: &Area, panel: &Panel, y: i32, until: f64, across: Option<&str>) ->
     Ok(())
 }
 
-/// Moves labels at these heights apart by `gap` at least, keeping their order: upwards, from the lowest.
+/// Moves labels up where needed so that neighbours are `gap` apart at least. Their order stays, and the
+/// lowest is placed first.
 fn apart(ys: &[i32], gap: i32) -> Vec<i32> {
     let mut order: Vec<usize> = (0..ys.len()).collect();
     order.sort_by_key(|&i| std::cmp::Reverse(ys[i]));
@@ -273,7 +275,7 @@ fn apart(ys: &[i32], gap: i32) -> Vec<i32> {
     out
 }
 
-/// A number at an axis: as short as it can be written to six decimals.
+/// Formats a number at an axis, as short as possible with up to six decimals.
 fn number(v: f64) -> String {
     let text = format!("{v:.6}");
     let short = text.trim_end_matches('0').trim_end_matches('.');

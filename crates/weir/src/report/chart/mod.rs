@@ -1,7 +1,7 @@
 //! Results as files: series as CSV, and charts of them as SVG.
 //!
-//! - `data`: from series to points;
-//! - `draw`: from points to SVG.
+//! - `data`: converts series into points;
+//! - `draw`: draws points as SVG.
 
 mod data;
 mod draw;
@@ -18,31 +18,31 @@ use std::io;
 use std::path::{Path, PathBuf};
 use weir_core::stats::quantile;
 
-/// Of more curves in a group only their mean and the range between them are drawn.
+/// Most curves of a group that are drawn singly; larger groups show their mean and range.
 const MOST_CURVES: usize = 16;
-/// How far up the plot goes at most, in multiples of the highest target.
+/// Upper end of the plot, in multiples of the highest target.
 const ABOVE_TARGET: f64 = 1.5;
 
-/// A chart of curves that are not of a run.
+/// Chart of curves that do not come from a run.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
-    /// Its headline.
+    /// Headline.
     pub title: String,
-    /// What is to be known for reading it, line by line.
+    /// Notes for the reader, line by line.
     pub notes: Vec<String>,
-    /// What goes across, from 0 to `until`, with its unit.
+    /// Name and unit of the horizontal axis, which goes from 0 to `until`.
     pub across: String,
-    /// What goes up, from 0 to `high`, with its unit.
+    /// Name and unit of the vertical axis, which goes from 0 to `high`.
     pub up: String,
-    /// See `across`.
+    /// End of the horizontal axis.
     pub until: f64,
-    /// See `up`.
+    /// End of the vertical axis.
     pub high: f64,
     /// Curves by name.
     pub curves: Vec<(String, Vec<(f64, f64)>)>,
 }
 
-/// The chart as an SVG document.
+/// Draws the chart as an SVG document.
 pub fn lines(of: &Lines) -> Result<String, String> {
     let line = |(colour, (_, points)): (usize, &(String, Vec<Point>))| {
         let shape = Shape::Line(points.clone());
@@ -66,10 +66,10 @@ pub fn lines(of: &Lines) -> Result<String, String> {
     })
 }
 
-/// Writes into `dir`, which is made if needed: each series as `<its name>.csv`, `rate.svg` with the
-/// goodput of the flows, and `<column>.svg` for every other column of the series (`cwnd_packets`,
-/// `rtt_us`, `held_bytes`, …). Returns the paths of the files, in this order: CSV, then charts.
-/// Errors name the file.
+/// Writes CSV files and charts into `dir`, which is made if needed. Each series becomes `<its name>.csv`.
+/// `rate.svg` has the goodput of the flows, and `<column>.svg` every other column of the series
+/// (`cwnd_packets`, `rtt_us`, `held_bytes`, …). Returns the paths of the files in this order: CSV, then
+/// charts. Errors name the file.
 pub fn write(dir: &Path, plan: &Plan, result: &RunResult) -> io::Result<Vec<PathBuf>> {
     let named = |path: &Path, e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
     std::fs::create_dir_all(dir).map_err(|e| named(dir, e))?;
@@ -94,7 +94,7 @@ pub fn write(dir: &Path, plan: &Plan, result: &RunResult) -> io::Result<Vec<Path
     Ok(files)
 }
 
-/// A name that stays in its directory. Names that plans allow stay as they are.
+/// Returns a file name that stays in its directory. Names that plans allow stay unchanged.
 fn file_name(name: &str) -> String {
     let good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let safe: String = name.chars().map(|c| if good(c) { c } else { '_' }).collect();
@@ -104,7 +104,8 @@ fn file_name(name: &str) -> String {
     }
 }
 
-/// A series as CSV: a line with the names of the columns, then a line for each row. What is unknown is an empty cell.
+/// Formats a series as CSV: a line with the names of the columns, then a line for each row. Unknown values
+/// are empty cells.
 fn csv(series: &Series) -> String {
     let mut out = String::from("t_s");
     for name in series.columns.keys() {
@@ -124,7 +125,7 @@ fn csv(series: &Series) -> String {
     out
 }
 
-/// What is drawn in one colour: its name and its members, in order of appearance.
+/// Curves drawn in one colour: their name and their members, in order of appearance.
 type Groups<'a, T> = Vec<(&'a str, Vec<T>)>;
 
 fn grouped<'a, T>(members: impl Iterator<Item = (&'a str, T)>) -> Groups<'a, T> {
@@ -146,7 +147,7 @@ fn legend<T>(groups: &Groups<T>) -> Vec<String> {
     groups.iter().map(entry).collect()
 }
 
-/// The headline: what the experiment is about, and with which settings of a sweep.
+/// Returns the headline: the subject of the experiment and the settings of a sweep.
 fn title(plan: &Plan, result: &RunResult) -> String {
     let name = if plan.title.is_empty() { &result.experiment } else { &plan.title };
     match result.settings.is_empty() {
@@ -159,7 +160,7 @@ fn until(plan: &Plan, result: &RunResult) -> f64 {
     result.duration_s.max(plan.bin.as_secs_f64()).max(1e-3)
 }
 
-/// The curves of a group: each by itself, or of many the range and the mean.
+/// Returns the curves of a group: each singly, or the range and the mean of a large group.
 fn curves(colour: usize, curves: Vec<Vec<Point>>, width: f64) -> Vec<Curve> {
     let among = curves.len();
     if among <= MOST_CURVES {
@@ -198,7 +199,7 @@ fn scaled(curve: Curve, factor: f64) -> Curve {
     Curve { shape, ..curve }
 }
 
-/// Goodput over time, and where there are targets how far from them; `None` without flows.
+/// Draws goodput over time, and the distance from targets where there are any; `None` without flows.
 fn rates(plan: &Plan, result: &RunResult) -> Option<Chart> {
     if result.flows.is_empty() {
         return None;
@@ -220,7 +221,7 @@ fn rates(plan: &Plan, result: &RunResult) -> Option<Chart> {
     let targets: BTreeSet<u64> = result.flows.iter().filter_map(|f| f.target_bps).collect();
     let target = targets.last().map(|t| *t as f64);
     let peak = highest(&all);
-    // A burst at the start must not make everything else flat.
+    // A burst at the start must not flatten all else.
     let top = target.map_or(peak, |t| peak.clamp(t, ABOVE_TARGET * t)).max(1.0);
     let (factor, unit) = Unit::Rate.scale(top);
     let of = if groups.iter().any(|(_, f)| f.len() > 1) { ", mean of the group" } else { "" };
@@ -254,7 +255,7 @@ fn rates(plan: &Plan, result: &RunResult) -> Option<Chart> {
     })
 }
 
-/// How far each flow's whole intervals are from its target, in percent, and the furthest of them.
+/// Returns the distance of each flow's whole intervals from its target, in percent, and the largest distance.
 fn deviations(plan: &Plan, groups: &Groups<&FlowResult>) -> Option<(Panel, f64)> {
     let width = plan.interval.as_secs_f64();
     let of_flow = |f: &FlowResult, many: bool| {
@@ -290,7 +291,7 @@ fn deviations(plan: &Plan, groups: &Groups<&FlowResult>) -> Option<(Panel, f64)>
     Some((panel, furthest))
 }
 
-/// A column of the series over time: one curve for each flow or link that has it.
+/// Draws a column of the series over time, with one curve for each flow or link that has it.
 fn column(plan: &Plan, result: &RunResult, name: &str) -> Option<Chart> {
     let until = until(plan, result);
     let width = until / 200.0;
@@ -300,7 +301,7 @@ fn column(plan: &Plan, result: &RunResult, name: &str) -> Option<Chart> {
         let points: Vec<Point> = known.collect();
         Some(data::thinned(&points, width)).filter(|p| !p.is_empty())
     };
-    // Flows in the plan's order, and in the colours of their groups; then links.
+    // Flows come first, in the plan's order and in the colours of their groups; links follow.
     let of_flows = result.flows.iter().filter_map(|f| Some((f.group(), curve(&f.id)?)));
     let of_links = result.links.iter().filter_map(|l| Some((l.name.as_str(), curve(&l.name)?)));
     let groups = grouped(of_flows.chain(of_links));

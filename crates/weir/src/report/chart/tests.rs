@@ -13,7 +13,7 @@ fn plan(text: &str) -> Plan {
     experiment::parse(&source).unwrap().plan_for(Backend::Lab).unwrap()
 }
 
-/// The rate that a group is set to in the experiments used here.
+/// Returns the target rate of a group in the experiments used here.
 fn target(group: &str) -> u64 {
     match group {
         "five" => 5_000_000,
@@ -22,8 +22,8 @@ fn target(group: &str) -> u64 {
     }
 }
 
-/// What such a plan might give: a start-up of a second with a burst in it, then noise of 4 % in every
-/// bin of each flow.
+/// Builds a possible result of such a plan: a start-up of a second with a burst in it, then noise of 4 % in
+/// every bin of each flow.
 fn run(plan: &Plan) -> RunResult {
     let mut rng = Rng::new(plan.seed);
     let bins = plan.duration.as_nanos() / plan.bin.as_nanos();
@@ -65,7 +65,7 @@ fn run(plan: &Plan) -> RunResult {
     out
 }
 
-/// A directory of its own for each test, removed at the end.
+/// Directory of a single test, removed at its end.
 struct Dir(PathBuf);
 
 impl Dir {

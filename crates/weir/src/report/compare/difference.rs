@@ -1,14 +1,15 @@
-//! Other differences between runs: congestion control, kernel, settings of TCP. A comparison of runs that differ in one of these
-//! measures that difference, whatever it was meant to measure.
+//! Other differences between runs: congestion control, kernel, settings of TCP. A comparison of runs that
+//! differ in one of these measures that difference, whatever it was meant to measure.
 
 use crate::result::{Backend, RunResult};
 use std::collections::BTreeSet;
 
-/// A run, with the name of its file.
+/// Run, with the name of its file.
 pub(super) type Named<'a> = (&'a str, &'a RunResult);
 
-/// Everything in which runs with the same settings of a sweep differ, each from the first that has such a thing.
-/// Congestion control is compared between worlds too, kernel and settings within a world.
+/// Lists all differences between runs with the same settings of a sweep. Each run is compared with the first
+/// one that has the value in question. Congestion control is compared between worlds too; kernel and settings
+/// are compared within a world.
 pub(super) fn differences(runs: &[Named]) -> Vec<String> {
     let mut out: Vec<String> = runs.split_first().map_or(Vec::new(), |(first, rest)| {
         rest.iter().flat_map(|run| congestion_controls(first, run)).collect()
@@ -23,13 +24,13 @@ pub(super) fn differences(runs: &[Named]) -> Vec<String> {
     out
 }
 
-/// `what: THIS in FILE, THAT in FILE`.
+/// Formats a difference: `what: THIS in FILE, THAT in FILE`.
 fn says(what: &str, a: (&str, &str), b: (&str, &str)) -> String {
     let shown = |v: &str| if v.is_empty() { "not set".to_string() } else { v.to_string() };
     format!("{what}: {} in {}, {} in {}", shown(a.1), a.0, shown(b.1), b.0)
 }
 
-/// The first flow of each group whose congestion control differs.
+/// Returns the first flow of each group whose congestion control differs.
 fn congestion_controls((a, of_a): &Named, (b, of_b): &Named) -> Vec<String> {
     let mut out = Vec::new();
     for (group, flows) in of_a.groups() {
@@ -46,7 +47,7 @@ fn kernel((a, of_a): &Named, (b, of_b): &Named) -> Option<String> {
     (ours != theirs).then(|| says("the kernel", (a, ours), (b, theirs)))
 }
 
-/// Settings of which both runs tell and that are not the same. A result that tells of none says nothing.
+/// Returns the settings that both runs report with different values. A result without settings yields none.
 fn settings((a, of_a): &Named, (b, of_b): &Named) -> Vec<String> {
     let (ours, theirs) = (&of_a.made_by.settings, &of_b.made_by.settings);
     if ours.is_empty() || theirs.is_empty() {

@@ -1,4 +1,4 @@
-//! Distributions of the values of a group's flows, on both sides. A mean hides which flows wait.
+//! Distributions of the values of a group's flows, on both sides. A mean hides the slow flows.
 
 use crate::result::metric::{of_several, Found, Tables};
 use crate::result::unit::Unit;
@@ -6,47 +6,47 @@ use crate::result::RunResult;
 use serde::Serialize;
 use weir_core::stats::quantile;
 
-/// Of fewer flows a list says more than quantiles.
+/// Fewest flows for quantiles; a list is more informative for fewer.
 const FEWEST: usize = 5;
 
 /// Quantiles over the flows of all runs of a side, as nearest ranks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Distribution {
-    /// Flows, of each run anew, of which the value is known.
+    /// Number of known values; a flow counts once for each run.
     pub n: usize,
-    /// Flows that have one: of those beyond `n` a lower bound is known, and they are in the quantiles.
+    /// Number of existing values. Those beyond `n` have a known lower bound, and are in the quantiles.
     pub of: usize,
-    /// Quantiles that are lower bounds, since they are of flows that had not ended: `p99`.
+    /// Quantiles that are lower bounds, because their flows had not ended: `p99`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub at_least: Vec<&'static str>,
-    /// The smallest value.
+    /// Smallest value.
     pub min: f64,
-    /// The value that 10 % do not exceed.
+    /// Value that 10 % do not exceed.
     pub p10: f64,
-    /// The median.
+    /// Median.
     pub p50: f64,
-    /// The value that 90 % do not exceed.
+    /// Value that 90 % do not exceed.
     pub p90: f64,
-    /// The value that 99 % do not exceed.
+    /// Value that 99 % do not exceed.
     pub p99: f64,
-    /// The largest value.
+    /// Largest value.
     pub max: f64,
 }
 
-/// A metric of the flows of a group, on both sides.
+/// Metric of the flows of a group, on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Distributed {
     /// The group.
     pub group: String,
     /// The metric: `fct_s`.
     pub metric: &'static str,
-    /// What tables call it.
+    /// Heading in tables.
     #[serde(skip)]
     pub heading: &'static str,
-    /// Its unit.
+    /// Unit of the metric.
     #[serde(skip)]
     pub unit: Unit,
-    /// The sides in the order of their names; `null` where no flow has a value.
+    /// Sides in the order of their names; `null` where no flow has a value.
     pub sides: [Option<Distribution>; 2],
 }
 
@@ -74,14 +74,14 @@ impl Distribution {
 
     const NAMES: [&str; 6] = ["min", "p10", "p50", "p90", "p99", "max"];
 
-    /// The quantiles, in the order of tables, and whether each is a lower bound.
+    /// Returns the quantiles in the order of tables, each with a flag for a lower bound.
     pub fn quantiles(&self) -> [(f64, bool); 6] {
         let values = [self.min, self.p10, self.p50, self.p90, self.p99, self.max];
         std::array::from_fn(|i| (values[i], self.at_least.contains(&Distribution::NAMES[i])))
     }
 }
 
-/// Every metric of the groups that have flows enough, in the order of the plan.
+/// Returns the distributions of all metrics of large groups, in the order of the plan.
 pub(super) fn distributions(sides: [&[&RunResult]; 2]) -> Vec<Distributed> {
     let mut out = Vec::new();
     for group in large(sides[0]) {
@@ -100,7 +100,7 @@ pub(super) fn distributions(sides: [&[&RunResult]; 2]) -> Vec<Distributed> {
     out
 }
 
-/// The groups with flows enough for quantiles; both sides have the same.
+/// Returns the groups with enough flows for quantiles; both sides have the same groups.
 fn large(runs: &[&RunResult]) -> Vec<String> {
     let groups = runs.first().map_or(Vec::new(), |r| r.groups());
     groups.into_iter().filter(|(_, f)| f.len() >= FEWEST).map(|(name, _)| name.to_string()).collect()

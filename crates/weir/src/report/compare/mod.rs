@@ -1,8 +1,9 @@
-//! Results of one experiment side by side, and whether they are as near to each other as it declares.
+//! Comparison of results of one experiment: side by side, and against the distance that it allows.
 //!
-//! There are two sides. Where there are runs of both worlds, the simulator's are compared with the lab's. With runs of one world
-//! only, those of all further files are compared with those of the first. Where a side has several runs, their median counts, and their
-//! range is shown. Groups of flows are judged, by the mean of their flows. The runs of sweeps are compared setting by setting.
+//! There are two sides. If there are runs of both worlds, the simulator's are compared with the lab's. With
+//! runs of one world only, the first file is one side, and all further files are the other. A side with
+//! several runs has their median, and their range is shown. Groups of flows are judged by the mean of their
+//! flows. The runs of sweeps are compared setting by setting.
 
 mod difference;
 mod distribution;
@@ -19,18 +20,18 @@ use difference::Named;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What is exactly at its bound is inside, whatever the division rounds to.
+/// Tolerance for rounding: a value exactly at its bound is inside.
 const ROUNDING: f64 = 1e-9;
 
-/// Of more differences only so many are named in an error.
+/// Most differences named in an error.
 const MOST_DIFFERENCES: usize = 6;
 
-/// The runs of a file, under its name.
+/// Runs of a file, under its name.
 #[derive(Clone, Debug)]
 pub struct ResultFile {
-    /// The file's name.
+    /// Name of the file.
     pub name: String,
-    /// The runs in it.
+    /// Runs in the file.
     pub runs: Vec<RunResult>,
 }
 
@@ -41,34 +42,34 @@ pub struct Comparison {
     pub schema: u32,
     /// Name of the experiment.
     pub experiment: String,
-    /// What each side is called: `lab` and `sim`, or `A` and `B`. The first is what the second is compared with.
+    /// Names of the sides: `lab` and `sim`, or `A` and `B`. The second is compared with the first.
     pub names: [String; 2],
-    /// Versions of the experiment file differ.
+    /// Flag: the versions of the experiment file differ.
     pub edited: bool,
-    /// Runs that are not compared, and why: interrupted ones, and ones that could not be made.
+    /// Runs that are not compared, with the reason: they were interrupted, or could not be made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
-    /// What else differs: congestion control, kernel, settings of TCP. Empty unless that was allowed.
+    /// Other differences: congestion control, kernel, settings of TCP. Empty unless these were allowed.
     pub differences: Vec<String>,
-    /// What is judged by.
+    /// Bounds of the judgement.
     pub bounds: Bounds,
-    /// One for each setting of a sweep.
+    /// Comparisons, one for each setting of a sweep.
     pub settings: Vec<Compared>,
-    /// What is further apart than parity allows, and by how much.
+    /// Values that are further apart than parity allows.
     pub outside: Vec<Outside>,
 }
 
-/// How far apart the sides may be, as fractions; `null` is not judged.
+/// Allowed distances between the sides, as fractions; `null` is not judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Bounds {
-    /// Goodput of each group of flows, their mean.
+    /// Bound of the goodput of each group, as the mean of its flows.
     pub goodput: Option<f64>,
-    /// Completion times, likewise.
+    /// Bound of the completion times, as the mean of each group.
     pub fct: Option<f64>,
 }
 
 impl Bounds {
-    /// By the name of what is judged.
+    /// Returns the bound with this name.
     pub fn of(&self, judged: &str) -> Option<f64> {
         match judged {
             "goodput" => self.goodput,
@@ -78,10 +79,10 @@ impl Bounds {
     }
 }
 
-/// Runs with the same settings.
+/// Comparison of runs with the same settings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
-    /// What the sweep set.
+    /// Settings made by the sweep.
     pub settings: Settings,
     /// Both sides, flow by flow.
     pub flows: Vec<[Row; 2]>,
@@ -89,33 +90,34 @@ pub struct Compared {
     pub groups: Vec<[Row; 2]>,
     /// Classes of the gateway: goodput together.
     pub classes: Vec<[Row; 2]>,
-    /// Of groups of five flows and more: how the values of their flows are distributed.
+    /// Distributions of the values of flows, for groups of five flows and more.
     pub distributions: Vec<Distributed>,
     /// Runs on each side.
     pub runs: [usize; 2],
 }
 
-/// Something that is further apart than parity allows.
+/// Value that is further apart than parity allows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outside {
-    /// What the sweep set.
+    /// Settings made by the sweep.
     pub settings: Settings,
     /// The group of flows.
     pub group: String,
     /// `goodput` or `fct`.
     pub what: &'static str,
-    /// Difference as a fraction of the first side; `null` if only one side has a value, or the first is
-    /// zero, or if the value is known of another share of the flows.
+    /// Difference as a fraction of the first side. `null` if only one side has a value, if the first is zero,
+    /// or if the known share of the flows differs.
     pub off: Option<f64>,
-    /// Numbers of flows of which it is known on each side, if that is why the sides cannot be compared.
+    /// Numbers of flows with a known value on each side, if these make the sides incomparable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<[Measured; 2]>,
-    /// How far it may be.
+    /// Allowed difference.
     pub bound: f64,
 }
 
-/// Compares. What `bounds` has replaces what the experiment declares. Runs that differ in congestion control, kernel or
-/// settings of TCP are refused unless `differing` allows them. Errors say which files do not go together, and why.
+/// Compares results. `bounds` replaces the bounds that the experiment declares. Runs that differ in
+/// congestion control, kernel or settings of TCP are refused unless `differing` allows them. Errors say which
+/// files do not go together, and why.
 pub fn compare(given: &[ResultFile], bounds: Bounds, differing: bool) -> Result<Comparison, String> {
     let (given, left_out) = finished(given);
     let all: Vec<(&str, &RunResult)> =
@@ -148,7 +150,7 @@ pub fn compare(given: &[ResultFile], bounds: Bounds, differing: bool) -> Result<
     for (settings, [a, b]) in by_settings(&sides) {
         if a.is_empty() || b.is_empty() {
             let why = alone(&out.names, &settings, a.is_empty());
-            // What was cut from one side has nothing beside it on the other.
+            // A run left out on one side has no counterpart on the other.
             if out.left_out.is_empty() {
                 return Err(why);
             }
@@ -165,7 +167,7 @@ pub fn compare(given: &[ResultFile], bounds: Bounds, differing: bool) -> Result<
     }
 }
 
-/// The files with the runs that came to their end, and of the others which they are.
+/// Returns the files with their completed runs, and descriptions of the other runs.
 fn finished(given: &[ResultFile]) -> (Vec<ResultFile>, Vec<String>) {
     let mut left_out = Vec::new();
     let mut whole = |name: &str, n: usize, run: &RunResult| {
@@ -184,7 +186,7 @@ fn finished(given: &[ResultFile]) -> (Vec<ResultFile>, Vec<String>) {
     (given.iter().map(file).collect(), left_out)
 }
 
-/// In what the runs of each setting of a sweep differ besides it.
+/// Lists the differences of the runs of each setting of a sweep besides that setting.
 fn differences(all: &[Named]) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let mut seen: Vec<&Settings> = Vec::new();
@@ -209,7 +211,7 @@ fn refused(differences: &[String]) -> String {
     lines.join("\n")
 }
 
-/// Can `run` be compared with the first one?
+/// Checks that `run` can be compared with the first one.
 fn fits(name: &str, run: &RunResult, (first, of): &(&str, &RunResult)) -> Result<(), String> {
     if run.experiment != of.experiment {
         let (a, b) = (&of.experiment, &run.experiment);
@@ -218,7 +220,7 @@ fn fits(name: &str, run: &RunResult, (first, of): &(&str, &RunResult)) -> Result
     Ok(())
 }
 
-/// The two sides and their names, the one to compare with first.
+/// Returns the two sides and their names; the second side is compared with the first.
 fn sides(given: &[ResultFile]) -> ([String; 2], [Vec<&RunResult>; 2]) {
     let of = |world| given.iter().flat_map(|g| &g.runs).filter(|r| r.world == world).collect::<Vec<_>>();
     let (lab, sim) = (of(Backend::Lab), of(Backend::Sim));
@@ -230,7 +232,7 @@ fn sides(given: &[ResultFile]) -> ([String; 2], [Vec<&RunResult>; 2]) {
     (["A", "B"].map(String::from), [first, rest])
 }
 
-/// Settings with the runs of both sides that have them, in the order of the files.
+/// Returns the settings with the runs of both sides that have them, in the order of the files.
 fn by_settings<'a>(sides: &[Vec<&'a RunResult>; 2]) -> Vec<(Settings, [Vec<&'a RunResult>; 2])> {
     let mut out: Vec<(Settings, [Vec<&RunResult>; 2])> = Vec::new();
     for (i, runs) in sides.iter().enumerate() {
@@ -279,8 +281,8 @@ impl Compared {
         })
     }
 
-    /// The groups that are outside. Flows of a group are alike, and where losses are random or flows share a
-    /// queue only their mean is the same in two runs; a group of one is its flow.
+    /// Returns the groups that are outside. Only the mean of a group is reproducible: its flows are alike,
+    /// and random losses or a shared queue make single flows differ between runs. A group of one is its flow.
     fn outside(&self, bounds: &Bounds) -> Vec<Outside> {
         let mut out = Vec::new();
         for [a, b] in &self.groups {
@@ -294,7 +296,7 @@ impl Compared {
                 let near = match off {
                     _ if measured.is_some() => false,
                     Some(off) => off.abs() <= bound + ROUNDING,
-                    // Without a last byte on either side there is no completion time to compare.
+                    // Without a last byte on either side, completion times cannot be compared.
                     None => a_has.is_none() && b_has.is_none(),
                 };
                 if !near {
@@ -307,7 +309,8 @@ impl Compared {
     }
 }
 
-/// How far the median of `b` is from that of `a`, as a fraction of it; `None` if there is no such fraction.
+/// Returns the distance of the median of `b` from that of `a`, as a fraction of `a`; `None` if the fraction
+/// does not exist.
 pub fn off(a: Option<Spread>, b: Option<Spread>) -> Option<f64> {
     let (a, b) = (a?.median, b?.median);
     if a == b {
@@ -316,17 +319,17 @@ pub fn off(a: Option<Spread>, b: Option<Spread>) -> Option<f64> {
     (a != 0.0).then(|| (b - a) / a)
 }
 
-/// Returns the numbers of flows on each side, if these are parts of all so different that the means say
-/// nothing of each other: flows that do not end make a mean completion time better.
+/// Returns the numbers of flows on each side if their known shares differ too much for means to be compared.
+/// Flows that do not end improve a mean completion time.
 pub fn incomparable(a: Option<Spread>, b: Option<Spread>, bound: f64) -> Option<[Measured; 2]> {
     let (a, b) = (a?, b?);
     let apart = (a.share() - b.share()).abs() > bound + ROUNDING;
-    // What is known of all is so of one flow as of a hundred.
+    // With all values known, the number of flows does not matter.
     let of = |side: Spread| side.measured.unwrap_or(Measured { n: 1, of: 1 });
     apart.then(|| [of(a), of(b)])
 }
 
-/// Rows of the same name.
+/// Pairs the rows of the same name.
 fn paired(a: &[Row], b: &[Row]) -> Vec<[Row; 2]> {
     let by_id: BTreeMap<&str, &Row> = b.iter().map(|r| (r.id.as_str(), r)).collect();
     a.iter().filter_map(|row| Some([row.clone(), (*by_id.get(row.id.as_str())?).clone()])).collect()

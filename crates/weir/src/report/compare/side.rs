@@ -1,31 +1,31 @@
-//! One side of a comparison: runs that stand for the same thing.
+//! One side of a comparison: runs that are equivalent.
 
 use crate::result::metric::{Measured, Metric, Values};
 use crate::result::sample;
 use crate::result::{FlowResult, RunResult};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// What several runs found of the same value.
+/// Values that several runs found of one metric.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Spread {
-    /// The middle one; of an even number the mean of the middle two.
+    /// Median: the middle value, or the mean of the middle two.
     pub median: f64,
-    /// The smallest.
+    /// Smallest value.
     pub low: f64,
-    /// The largest.
+    /// Largest value.
     pub high: f64,
-    /// Number of flows of all runs that they are of, if not all that have such a value.
+    /// Number of flows with a known value, over all runs, if some flows lack it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
 }
 
 impl Spread {
-    /// The share of the flows that have such a value of which it is known.
+    /// Returns the share of the flows with such a value for which it is known.
     pub fn share(&self) -> f64 {
         self.measured.map_or(1.0, Measured::share)
     }
 
-    /// Of some values; `None` of none.
+    /// Summarises some values; `None` without values.
     pub fn of(values: impl Iterator<Item = f64>) -> Option<Spread> {
         let mut sorted: Vec<f64> = values.collect();
         sorted.sort_by(f64::total_cmp);
@@ -34,17 +34,17 @@ impl Spread {
     }
 }
 
-/// A flow, a group of flows or a class on one side.
+/// Flow, group of flows or class on one side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Its name.
+    /// Name.
     pub id: String,
-    /// What the runs found: of a group the totals of its flows, of a class those of flows that share something.
+    /// Values over the runs: totals of the flows for a group, joint values of the flows for a class.
     pub values: Values<Spread>,
 }
 
-/// An object with `id` and each metric, `null` if no run has it. A part of an object comes before the unit there:
-/// `rtt_us.p50` is `rtt_p50_us`.
+/// Writes an object with `id` and each metric, `null` if no run has it. The part of a metric's name after the
+/// dot comes before the unit there: `rtt_us.p50` is `rtt_p50_us`.
 impl Serialize for Row {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let mut map = s.serialize_map(None)?;
@@ -64,21 +64,21 @@ fn flat(name: &str) -> String {
     }
 }
 
-/// One side.
+/// One side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Side {
-    /// In the order of the plan.
+    /// Flows in the order of the plan.
     pub flows: Vec<Row>,
-    /// Likewise.
+    /// Groups in the order of the plan.
     pub groups: Vec<Row>,
-    /// In the gateway's order.
+    /// Classes in the gateway's order.
     pub classes: Vec<Row>,
-    /// Runs in it.
+    /// Number of runs.
     pub runs: usize,
 }
 
 impl Side {
-    /// Of runs, of which there is one at least. They must have the same flows.
+    /// Builds a side from one or more runs, which must have the same flows.
     pub fn of(runs: &[&RunResult]) -> Result<Side, String> {
         let ids = |r: &RunResult| r.flows.iter().map(|f| f.id.clone()).collect::<Vec<_>>();
         let first = runs.first().ok_or("no run")?;
@@ -112,7 +112,8 @@ impl Side {
 
 type Flows<'a> = Vec<&'a FlowResult>;
 
-/// The values of some flows of each run, spread over the runs; `total` says how those of several flows are one.
+/// Builds a row from the values of some flows of each run, spread over the runs; `total` combines the values
+/// of several flows.
 fn row<'a>(
     id: &str,
     runs: &[&'a RunResult],

@@ -269,7 +269,7 @@ fn runs_under_other_conditions_are_refused_unless_told() {
     assert!(compare(&[ours, given("s", vec![simulated])], Bounds::default(), false).is_err());
 }
 
-/// What a sweep varies differs by intention.
+/// Settings of a sweep differ by intention.
 #[test]
 fn settings_of_a_sweep_are_no_differences() {
     let with = |cc: &str| RunResult {

@@ -1,4 +1,4 @@
-//! Several values as one. Where some are lower bounds only, so may the whole be.
+//! Aggregation of several values into one. If some are lower bounds, the result may be one too.
 
 use super::measure::{joint, measure, Sample};
 use crate::experiment::describe;
@@ -6,7 +6,7 @@ use crate::experiment::plan::{Aggregate, Measure};
 use crate::result::RunResult;
 use weir_core::time::Duration;
 
-/// Measures, and makes one value of all if that is asked for.
+/// Measures, and aggregates the samples if the measure asks for it.
 pub(super) fn aggregated(
     how: Option<Aggregate>,
     m: &Measure,
@@ -24,7 +24,7 @@ pub(super) fn aggregated(
     }
 }
 
-/// Makes one sample of one or more.
+/// Aggregates one or more samples into one.
 pub(super) fn one(how: Aggregate, samples: &[Sample]) -> Sample {
     let of = |bound: fn(&Sample) -> f64| {
         let values = samples.iter().map(bound);
@@ -43,13 +43,14 @@ pub(super) fn one(how: Aggregate, samples: &[Sample]) -> Sample {
     Sample { high, ..Sample::new(value, at) }
 }
 
-/// The smallest value that so many percent of the samples' weight do not exceed. There is one at least.
+/// Returns the smallest value that `percent` percent of the samples' weight do not exceed. At least one
+/// sample is needed.
 pub(super) fn percentile(samples: &[Sample], percent: u8, of: fn(&Sample) -> f64) -> f64 {
     let mut sorted: Vec<&Sample> = samples.iter().collect();
     sorted.sort_by(|a, b| of(a).total_cmp(&of(b)));
     let all: f64 = sorted.iter().map(|s| s.weight).sum();
-    // Of weights that are 1 the sums are exact; those of times are not, and a rank may be missed by a part in
-    // a billion.
+    // Sums of weights that are 1 are exact. Sums of times are not, so the rank is lowered by a part in a
+    // billion.
     let rank = all * f64::from(percent) / 100.0 * (1.0 - 1e-9);
     let mut seen = 0.0;
     let reached = sorted.iter().find(|s| {

@@ -4,20 +4,20 @@ use crate::experiment::plan::Measure;
 use crate::result::{FlowResult, RunResult};
 use weir_core::time::Duration;
 
-/// The bins of a flow that lie wholly inside the measured time and the flow's own life.
+/// Bins of a flow that lie wholly inside the measured time and the flow's own life.
 pub(super) struct Bins {
     /// Sum of the bytes before each bin from `offset` on.
     before: Vec<f64>,
     offset: usize,
-    /// The first of them.
+    /// First bin.
     pub first: usize,
-    /// The one after the last.
+    /// Bin after the last one.
     pub last: usize,
     bin: Duration,
 }
 
 impl Bins {
-    /// Of a flow; `None` if there is no whole bin, or received bytes were not recorded.
+    /// Returns the bins of a flow; `None` if there is no whole bin, or received bytes were not recorded.
     pub fn of(m: &Measure, bin: Duration, result: &RunResult, f: &FlowResult) -> Option<Bins> {
         let (offset, received) = result.received(f, bin)?;
         let mut before = Vec::with_capacity(received.len() + 1);
@@ -35,8 +35,8 @@ impl Bins {
         (first < last).then_some(Bins { before, offset, first, last, bin })
     }
 
-    /// Returns the bins of several flows together, such as those of a class, in all of the measured time;
-    /// `None` if no bin is inside it.
+    /// Returns the joint bins of several flows, such as those of a class, in all of the measured time; `None`
+    /// if no bin is inside it.
     pub fn of_class(m: &Measure, bin: Duration, result: &RunResult, flows: &[&FlowResult]) -> Option<Bins> {
         let width = bin.as_nanos().max(1);
         let end = (result.duration_s * 1e9).round().max(0.0) as u64;
@@ -57,19 +57,19 @@ impl Bins {
         (first < last).then_some(Bins { before, offset: 0, first, last, bin })
     }
 
-    /// Bins in `len`, at least one.
+    /// Returns the number of bins in `len`, at least one.
     pub fn count(&self, len: Duration) -> usize {
         (len.as_nanos() / self.bin.as_nanos().max(1)).max(1) as usize
     }
 
-    /// Bits per second from bin `from` up to bin `to`.
+    /// Returns the rate in bits per second from bin `from` up to bin `to`.
     pub fn rate(&self, from: usize, to: usize) -> Option<f64> {
         let before = |bin: usize| self.before.get(bin.checked_sub(self.offset)?);
         let bytes = before(to)? - before(from)?;
         (to > from).then(|| bytes * 8.0 / self.bin.saturating_mul((to - from) as u64).as_secs_f64())
     }
 
-    /// The window of length `len`, at every bin, whose rate is ahead of all others.
+    /// Returns the window of length `len`, beginning at any bin, whose rate is ahead of all others.
     pub fn extreme(&self, len: Duration, ahead: impl Fn(f64, f64) -> bool) -> Option<(f64, (usize, usize))> {
         let n = self.count(len);
         let mut best = None;

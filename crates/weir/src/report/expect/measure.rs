@@ -7,18 +7,18 @@ use crate::result::{FlowResult, RunResult};
 use std::collections::HashMap;
 use weir_core::time::Duration;
 
-/// A value that was measured.
+/// Measured value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// The value in the unit of its metric (bits per second, microseconds, …), or a lower bound of it.
+    /// Value in the unit of its metric (bits per second, microseconds, …), or a lower bound of it.
     pub value: f64,
-    /// The value, or an upper bound of it: infinite where only a lower bound is known.
+    /// Value, or an upper bound of it: infinite where only a lower bound is known.
     pub high: f64,
-    /// What it belongs to: a flow, with the time if there are several of one flow.
+    /// Place of the value: a flow, with the time if one flow has several values.
     pub at: String,
-    /// What the gateway is set to for the flow, in bits per second.
+    /// Rate that the gateway sets for the flow, in bits per second.
     pub flow_rate: Option<u64>,
-    /// How much it counts in a mean: how long a value of a series held, in seconds; 1 for all else.
+    /// Weight in a mean. For a value of a series it is the time that the value held, in seconds; 1 otherwise.
     pub weight: f64,
 }
 
@@ -37,8 +37,8 @@ impl Sample {
     }
 }
 
-/// Measures. An empty answer means that there was nothing to measure: no such flow, a flow too short, a
-/// value that nothing there has.
+/// Measures. An empty answer means that there was nothing to measure: no such flow, a flow too short, or no
+/// such value.
 pub fn measure(m: &Measure, bin: Duration, result: &RunResult) -> Vec<Sample> {
     match (&m.subject, &m.quantity) {
         (Subject::Flow(pattern), quantity) => {
@@ -73,17 +73,17 @@ pub fn measure(m: &Measure, bin: Duration, result: &RunResult) -> Vec<Sample> {
     }
 }
 
-/// The flows that are meant.
+/// Returns the flows that the pattern names.
 fn flows<'a>(m: &Measure, pattern: &str, result: &'a RunResult) -> Vec<&'a FlowResult> {
-    // A flow that had not ended is of the size that it would have had.
+    // An unfinished flow has the size that was planned for it.
     let size = |f: &FlowResult| f.size_bytes.unwrap_or(f.bytes);
     let fits = |f: &FlowResult| m.sizes.is_none_or(|(min, max)| (min..=max).contains(&size(f)));
     result.flows.iter().filter(|f| matches(pattern, &f.id) && fits(f)).collect()
 }
 
-/// The sum of what flows have together that share something, and how many they are: their bytes over one
-/// window of time, which is the measured time, or the most that they are set to at any time. `None` where a
-/// sum is that of the samples.
+/// Returns the joint value of flows that share something, and their number. The value is their bytes over one
+/// window, the measured time, or the highest sum of their targets at any time. `None` where the sum of the
+/// samples is right.
 pub(super) fn joint(m: &Measure, bin: Duration, result: &RunResult) -> Option<(f64, usize)> {
     let Subject::Flow(pattern) = &m.subject else { return None };
     let flows = flows(m, pattern, result);
@@ -110,7 +110,7 @@ fn fields<'a, T>(
         .collect()
 }
 
-/// A metric, or of counts by name the one called `count`.
+/// Returns the value of a metric, or of its count called `count`.
 fn value<T>(metric: &Metric<T>, count: Option<&str>, of: &T) -> Option<Found> {
     match count {
         Some(name) => metric.count_of(of, name).map(Found::Known),
@@ -118,7 +118,7 @@ fn value<T>(metric: &Metric<T>, count: Option<&str>, of: &T) -> Option<Found> {
     }
 }
 
-/// Samples of one flow.
+/// Returns the samples of one flow.
 fn flow(m: &Measure, quantity: &Quantity, bin: Duration, result: &RunResult, f: &FlowResult) -> Vec<Sample> {
     let sample = |found, at| Sample { flow_rate: f.target_bps, ..Sample::found(found, at) };
     match quantity {
@@ -135,7 +135,7 @@ fn flow(m: &Measure, quantity: &Quantity, bin: Duration, result: &RunResult, f: 
     }
 }
 
-/// Rates of what is called `name`, with the time of each if it is not all of the measured time.
+/// Returns rates of the subject called `name`. Each has its time unless it covers all of the measured time.
 fn rates(bins: &Bins, bin: Duration, (over, length): (OverTime, Duration), name: &str) -> Vec<Sample> {
     let span = |at: Option<(usize, usize)>| {
         let t = |i: usize| bin.saturating_mul(i as u64).as_secs_f64();
@@ -144,7 +144,7 @@ fn rates(bins: &Bins, bin: Duration, (over, length): (OverTime, Duration), name:
     goodput(bins, over, length).into_iter().map(|(bps, at)| Sample::new(bps, span(at))).collect()
 }
 
-/// Rates, and from which bin to which each is; an average is from beginning to end.
+/// Returns rates with the bins that they begin and end at; an average has no bins, because it covers all.
 fn goodput(bins: &Bins, over: OverTime, length: Duration) -> Vec<(f64, Option<(usize, usize)>)> {
     let window = |found: Option<(f64, (usize, usize))>| found.map(|(bps, at)| (bps, Some(at)));
     match over {
@@ -159,8 +159,9 @@ fn goodput(bins: &Bins, over: OverTime, length: Duration) -> Vec<(f64, Option<(u
     }
 }
 
-/// Samples of a column of the series called `name`, whose values hold until the next: the one `at` a time,
-/// or all that hold between `from` and `until`, the first of them maybe since before `from`. What is unknown is no sample.
+/// Returns samples of a column of the series called `name`, whose values hold until the next row. They are
+/// the value `at` a time, or all values that hold between `from` and `until`; the first may hold since before
+/// `from`. Unknown values are no samples.
 fn series(m: &Measure, column: &str, at: Option<Duration>, result: &RunResult, name: &str) -> Vec<Sample> {
     let Some((t_s, values)) = result.column(name, column) else { return Vec::new() };
     let nanos = |s: f64| (s * 1e9).round().max(0.0) as u64;

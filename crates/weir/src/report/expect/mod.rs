@@ -1,6 +1,5 @@
-//! Measures and expectations, evaluated over a result. Everything about rates over time is computed
-//! from the bins of received bytes in `series`, so that any beginning, interval or window can be asked
-//! for afterwards.
+//! Evaluation of measures and expectations on a result. Rates over time are computed from the bins of
+//! received bytes in `series`. So a check may ask for any beginning, interval or window.
 
 mod aggregate;
 mod bins;
@@ -19,7 +18,7 @@ pub fn evaluate(plan: &Plan, result: &RunResult) -> Vec<ExpectResult> {
     plan.expects.iter().map(|e| check(e, plan.bin, result)).collect()
 }
 
-/// Measures what stands beside a paper's values.
+/// Measures the counterparts of a paper's values.
 pub fn reference(plan: &Plan, result: &RunResult) -> Vec<ReferenceResult> {
     let rows = plan.reference.iter().flat_map(|reference| &reference.rows);
     let row = |row: &ReferenceRow| {
@@ -31,8 +30,8 @@ pub fn reference(plan: &Plan, result: &RunResult) -> Vec<ReferenceResult> {
     rows.map(row).collect()
 }
 
-/// Evaluates the expectations into `result.expects`, unless the run was interrupted; one that does not
-/// hold makes it a failed one.
+/// Evaluates the expectations into `result.expects`, unless the run was interrupted. A failed expectation
+/// makes the run a failed one.
 pub fn conclude(plan: &Plan, result: &mut RunResult) {
     result.reference = reference(plan, result);
     if result.status == Status::Interrupted {
@@ -44,7 +43,7 @@ pub fn conclude(plan: &Plan, result: &mut RunResult) {
     }
 }
 
-/// Evaluates one expectation: it holds if there is something to measure and every value is known to be right.
+/// Evaluates one expectation. It holds if there is something to measure and every value is known to be right.
 pub fn check(e: &Expect, bin: Duration, result: &RunResult) -> ExpectResult {
     let what = describe::expectation(e);
     let failed = |bound, at: &str| ExpectResult {
@@ -80,8 +79,7 @@ pub fn check(e: &Expect, bin: Duration, result: &RunResult) -> ExpectResult {
     }
 }
 
-/// Replaces a target that is a part of something else by its value. Errors say why there is nothing that
-/// it could be a part of.
+/// Replaces a relative target by its absolute value. Errors say why the target has no reference value.
 fn absolute(e: &Expect, bin: Duration, result: &RunResult) -> Result<Expect, &'static str> {
     let (Some(of), Target::Value(part)) = (&e.of, e.target) else { return Ok(e.clone()) };
     let samples = match of {
@@ -93,7 +91,7 @@ fn absolute(e: &Expect, bin: Duration, result: &RunResult) -> Result<Expect, &'s
     if samples.is_empty() {
         return Err("nothing to compare with");
     }
-    // More than a part of a lower bound may be more than the same part of the value, or not.
+    // A comparison with a part of a lower bound does not decide about the same part of the value.
     if e.op != Op::AtMost && samples.iter().any(|s| !s.is_known()) {
         return Err("what it is compared with is not known");
     }
@@ -101,14 +99,14 @@ fn absolute(e: &Expect, bin: Duration, result: &RunResult) -> Result<Expect, &'s
     Ok(Expect { target, of: None, ..e.clone() })
 }
 
-/// A value against its bound.
+/// Value judged against its bound.
 struct Judged {
     found: f64,
     bound: f64,
     at: String,
     /// Flag: only a lower bound is known.
     at_least: bool,
-    /// How far on the right side, as a fraction of the target where it has one; negative is wrong.
+    /// Distance inside the bound, as a fraction of the target where it has one; negative is wrong.
     margin: f64,
 }
 
@@ -117,7 +115,7 @@ fn judge(e: &Expect, s: Sample) -> Judged {
         (Target::Value(v), _) => v,
         (Target::FlowRate, Some(bps)) => bps as f64,
         (Target::FlowRate, None) => {
-            // A flow without a setting cannot keep to it.
+            // A flow without a set rate cannot keep to it.
             let at = format!("{}: the gateway sets no rate for it", s.at);
             return Judged { found: s.value, bound: 0.0, at, at_least: false, margin: f64::NEG_INFINITY };
         }
@@ -138,8 +136,8 @@ fn judge(e: &Expect, s: Sample) -> Judged {
     let at_least = !s.is_known();
     let margin = match margin {
         m if m.is_nan() => f64::NEG_INFINITY,
-        // A lower bound below the limit does not show that the value is: less bad than one that is known to
-        // be wrong.
+        // A lower bound below the limit leaves the outcome open. It ranks above a value that is known to be
+        // wrong.
         m if at_least && m >= 0.0 && e.op != Op::AtLeast && s.high > high => -f64::MIN_POSITIVE,
         m => m / scale,
     };

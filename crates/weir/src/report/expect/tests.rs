@@ -20,8 +20,8 @@ fn plan(expect: &str) -> Plan {
 /// Bytes in a bin of 10 ms at 10 Mbit/s.
 const FULL: u64 = 12_500;
 
-/// `ten.0` and `ten.1` on their rate, but `ten.1` with one bin of 20 ms' worth at 2.5 s and none
-/// in the bin after it; `other.0` without a setting at half of it from 1 s on.
+/// Builds a result with `ten.0` and `ten.1` on their rate. `ten.1` has one bin of 20 ms' worth at 2.5 s and
+/// nothing in the next bin. `other.0` has no set rate and gets half of it from 1 s on.
 fn result() -> RunResult {
     let even = vec![FULL; 400];
     let mut uneven = even.clone();
@@ -76,7 +76,7 @@ fn check_one(expect: &str) -> ExpectResult {
     evaluate(&plan, &result()).remove(0)
 }
 
-/// Holds with `good` in place of `@` and fails with `bad`: every check can fail.
+/// Asserts that the check holds with `good` in place of `@` and fails with `bad`.
 fn turns(expect: &str, good: &str, bad: &str) {
     for (value, ok) in [(good, true), (bad, false)] {
         let got = check_one(&expect.replace('@', value));
@@ -130,7 +130,8 @@ fn parts_of_a_baseline() {
     assert!(!evaluate(&expect("150%"), &run)[0].ok);
 }
 
-/// From 2 s on the flows of "ten" have 10 Mbit/s each and "other" 5: half of both the mean and the largest, a quarter of the sum.
+/// From 2 s on the flows of "ten" have 10 Mbit/s each and "other" 5: half of both the mean and the largest, a
+/// quarter of the sum.
 #[test]
 fn parts_of_what_several_values_are_together() {
     let e = "what = 'flow.other.*.goodput_bps'\nof = 'flow.ten.*.goodput_bps'\nfrom = '2s'\nop = 'equals'\ntarget = '@'";
@@ -245,7 +246,7 @@ fn series_over_time() {
         with_series(&format!("{what}\naggregate = '{how}'\n{when}")).found
     };
     assert_eq!(found("max", ""), Some(4.0));
-    // What holds at `from` counts; what begins at `until` does not.
+    // A value that holds at `from` counts; a value that begins at `until` does not.
     assert_eq!(found("max", "from = '500ms'"), Some(4.0));
     assert_eq!(found("max", "from = '1s'"), Some(1.0));
     assert_eq!(found("min", "until = '1s'"), Some(4.0));
@@ -308,7 +309,7 @@ fn unfinished(expect: &str) -> ExpectResult {
 fn a_flow_that_had_not_ended_took_at_least_so_long() {
     for (check, ok, found, at_least) in [
         ("op = 'at_most'\ntarget = '2500ms'", false, 3.0, true),
-        // It may have ended after 3.5 s: nobody knows.
+        // It may have ended after 3.5 s; this is unknown.
         ("op = 'at_most'\ntarget = '5s'", false, 3.0, true),
         ("op = 'at_least'\ntarget = '1s'", true, 1.0, false),
         ("op = 'at_most'\ntarget = '5s'\naggregate = 'mean'", false, 2.0, true),

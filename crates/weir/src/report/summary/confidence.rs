@@ -8,10 +8,10 @@ const T_975: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
-/// The same quantile of the normal distribution.
+/// Quantile 0.975 of the normal distribution.
 const Z_975: f64 = 1.959_964;
 
-/// The quantile 0.975 of Student's t distribution; never asked for less than 1 degree of freedom.
+/// Returns the quantile 0.975 of Student's t distribution. At least 1 degree of freedom is needed.
 fn t_975(degrees: u64) -> f64 {
     let tabled = usize::try_from(degrees).ok().and_then(|d| T_975.get(d.saturating_sub(1)));
     tabled.copied().unwrap_or_else(|| {
@@ -22,7 +22,7 @@ fn t_975(degrees: u64) -> f64 {
     })
 }
 
-/// The mean of `samples` with its confidence interval; `None` of none.
+/// Returns the mean of `samples` with its confidence interval; `None` without samples.
 pub fn mean(samples: &[f64]) -> Option<Mean> {
     let n = samples.len();
     if n == 0 {
@@ -54,8 +54,8 @@ mod tests {
 
     #[test]
     fn an_interval_by_hand() {
-        // Mean 5; deviations -3, -1, 1, 3: sum of squares 20, variance 20/3, standard error sqrt(5/3) = 1.29099;
-        // t with 3 degrees of freedom is 3.182.
+        // Mean 5; deviations -3, -1, 1, 3: sum of squares 20, variance 20/3, standard error sqrt(5/3) =
+        // 1.29099; t with 3 degrees of freedom is 3.182.
         let m = mean(&[2.0, 4.0, 6.0, 8.0]).unwrap();
         assert_eq!((m.n, m.mean), (4, 5.0));
         assert!((m.ci95.unwrap() - 4.107_944).abs() < 1e-5, "{m:?}");

@@ -7,7 +7,7 @@ pub use confidence::mean;
 use crate::result::metric::{Measured, Metric, Values};
 use crate::result::{FlowResult, GroupSummary, Mean, RunResult, Status, Summary};
 
-/// Summaries of `runs`, of which those with the same settings stand together.
+/// Summarises `runs`; those with the same settings stand together.
 pub fn summaries(runs: &[RunResult]) -> Vec<Summary> {
     runs.chunk_by(|a, b| a.settings == b.settings).map(summary).collect()
 }
@@ -23,11 +23,11 @@ fn summary(runs: &[RunResult]) -> Summary {
     }
 }
 
-/// A group over the runs; `None` if there is none.
+/// Summarises a group over the runs; `None` if there are none.
 fn group<'a>(name: &str, runs: &[&'a RunResult]) -> Option<GroupSummary> {
     let of_run = |r: &&'a RunResult| r.flows.iter().filter(|f| f.group() == name).collect();
     let samples: Vec<Vec<&FlowResult>> = runs.iter().map(of_run).collect();
-    // One value for each run: the flows of a run are not independent of each other.
+    // Each run counts as one value, because the flows of a run are not independent.
     let of_metric = |m: &Metric<FlowResult>| {
         let found = mean(&samples.iter().filter_map(|flows| m.total_of(flows)).collect::<Vec<_>>())?;
         let measured = samples.iter().map(|flows| m.measured(flows)).fold(Measured::default(), Measured::and);

@@ -1,4 +1,4 @@
-//! The checks of a run, and a paper's values beside the measured ones.
+//! Tables of a run's checks, and of a paper's values beside the measured ones.
 
 use super::grid::{Column, Grid};
 use super::{clean, Ink, Lines};
@@ -6,7 +6,7 @@ use crate::experiment::plan::Plan;
 use crate::result::unit::Unit;
 use crate::result::{ExpectResult, RunResult, Status};
 
-/// How the checks went.
+/// Lists the checks with their outcomes.
 pub(super) fn checks(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
     if result.status == Status::Interrupted && !plan.expects.is_empty() {
         return vec!["checks were not made: the run was interrupted".to_string()];
@@ -35,7 +35,7 @@ fn check(e: &ExpectResult, unit: Unit, ink: Ink) -> String {
     format!("{word}  {}: {found}", clean(&e.what))
 }
 
-/// A paper's values beside ours.
+/// Lists a paper's values beside the measured ones.
 pub(super) fn reference(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
     let Some(reference) = &plan.reference else { return Vec::new() };
     let mut grid = Grid::new(vec![Column::words(""), Column::words("paper"), Column::words("ours")]);

@@ -6,11 +6,11 @@ use crate::result::metric::{Heading, Metric, Total, Value};
 use crate::result::unit::Unit;
 use crate::result::Counts;
 
-/// The unit that all rates of a table are in, so that they can be compared at a glance: its name, and how many bits per
-/// second it is.
+/// Common unit of all rates of a table, for comparison at a glance: its name, and its size in bits per
+/// second.
 pub(super) type RateUnit = (&'static str, f64);
 
-/// The unit for a table with these rates.
+/// Returns the unit for a table with these rates.
 pub(super) fn rate_unit(rates: impl Iterator<Item = f64>) -> RateUnit {
     if rates.fold(0.0, f64::max) >= 1e6 {
         ("Mbit/s", 1e6)
@@ -19,12 +19,12 @@ pub(super) fn rate_unit(rates: impl Iterator<Item = f64>) -> RateUnit {
     }
 }
 
-/// The metrics that have a column, with its heading.
+/// Returns the metrics with a column, each with its heading.
 pub(super) fn shown<T>(metrics: &'static [Metric<T>]) -> impl Iterator<Item = (&'static Metric<T>, Heading)> {
     metrics.iter().filter_map(|m| Some((m, m.column?)))
 }
 
-/// The column of a metric; without `rates` each rate has a unit of its own.
+/// Returns the column of a metric; without `rates` each rate has a unit of its own.
 pub(super) fn column<T>(metric: &Metric<T>, heading: Heading, rates: Option<RateUnit>) -> Column {
     match heading.below {
         _ if metric.has_names() => Column::words(heading.text),
@@ -33,7 +33,7 @@ pub(super) fn column<T>(metric: &Metric<T>, heading: Heading, rates: Option<Rate
     }
 }
 
-/// The unit of a column, for its heading.
+/// Returns the unit of a column, for its heading.
 pub(super) fn unit(unit: Unit, rates: Option<RateUnit>) -> &'static str {
     match unit {
         Unit::Rate => rates.map_or("", |(name, _)| name),
@@ -44,7 +44,7 @@ pub(super) fn unit(unit: Unit, rates: Option<RateUnit>) -> &'static str {
     }
 }
 
-/// A value as a cell.
+/// Formats a value as a cell.
 pub(super) fn number(unit: Unit, v: f64, rates: Option<RateUnit>) -> String {
     match (unit, rates) {
         (Unit::Rate, Some((_, bps))) => format!("{:.3}", v / bps),
@@ -57,7 +57,7 @@ pub(super) fn number(unit: Unit, v: f64, rates: Option<RateUnit>) -> String {
     }
 }
 
-/// A value of which only a lower bound is known; nothing where that says nothing.
+/// Formats a value with a known lower bound only; an empty cell if the bound is zero.
 pub(super) fn at_least(unit: Unit, v: f64, rates: Option<RateUnit>) -> String {
     match v > 0.0 {
         true => format!(">={}", number(unit, v, rates)),
@@ -65,7 +65,7 @@ pub(super) fn at_least(unit: Unit, v: f64, rates: Option<RateUnit>) -> String {
     }
 }
 
-/// The total of a metric over several things as a cell, empty if it was not measured of any.
+/// Formats the total of a metric over several things as a cell; empty if no value was measured.
 pub(super) fn total<T>(metric: &Metric<T>, of: &[&T], rates: Option<RateUnit>) -> String {
     if let Some(Value::Counts(each)) = metric.value {
         let mut all = Counts::new();
@@ -78,13 +78,13 @@ pub(super) fn total<T>(metric: &Metric<T>, of: &[&T], rates: Option<RateUnit>) -
     metric.total_of(of).map_or(String::new(), |v| number(metric.unit, v, rates) + &measured.to_string())
 }
 
-/// `queue_full 12, loss 3`; empty for none.
+/// Formats counts as `queue_full 12, loss 3`; empty for none.
 pub(super) fn counts(c: &Counts) -> String {
     let some = c.iter().filter(|(_, n)| **n > 0);
     some.map(|(name, n)| format!("{} {n}", clean(name))).collect::<Vec<_>>().join(", ")
 }
 
-/// Headings of the metrics with this total, for notes: `retr and rto`.
+/// Returns the headings of the metrics with this total, for notes: `retr and rto`.
 pub(super) fn headings<T: 'static>(
     metrics: impl Iterator<Item = &'static Metric<T>>,
     wanted: impl Fn(&Metric<T>) -> bool,
@@ -97,7 +97,7 @@ pub(super) fn headings<T: 'static>(
     }
 }
 
-/// Is the metric a mean within a group?
+/// Returns whether the metric is a mean within a group.
 pub(super) fn is_mean<T>(metric: &Metric<T>) -> bool {
     metric.total == Total::Mean
 }

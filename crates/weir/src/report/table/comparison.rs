@@ -1,4 +1,4 @@
-//! Results side by side.
+//! Tables of results side by side.
 
 use super::columns::{at_least, number, rate_unit, unit, RateUnit};
 use super::grid::{Column, Grid};
@@ -8,10 +8,10 @@ use crate::result::describe;
 use crate::result::metric::{of_several, Measured, Tables};
 use crate::result::unit::Unit;
 
-/// Of more than this only so many are listed.
+/// Most values outside their bounds that are listed.
 const MOST_OUTSIDE: usize = 20;
 
-/// The table of a comparison. `terminal` allows colours.
+/// Formats a comparison as a table. `terminal` allows colours.
 pub fn comparison(c: &Comparison, terminal: bool) -> String {
     let ink = Ink { terminal };
     let mut parts = vec![heading(c, ink)];
@@ -59,7 +59,7 @@ fn heading(c: &Comparison, ink: Ink) -> Lines {
     lines
 }
 
-/// Returns whether any value is known of some flows only.
+/// Returns whether some value is known for a part of the flows only.
 fn incomplete(c: &Comparison) -> bool {
     let rows =
         c.settings.iter().flat_map(|s| [&s.flows, &s.groups, &s.classes].into_iter().flatten().flatten());
@@ -104,7 +104,7 @@ fn grid(c: &Comparison, what: &'static str, rows: &[[Row; 2]], ink: Ink) -> Line
     ink.narrow(&grid)
 }
 
-/// The distributions of groups, the two sides below each other.
+/// Lists the distributions of groups, the two sides below each other.
 fn distributions(c: &Comparison, all: &[Distributed], ink: Ink) -> Lines {
     let rates = all.iter().filter(|d| d.unit == Unit::Rate).flat_map(|d| d.sides.iter().flatten());
     let rates = rate_unit(rates.map(|d| d.max));
@@ -181,7 +181,7 @@ fn outside(o: &Outside, ink: Ink) -> String {
     )
 }
 
-/// To six decimals: 0.05 × 100 is 5.
+/// Rounds to six decimals: 0.05 × 100 is 5.
 fn round(v: f64) -> f64 {
     (v * 1e6).round() / 1e6
 }

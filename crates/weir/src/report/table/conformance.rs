@@ -1,12 +1,12 @@
-//! Which cases of the conformance suite pass.
+//! Table of the passed and failed cases of the conformance suite.
 
 use super::grid::{Column, Grid};
 use super::WIDTH;
 
-/// A case: its name, and by subject why it fails, if it does.
+/// Case: its name, and for each subject the reason of a failure, if it failed.
 pub type CaseRow<'a> = (&'a str, Vec<Option<&'a str>>);
 
-/// Cases by subjects, and below why some fail.
+/// Formats cases by subjects, and below them the reasons of failures.
 pub fn conformance(subjects: &[String], cases: &[CaseRow]) -> String {
     let heads = subjects.iter().map(|name| Column::words(name.as_str()));
     let mut grid = Grid::new([Column::words("case")].into_iter().chain(heads).collect());

@@ -1,4 +1,4 @@
-//! The flows of a run, or its groups of flows.
+//! Tables of the flows of a run, or of its groups of flows.
 
 use super::columns::{at_least, column, counts, headings, is_mean, number, rate_unit, shown, RateUnit};
 use super::grid::{Column, Grid};
@@ -10,7 +10,7 @@ use crate::result::{Counts, FlowResult, RunResult};
 use std::collections::HashSet;
 use weir_core::time::Duration;
 
-/// A line for each flow.
+/// Lists the flows, a line each.
 pub(super) fn flows(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
     let rates = rate_unit(self::rates(result));
     let who = [Column::words("flow"), Column::words("cc"), Column::words("class")];
@@ -31,7 +31,7 @@ pub(super) fn flows(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
     lines
 }
 
-/// A line for each group.
+/// Lists the groups, a line each.
 pub(super) fn groups(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
     let rates = rate_unit(self::rates(result));
     let who = ["group", "flows", "cc", "class"].map(|name| {
@@ -67,19 +67,19 @@ pub(super) fn groups(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
     lines
 }
 
-/// Rates of the flows of a run, and what they are set to.
+/// Returns the rates and targets of the flows of a run.
 fn rates(result: &RunResult) -> impl Iterator<Item = f64> + '_ {
     result.flows.iter().map(|f| f.goodput_bps.max(f.target_bps.unwrap_or(0) as f64))
 }
 
-/// Who, what was measured, and why it passed.
+/// Builds the columns: subject, measured values, and the reason for passing.
 fn columns(who: impl IntoIterator<Item = Column>, rates: RateUnit) -> Vec<Column> {
     let measured = shown(FLOW).map(|(m, heading)| column(m, heading, Some(rates)));
     who.into_iter().chain(measured).chain([Column::words("passed")]).collect()
 }
 
-/// The value of a metric. Of what is computed over time, tables show the highest and lowest whole interval; the first
-/// and the last may be cut.
+/// Returns the value of a metric. For a metric over time, tables show the highest and lowest whole interval;
+/// the first and the last interval may be cut.
 pub(super) fn value(metric: &Metric<FlowResult>, f: &FlowResult, interval: Duration) -> Option<f64> {
     let whole = interval.as_secs_f64() * 0.999_999;
     let rates = f.intervals.iter().filter(|i| i.len_s >= whole).map(|i| i.bps);
@@ -90,8 +90,8 @@ pub(super) fn value(metric: &Metric<FlowResult>, f: &FlowResult, interval: Durat
     }
 }
 
-/// A cell of a group: the total; smallest, mean and largest of what results are judged by; smallest and largest of
-/// what should be the same.
+/// Formats a cell of a group. Depending on the metric it has the total; the smallest, mean and largest of
+/// judged values; or the smallest and largest of values that should be equal.
 fn of_group(m: &Metric<FlowResult>, flows: &[&FlowResult], interval: Duration, rates: RateUnit) -> String {
     let values: Vec<f64> = flows.iter().filter_map(|f| value(m, f, interval)).collect();
     let several = |totals: &[Total]| {
@@ -107,7 +107,7 @@ fn of_group(m: &Metric<FlowResult>, flows: &[&FlowResult], interval: Duration, r
     cell + &m.measured(flows).to_string()
 }
 
-/// How many flows were left alone, by reason.
+/// Counts the flows left alone, by reason.
 fn passed(flows: &[&FlowResult]) -> Counts {
     let mut passed = Counts::new();
     for reason in flows.iter().filter_map(|f| f.pass_reason.clone()) {
@@ -116,7 +116,7 @@ fn passed(flows: &[&FlowResult]) -> Counts {
     passed
 }
 
-/// Everything that was received, over the whole run.
+/// Describes the bytes received over the whole run.
 fn total(result: &RunResult) -> Option<String> {
     if result.flows.len() < 2 || result.duration_s <= 0.0 {
         return None;
@@ -126,7 +126,7 @@ fn total(result: &RunResult) -> Option<String> {
     Some(format!("all {} flows: {bps} over {} s", result.flows.len(), seconds(result)))
 }
 
-/// Connections that were given up: how many, and the first of them by name.
+/// Describes the connections that were given up: their number, and the first names.
 fn given_up(result: &RunResult) -> Option<String> {
     const MOST: usize = 5;
     let names: Vec<String> = result.flows.iter().filter(|f| f.gave_up > 0).map(|f| clean(&f.id)).collect();
@@ -137,7 +137,7 @@ fn given_up(result: &RunResult) -> Option<String> {
         .then(|| format!("{what}: {} of {} flows ({shown}{more})", names.len(), result.flows.len()))
 }
 
-/// What several flows have, each once, and of many the first: `cubic, reno`.
+/// Joins the distinct words of several flows, shortened if there are many: `cubic, reno`.
 fn distinct<'a>(words: impl Iterator<Item = &'a str>) -> String {
     const MOST: usize = 4;
     let mut known = HashSet::new();

@@ -1,4 +1,4 @@
-//! Findings of several runs beside their flows: classes, checks, and values of a paper.
+//! Tables of several runs besides their flows: classes, checks, and values of a paper.
 
 use super::columns::{number, rate_unit, unit};
 use super::grid::{Column, Grid};
@@ -9,22 +9,22 @@ use crate::report::summary::mean;
 use crate::result::unit::Unit;
 use crate::result::{ClassResult, ExpectResult, RunResult, Runs, Status};
 
-/// Rows of classes that are shown.
+/// Most rows of classes that are shown.
 const MOST_CLASSES: usize = 200;
 
-/// The runs that came to their end, those with the same settings together.
+/// Returns the completed runs, grouped by settings.
 fn whole(runs: &Runs) -> Vec<Vec<&RunResult>> {
     let all: Vec<&RunResult> =
         runs.runs.iter().filter(|r| r.error.is_none() && r.status != Status::Interrupted).collect();
     all.chunk_by(|a, b| a.settings == b.settings).map(<[&RunResult]>::to_vec).collect()
 }
 
-/// Columns of the settings that a sweep made.
+/// Returns the columns of the settings that a sweep made.
 fn setting_columns(names: &[String]) -> Vec<Column> {
     names.iter().map(|name| Column::words(clean(name))).collect()
 }
 
-/// The goodput of each class, for each setting: of several seeds the mean.
+/// Lists the goodput of each class for each setting; with several seeds, their mean.
 pub(super) fn classes(runs: &Runs, names: &[String], ink: Ink) -> Lines {
     let whole = whole(runs);
     let rates = rate_unit(whole.iter().flatten().flat_map(|r| &r.classes).map(|c| c.bps));
@@ -60,7 +60,7 @@ pub(super) fn classes(runs: &Runs, names: &[String], ink: Ink) -> Lines {
     ink.grid(&grid).into_iter().chain(rest).collect()
 }
 
-/// Each check with the lowest and the highest value that any run found.
+/// Lists each check with the lowest and the highest value found in any run.
 pub(super) fn checks(runs: &Runs, plan: &Plan, ink: Ink) -> Lines {
     let whole: Vec<&RunResult> = whole(runs).into_iter().flatten().collect();
     let checks = plan.expects.iter().enumerate();
@@ -76,13 +76,13 @@ fn check(runs: &[&RunResult], i: usize, unit: Unit, ink: Ink) -> Option<String> 
     let bound = if made.iter().any(|e| e.at_least) { "at least " } else { "" };
     let found =
         unit.show_range(&values).map_or("nothing to measure".into(), |all| format!("found {bound}{all}"));
-    // A swept setting may be in the words of a check.
+    // The words of a check may contain a swept setting.
     let what = if made.iter().all(|e| e.what == first.what) { &first.what } else { "check, by settings" };
     let of = made.len();
     Some(format!("{word}  {}: {found}; {held} of {of} runs hold", clean(what)))
 }
 
-/// A paper's values beside the lowest and the highest of ours, for each setting.
+/// Lists a paper's values beside the lowest and the highest values found, for each setting.
 pub(super) fn reference(runs: &Runs, names: &[String], plan: &Plan, ink: Ink) -> Lines {
     let Some(reference) = &plan.reference else { return Vec::new() };
     let mut columns = setting_columns(names);

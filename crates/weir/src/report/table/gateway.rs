@@ -1,4 +1,4 @@
-//! The gateway of a run.
+//! Tables of a run's gateway.
 
 use super::columns::{column, counts, shown, total};
 use super::grid::{Column, Grid};
@@ -7,7 +7,7 @@ use crate::result::metric::{Heading, Tables, CLASS};
 use crate::result::unit::Unit;
 use crate::result::{ClassResult, RunResult, Steering};
 
-/// That the engine was away, if it was.
+/// Describes the moments without shaping, if there were any.
 fn away(s: Steering) -> Option<String> {
     let away = s.passed_stale > 0 || s.restarts > 0;
     away.then(|| {
@@ -18,7 +18,7 @@ fn away(s: Steering) -> Option<String> {
     })
 }
 
-/// What passed of a class that ACKs cannot slow, if there was any.
+/// Describes the unresponsive traffic of a class, if there was any.
 fn others(class: &ClassResult) -> Option<String> {
     let o = class.others?;
     let [bytes, exceeded] = [o.bytes, o.exceeded_bytes].map(|bytes| Unit::Bytes.show(bytes as f64));
@@ -29,7 +29,7 @@ fn others(class: &ClassResult) -> Option<String> {
     ))
 }
 
-/// What found no room within the bound of a class, if anything did.
+/// Describes the traffic dropped beyond the bound of a class, if there was any.
 fn beyond(class: &ClassResult) -> Option<String> {
     let b = class.bound.filter(|b| b.dropped > 0)?;
     let bytes = Unit::Bytes.show(b.dropped_bytes as f64);
@@ -40,7 +40,7 @@ fn beyond(class: &ClassResult) -> Option<String> {
     ))
 }
 
-/// What became of flows of a class that guarantees each a rate.
+/// Describes the admission of flows to a class that guarantees each flow a rate.
 pub(super) fn admission(class: &ClassResult) -> Option<String> {
     let a = class.admission?;
     Some(format!(
@@ -52,7 +52,7 @@ pub(super) fn admission(class: &ClassResult) -> Option<String> {
     ))
 }
 
-/// The classes whose data waited, if there are any.
+/// Lists the queues of classes, if there are any.
 fn queues(result: &RunResult, ink: Ink) -> Lines {
     let queued: Vec<&ClassResult> = result.classes.iter().filter(|c| c.queue.is_some()).collect();
     if queued.is_empty() {
@@ -71,10 +71,10 @@ fn queues(result: &RunResult, ink: Ink) -> Lines {
     ink.grid(&grid)
 }
 
-/// Classes that a table shows.
+/// Most classes that a table shows.
 const MOST_CLASSES: usize = 64;
 
-/// What is shown of the queues of classes, with its heading.
+/// Columns of the queues of classes, with their headings.
 const QUEUE_COLUMNS: [(&str, &str); 8] = [
     ("queue.packets", "packets"),
     ("queue.bytes", "data"),
@@ -86,7 +86,7 @@ const QUEUE_COLUMNS: [(&str, &str); 8] = [
     ("queue.drops", "drops"),
 ];
 
-/// What the gateway did, and its classes.
+/// Describes the gateway's work and its classes.
 pub(super) fn gateway(result: &RunResult, ink: Ink) -> Lines {
     let Some(g) = &result.gateway else { return Vec::new() };
     let sum = |of: fn(&ClassResult) -> u64| result.classes.iter().map(of).sum::<u64>();

@@ -1,7 +1,7 @@
 //! Text in columns.
 
-/// Rows of cells under two lines of heading: the name of each column and its unit. An empty cell is
-/// shown as `-`, a column of which all cells are empty is left out.
+/// Rows of cells under two lines of heading: the name of each column and its unit. An empty cell is shown as
+/// `-`. A column is left out if all its cells are empty.
 pub(super) struct Grid {
     columns: Vec<Column>,
     rows: Vec<Vec<String>>,
@@ -13,20 +13,20 @@ pub(super) struct Column {
     name: String,
     unit: &'static str,
     left: bool,
-    /// It stays in a block with the column before it.
+    /// Flag: the column stays in a block with the column before it.
     joined: bool,
 }
 
 impl Column {
-    /// Of words, aligned to the left.
+    /// Creates a column of words, aligned to the left.
     pub fn words(name: impl Into<String>) -> Column {
         Column { name: name.into(), unit: "", left: true, joined: false }
     }
-    /// Of numbers, aligned to the right.
+    /// Creates a column of numbers, aligned to the right.
     pub fn numbers(name: impl Into<String>, unit: &'static str) -> Column {
         Column { name: name.into(), unit, left: false, joined: false }
     }
-    /// This column, which says something only beside the one before it.
+    /// Joins the column to the one before it, without which it has no meaning.
     #[must_use]
     pub fn joined(self) -> Column {
         Column { joined: true, ..self }
@@ -34,7 +34,7 @@ impl Column {
 }
 
 impl Grid {
-    /// With these columns and no rows.
+    /// Creates a grid with these columns and no rows.
     pub fn new(columns: Vec<Column>) -> Grid {
         Grid { columns, rows: Vec::new() }
     }
@@ -45,13 +45,13 @@ impl Grid {
         self.rows.push(cells);
     }
 
-    /// The lines of heading, then the rows; nothing at all if there are no rows.
+    /// Returns the lines of heading and the rows; both are empty if there are no rows.
     pub fn lines(&self) -> (Vec<String>, Vec<String>) {
         self.block(&self.shown())
     }
 
-    /// The same in blocks one below the other, none wider than `width` as far as joined columns allow. Each begins with the
-    /// first column.
+    /// Returns the grid in blocks one below the other. Each begins with the first column. No block is wider
+    /// than `width`, unless joined columns need more.
     pub fn blocks(&self, width: usize) -> Vec<(Vec<String>, Vec<String>)> {
         let shown = self.shown();
         let Some((&key, rest)) = shown.split_first() else { return Vec::new() };
@@ -67,7 +67,7 @@ impl Grid {
         blocks.iter().map(|columns| self.block(columns)).collect()
     }
 
-    /// The columns that have anything in them.
+    /// Returns the columns with any content.
     fn shown(&self) -> Vec<usize> {
         (0..self.columns.len()).filter(|&i| self.rows.iter().any(|r| !r[i].is_empty())).collect()
     }
@@ -78,7 +78,7 @@ impl Grid {
         cells.chain(heads).map(|text| text.chars().count()).max().unwrap_or(0)
     }
 
-    /// Some columns: the lines of heading, then the rows.
+    /// Formats some columns: the lines of heading, then the rows.
     fn block(&self, shown: &[usize]) -> (Vec<String>, Vec<String>) {
         let dashed = |cell: &str| if cell.is_empty() { "-".to_string() } else { cell.to_string() };
         let widths: Vec<usize> = shown.iter().map(|&i| self.width(i)).collect();
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(narrow.len(), 2);
         assert_eq!(narrow[1].0, ["flow  two a  b", "          s  s"]);
         assert_eq!(narrow[1].1, ["up.0      3  4"]);
-        // What is joined stays together, however narrow it is.
+        // Joined columns stay together at any width.
         assert_eq!(g.blocks(1).len(), 2);
     }
 

@@ -1,4 +1,4 @@
-//! The links of a run.
+//! Tables of the links of a run.
 
 use super::columns::{column, headings, is_mean, shown, total};
 use super::grid::{Column, Grid};
@@ -8,7 +8,7 @@ use crate::result::metric::{Metric, Total, LINK};
 use crate::result::{LinkResult, RunResult};
 use weir_core::link;
 
-/// With more links than this, the access links of a group of hosts have one line for each direction.
+/// Most links shown singly. Beyond it, the access links of a group of hosts have one line for each direction.
 const MOST_LINKS: usize = 32;
 
 pub(super) fn links(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
@@ -38,7 +38,7 @@ pub(super) fn links(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
     lines
 }
 
-/// What the plan says of a link in the result.
+/// Returns the plan's configuration of a link in the result.
 fn planned<'a>(plan: &'a Plan, name: &str) -> Option<&'a link::Config> {
     let of_graph = plan.graph.as_ref().and_then(|g| g.directions().find(|(n, _)| n == name));
     if let Some((_, link)) = of_graph {
@@ -56,14 +56,14 @@ fn planned<'a>(plan: &'a Plan, name: &str) -> Option<&'a link::Config> {
     }
 }
 
-/// The group of hosts that an access link belongs to, and its direction: `edge.3.up`, or `edge.*.up`.
+/// Returns the group of hosts of an access link, and its direction: `edge.3.up`, or `edge.*.up`.
 fn group_of<'a>(plan: &Plan, name: &'a str) -> Option<(&'a str, &'a str)> {
     let (host, direction) = name.rsplit_once('.')?;
     let (group, _) = host.rsplit_once('.')?;
     plan.hosts.iter().any(|h| h.name == group).then_some((group, direction))
 }
 
-/// The access links of each group, by direction.
+/// Returns the access links of each group, by direction.
 fn grouped<'a>(plan: &Plan, links: &'a [LinkResult]) -> Vec<(String, Vec<&'a LinkResult>)> {
     let mut groups: Vec<(String, Vec<&LinkResult>)> = Vec::new();
     for link in links {

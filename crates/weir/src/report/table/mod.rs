@@ -1,6 +1,6 @@
-//! A run as text, for people: flows as iperf would list them, the gateway, the links, the checks, and
-//! the paper's values beside ours. Plain ASCII unless names are not; no control characters but
-//! newlines unless it goes to a terminal.
+//! Text of a run, for people: flows in the layout of iperf, the gateway, the links, the checks, and the
+//! paper's values beside the measured ones. Plain ASCII unless names are not. Only terminal output has
+//! control characters other than newlines.
 
 mod checks;
 mod columns;
@@ -25,13 +25,13 @@ use crate::experiment::plan::Plan;
 use crate::result::{RunResult, Status};
 use grid::Grid;
 
-/// With more flows than this, a group has one line instead of one for each flow.
+/// Most flows shown singly; beyond it, each group has one line.
 const MOST_FLOWS: usize = 32;
 
-/// Columns of a terminal that comparisons fit into.
+/// Width of comparisons, in columns of a terminal.
 const WIDTH: usize = 100;
 
-/// The table of a run. `terminal` allows colours.
+/// Formats a run as a table. `terminal` allows colours.
 pub fn render(result: &RunResult, plan: &Plan, terminal: bool) -> String {
     let ink = Ink { terminal };
     let mut parts = vec![heading(result, plan, ink)];
@@ -49,7 +49,7 @@ pub fn render(result: &RunResult, plan: &Plan, terminal: bool) -> String {
     parts.join("\n")
 }
 
-/// Rows of numbers under their headings, each with its unit.
+/// Formats rows of numbers under their headings, each with its unit.
 pub fn numbers(heads: &[(&str, &'static str)], rows: Vec<Vec<String>>) -> String {
     let mut grid = Grid::new(heads.iter().map(|(name, unit)| grid::Column::numbers(*name, unit)).collect());
     rows.into_iter().for_each(|row| grid.row(row));
@@ -59,7 +59,7 @@ pub fn numbers(heads: &[(&str, &'static str)], rows: Vec<Vec<String>>) -> String
 
 type Lines = Vec<String>;
 
-/// How words are set off.
+/// Highlighting of words.
 #[derive(Clone, Copy)]
 struct Ink {
     terminal: bool,
@@ -82,11 +82,11 @@ impl Ink {
     fn bad(self, text: &str) -> String {
         self.paint("1;31", text)
     }
-    /// A grid with its heading set off.
+    /// Formats a grid with a highlighted heading.
     fn grid(self, grid: &Grid) -> Lines {
         self.block(grid.lines())
     }
-    /// The same in blocks that a terminal of [`WIDTH`] columns has room for, an empty line between them.
+    /// Formats a grid in blocks that fit a terminal of [`WIDTH`] columns, with an empty line between them.
     fn narrow(self, grid: &Grid) -> Lines {
         let blocks: Vec<Lines> = grid.blocks(WIDTH).into_iter().map(|block| self.block(block)).collect();
         blocks.join(&String::new())
@@ -96,7 +96,7 @@ impl Ink {
     }
 }
 
-/// Text from a file: what a terminal would obey is made visible.
+/// Makes control characters in text from a file visible, so that a terminal does not obey them.
 fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
@@ -124,7 +124,7 @@ fn heading(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
     [format!("{}{title}", ink.bold(&name)), format!("{run}, {status}")].into_iter().chain(starved).collect()
 }
 
-/// The time that the run covers, in seconds to the millisecond.
+/// Returns the time that the run covers, in seconds to the millisecond.
 fn seconds(result: &RunResult) -> f64 {
     (result.duration_s * 1e3).round() / 1e3
 }

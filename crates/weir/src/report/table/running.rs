@@ -1,11 +1,11 @@
-//! Tables about a running gateway.
+//! Tables of a running gateway.
 
 use super::clean;
 use super::gateway::admission;
 use super::grid::{Column, Grid};
 use crate::result::running::{EngineReport, GatewayClass, GatewayFlow, GatewayReport, Note, Notes};
 
-/// Its state, its classes and its active flows.
+/// Formats the state, the classes and the active flows.
 pub fn running(report: &GatewayReport) -> String {
     let mut lines = vec![format!(
         "runs for {:.1} s; {} flows active; {} restarts{}",
@@ -33,7 +33,7 @@ pub fn running(report: &GatewayReport) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Notes about lists, a line for each of the first.
+/// Formats notes about lists, a line for each of the first.
 pub fn notes(notes: &Notes) -> String {
     let line = |note: &Note| {
         let Note { file, line, column, message, help } = note;
@@ -67,7 +67,7 @@ fn classes(classes: &[GatewayClass]) -> Grid {
     grid
 }
 
-/// Classes whose data waits.
+/// Builds the table of classes with data queues.
 fn queues(classes: &[GatewayClass]) -> Grid {
     let mut grid = Grid::new(vec![
         Column::words("queue of"),

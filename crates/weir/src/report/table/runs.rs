@@ -1,4 +1,4 @@
-//! Several runs: a line for each, or, with several seeds, a line for each setting and group of flows.
+//! Tables of several runs: a line for each run, or, with several seeds, for each setting and group of flows.
 
 use super::columns::{column, headings, is_mean, number, rate_unit, unit, RateUnit};
 use super::grid::{Column, Grid};
@@ -8,8 +8,8 @@ use crate::result::metric::{of_several, Tables, Total};
 use crate::result::unit::Unit;
 use crate::result::{FlowResult, RunResult, Runs, Status};
 
-/// The table of several runs; `names` are the keys that a sweep set, in the order of the file, and `plan` is
-/// that of the first run. `terminal` allows colours.
+/// Formats several runs. `names` are the keys that a sweep set, in the order of the file. `plan` is the plan
+/// of the first run. `terminal` allows colours.
 pub fn runs(runs: &Runs, names: &[String], plan: &Plan, planned: usize, terminal: bool) -> String {
     let ink = Ink { terminal };
     let table = if runs.summary.is_empty() { each(runs, names, ink) } else { means(runs, names, ink) };
@@ -36,7 +36,7 @@ fn heading(runs: &Runs, planned: usize, ink: Ink) -> Lines {
     vec![format!("{}: {planned} runs, {ok} ok{failed}{missing}", ink.bold(&clean(name)))]
 }
 
-/// Values of the settings, in the order of the columns.
+/// Returns the values of the settings, in the order of the columns.
 pub(super) fn settings<'a>(
     run: &'a crate::result::Settings,
     names: &'a [String],
@@ -84,7 +84,7 @@ fn each(runs: &Runs, names: &[String], ink: Ink) -> Lines {
     lines
 }
 
-/// How a run went: `3 of 3 hold`.
+/// Formats the outcome of a run's checks: `3 of 3 hold`.
 fn checks(run: &RunResult) -> String {
     match (&run.error, run.status) {
         (Some(_), _) => "could not run".into(),
@@ -131,7 +131,7 @@ fn means(runs: &Runs, names: &[String], ink: Ink) -> Lines {
     lines
 }
 
-/// A mean over seeds: of counts, too, it has a fraction.
+/// Formats a mean over seeds; means of counts have a fraction too.
 fn of_seeds(unit: Unit, v: f64, rates: RateUnit) -> String {
     match unit {
         Unit::Count => format!("{v:.1}"),
@@ -139,9 +139,9 @@ fn of_seeds(unit: Unit, v: f64, rates: RateUnit) -> String {
     }
 }
 
-/// What went wrong in which run, and which connections were given up.
+/// Lists the faults of runs, and the connections that were given up.
 fn faults(runs: &Runs, names: &[String], ink: Ink) -> Lines {
-    // Without a summary, seeds are among the settings or all the same.
+    // Without a summary, seeds are among the settings or all equal.
     let seeds = !runs.summary.is_empty();
     let mut lines = Vec::new();
     for run in &runs.runs {

@@ -213,7 +213,7 @@ fn control_characters_only_where_asked_for() {
     assert!(plain.contains("two: ?[2Jbad?title?\n"), "{plain}");
     let painted = render(&run, &plan, true);
     assert!(painted.contains("\x1b[1;31mFAILED\x1b[0m"), "{painted:?}");
-    // Colours apart, it is the same text: nothing from a file is obeyed.
+    // Apart from colours the text is unchanged: control characters from a file have no effect.
     let codes = ["\x1b[1;31m", "\x1b[32m", "\x1b[1m", "\x1b[0m"];
     assert_eq!(codes.iter().fold(painted, |text, code| text.replace(code, "")), plain);
 }
