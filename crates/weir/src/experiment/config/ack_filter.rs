@@ -1,4 +1,4 @@
-//! `ack_filter`, of links and of classes with queues: a policy by name, or a table of its keys.
+//! Key `ack_filter` of links and of classes with queues: the name of a policy, or a table of its keys.
 
 use super::diag::Fault;
 use super::keys::{self, named, set, Key, Written};
@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 use weir_core::queue::ack_filter::{Measure, Params, Policy, Service, Threshold};
 use weir_core::rate::Rate;
 
-/// Policies by name, with what they are where nothing else is said.
+/// Policies by name, with their default parameters.
 const POLICIES: [(&str, Policy); 5] = [
     ("none", Policy::None),
     ("static", Policy::Static(Threshold::Auto)),
@@ -19,18 +19,18 @@ const POLICIES: [(&str, Policy); 5] = [
 ];
 const SERVICES: [(&str, Service); 2] = [("fifo", Service::Fifo), ("rr", Service::RoundRobin)];
 const MEASURES: [(&str, Measure); 2] = [("rate", Measure::Rate), ("presence", Measure::Presence)];
-/// Most ACKs that may be let wait: as many as a queue can count.
+/// Most ACKs that may wait: the range of a queue's counter.
 const MOST_ACKS: u64 = 1_000_000;
-/// Bytes of the shortest ACK.
+/// Size of the shortest ACK in bytes.
 const ACK: u64 = 40;
-/// Trillionths of a millionth.
+/// Number of trillionths in a millionth.
 const MILLIONTH: u64 = 1_000_000;
 
 type FilterKey = Key<Params>;
 
 const MEASURED: &str = "it is of policies that measure: \"delayed\" and \"delayed-per-flow\"";
 
-/// The keys of the table.
+/// Keys of the table.
 static KEYS: &[FilterKey] = &[
     FilterKey::new("policy", |p, v| {
         *p = of(one_of(v, &POLICIES, &[])?);
@@ -115,7 +115,7 @@ static KEYS: &[FilterKey] = &[
     .write(|p| Some(Written::plain(p.quantum))),
 ];
 
-/// A policy with what goes with it where nothing else is said.
+/// Returns a policy with its default parameters.
 fn of(policy: Policy) -> Params {
     let service = if policy == Policy::DelayedPerFlow { Service::RoundRobin } else { Service::Fifo };
     Params { policy, service, ..Params::default() }
@@ -131,7 +131,8 @@ fn name(policy: Policy) -> &'static str {
     }
 }
 
-/// Where filtering ends if nothing is said. An ACK that is there alone is there for a part of the time only.
+/// Returns the default threshold at which filtering ends. An ACK that waits alone is present only for a part
+/// of the time.
 fn off(measure: Measure) -> u32 {
     match measure {
         Measure::Rate => Params::default().off,
@@ -162,7 +163,7 @@ fn threshold(value: &DeValue) -> Result<Threshold, Fault> {
     }
 }
 
-/// A share above zero, in millionths.
+/// Parses a share above zero, in millionths.
 fn share(value: &DeValue) -> Result<u32, Fault> {
     match Probability::from_value(value)?.trillionths() {
         0 => Err(Fault::bare("a use of nothing is always exceeded")),
@@ -179,7 +180,7 @@ fn percent(millionths: u32) -> String {
     format!("{}%", f64::from(millionths) / 1e4)
 }
 
-/// Reads a filter in front of this rate, as far as that is known.
+/// Reads a filter in front of this rate, if the rate is known.
 pub(super) fn read(value: &DeValue, rate: Option<Rate>, full_frame: u32) -> Result<Params, Fault> {
     let mut params = match value {
         DeValue::Boolean(true) => Params::default(),
@@ -215,7 +216,7 @@ fn read_table(table: &DeTable) -> Result<Params, Fault> {
     sink.into_faults().into_iter().next().map_or(Ok(params), Err)
 }
 
-/// The filter as a file has it.
+/// Writes the filter as in a file.
 pub(super) fn write(params: &Params, full_frame: u32) -> Written {
     let policy = match params.policy {
         Policy::Static(_) => Policy::Static(Threshold::Auto),
@@ -230,7 +231,7 @@ pub(super) fn write(params: &Params, full_frame: u32) -> Written {
     }
 }
 
-/// The filter in words.
+/// Describes the filter in words.
 pub(super) fn words(params: &Params) -> String {
     format!("ACK filter ({})", keys::words(KEYS, params).join(", "))
 }

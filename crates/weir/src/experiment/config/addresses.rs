@@ -7,7 +7,7 @@ use weir_core::gateway::Prefix;
 
 const PORTS_HELP: &str = "ports are 1 to 65535: 5001, \"5001\", or a range \"5001-5008\"";
 
-/// Ports: `5001` or `5001-5008`.
+/// Parses ports: `5001` or `5001-5008`.
 pub fn ports(text: &str) -> Result<RangeInclusive<u16>, Fault> {
     let wrong = |why: &str| Fault::new(format!("\"{text}\" is {why}"), PORTS_HELP);
     let port = |t: &str| match t.trim().parse::<u16>() {
@@ -22,7 +22,7 @@ pub fn ports(text: &str) -> Result<RangeInclusive<u16>, Fault> {
     Ok(first..=last)
 }
 
-/// Server ports of `count` flows: one for all, or a range of exactly one for each.
+/// Returns the server ports of `count` flows: one for all, or a range of exactly one for each.
 pub fn server_ports(range: RangeInclusive<u16>, count: u32) -> Result<Ports, Fault> {
     let n = u32::from(range.end() - range.start()) + 1;
     match n {
@@ -35,7 +35,7 @@ pub fn server_ports(range: RangeInclusive<u16>, count: u32) -> Result<Ports, Fau
     }
 }
 
-/// An IP prefix: `10.1.0.0/16`, `2001:db8::/32`, or an address alone, which is itself only.
+/// Parses an IP prefix: `10.1.0.0/16`, `2001:db8::/32`. An address alone is the prefix of that address.
 pub fn prefix(text: &str) -> Result<Prefix, Fault> {
     const HELP: &str = "prefixes are \"10.1.0.0/16\", \"2001:db8::/32\" or an address alone";
     let wrong = |why: &str| Fault::new(format!("\"{text}\" is {why}"), HELP);
@@ -66,13 +66,13 @@ pub fn prefix(text: &str) -> Result<Prefix, Fault> {
     })
 }
 
-/// The upper `len` of `width` bits.
+/// Returns a mask of the upper `len` of `width` bits.
 fn mask(len: u8, width: u8) -> u128 {
     let all = if width == 128 { u128::MAX } else { (1 << width) - 1 };
     all & !(all.checked_shr(u32::from(len)).unwrap_or(0))
 }
 
-/// The name of a network interface: at most 15 bytes (`IFNAMSIZ` with its final zero).
+/// Checks the name of a network interface: at most 15 bytes (`IFNAMSIZ` with its final zero).
 pub fn interface(name: &str) -> Result<String, Fault> {
     let bad = name.is_empty()
         || name.len() > 15

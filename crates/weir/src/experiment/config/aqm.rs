@@ -1,4 +1,4 @@
-//! Active queue management, of links and of classes with queues: which, and its parameters.
+//! Active queue management of links and of classes with queues: the discipline and its parameters.
 
 use super::diag::Fault;
 use super::keys::Written;
@@ -8,7 +8,7 @@ use toml::de::DeValue;
 use weir_core::queue::{codel, dualpi2, fq_codel, red, Aqm};
 use weir_core::time::Duration;
 
-/// By name, with the defaults of each.
+/// Returns all disciplines by name, with their defaults.
 fn all() -> [(&'static str, Aqm); 4] {
     [
         ("codel", Aqm::Codel(codel::Params::default())),
@@ -18,28 +18,29 @@ fn all() -> [(&'static str, Aqm); 4] {
     ]
 }
 
-/// Names of disciplines that are known from the literature and not built yet.
+/// Disciplines from the literature that are not built yet.
 const FUTURE: [&str; 2] = ["pie", "cake"];
 
-/// Reads the name of one.
+/// Reads the name of a discipline.
 pub(super) fn read(value: &DeValue) -> Result<Aqm, Fault> {
     one_of(value, &all(), &FUTURE)
 }
 
-/// As [`read`], for a queue that tells no flows apart.
+/// Reads the name of a discipline as [`read`] does, for a queue that does not tell flows apart.
 pub(super) fn read_of_one_queue(value: &DeValue) -> Result<Aqm, Fault> {
     let one_queue: Vec<(&str, Aqm)> =
         all().into_iter().filter(|(_, aqm)| !matches!(aqm, Aqm::FqCodel(_))).collect();
     one_of(value, &one_queue, &FUTURE)
 }
 
-/// Its name; `None` for none.
+/// Returns the name of a discipline; `None` for none.
 pub(super) fn name(aqm: &Aqm) -> Option<&'static str> {
     let same = |(_, other): &&(&str, Aqm)| core::mem::discriminant(other) == core::mem::discriminant(aqm);
     all().iter().find(same).map(|(name, _)| *name)
 }
 
-/// The key is one of other disciplines than the one that is chosen. Nothing is said where that is faulty itself.
+/// Returns the fault of a key that belongs to other disciplines than the chosen one. It is silent where the
+/// choice itself is faulty.
 fn foreign(aqm: &Aqm, whose: &str) -> Result<(), Fault> {
     match name(aqm) {
         None => Ok(()),
@@ -50,7 +51,7 @@ fn foreign(aqm: &Aqm, whose: &str) -> Result<(), Fault> {
     }
 }
 
-/// What CoDel is told, by itself or in each queue of many.
+/// Returns the parameters of CoDel, whether for one queue or for many.
 fn codel(aqm: &mut Aqm) -> Option<&mut codel::Params> {
     match aqm {
         Aqm::Codel(codel) => Some(codel),
@@ -111,7 +112,7 @@ fn fq(aqm: &mut Aqm, set: impl FnOnce(&mut fq_codel::Params)) -> Result<(), Faul
     Ok(())
 }
 
-/// A threshold of RED, of so many bytes.
+/// Returns a threshold of RED in bytes.
 pub(super) fn threshold(bytes: u64) -> Result<u64, Fault> {
     match bytes {
         0 => Err(Fault::bare("a threshold of nothing")),
@@ -120,7 +121,7 @@ pub(super) fn threshold(bytes: u64) -> Result<u64, Fault> {
     }
 }
 
-/// The upper threshold is three times the lower one, where nothing else is said.
+/// Sets the lower threshold. The upper one is three times as high by default.
 pub(super) fn red_min(aqm: &mut Aqm, min: u64) -> Result<(), Fault> {
     red(aqm, |red| {
         (red.min, red.max) = (min, 3 * min);
@@ -162,7 +163,7 @@ fn red(aqm: &mut Aqm, set: impl FnOnce(&mut red::Params) -> Result<(), Fault>) -
     }
 }
 
-/// A step has no range.
+/// Reads a step, which has no range.
 pub(super) fn step(aqm: &mut Aqm, value: &DeValue) -> Result<(), Fault> {
     let step = within(value, LEAST, MOST)?;
     dualpi2(aqm, |dual| (dual.step, dual.range) = (step, Duration::ZERO))
@@ -181,7 +182,7 @@ fn dualpi2(aqm: &mut Aqm, set: impl FnOnce(&mut dualpi2::Params)) -> Result<(), 
     Ok(())
 }
 
-/// A parameter as a file has it, by its key; `None` where the discipline has no such thing.
+/// Writes a parameter as in a file, by its key; `None` where the discipline lacks it.
 pub(super) fn written(aqm: &Aqm, key: &str) -> Option<Written> {
     let bytes = |n: u64| Written::quoted(format!("{n}B"));
     Some(match (key, *aqm) {
@@ -205,7 +206,7 @@ pub(super) fn written(aqm: &Aqm, key: &str) -> Option<Written> {
     })
 }
 
-/// The discipline in words.
+/// Describes the discipline in words.
 pub(super) fn words(aqm: &Aqm) -> Option<String> {
     let codel = |c: &codel::Params| {
         format!("target {}, interval {}, {}", c.target, c.interval, if c.ecn { "marks" } else { "drops" })

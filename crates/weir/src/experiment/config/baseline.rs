@@ -1,6 +1,7 @@
-//! `[baseline]`: variants of an experiment that are run beside it, for checks to compare with.
+//! Table `[baseline]`: variants of an experiment that run beside it, for checks to compare with.
 //!
-//! Each is the whole file with its values put in and parsed anew, as a run of a sweep is, but without checks.
+//! Each variant is the whole file with its values put in and parsed again, as for a run of a sweep. It has no
+//! checks.
 
 use super::diag::{Errors, Fault, Source};
 use super::reader::Sink;
@@ -9,19 +10,19 @@ use core::ops::Range;
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
-/// Keys of a file that a variant has not.
+/// Keys of a file that variants lack.
 const CHECKS: [&str; 2] = ["expect", "reference"];
 
-/// A file taken apart: what it says without `[baseline]`, and its variants.
+/// File in parts: its table without `[baseline]`, and its variants.
 pub(super) type Parts<'a> = (Spanned<DeTable<'a>>, Vec<Variant<'a>>);
 
-/// A variant of the file.
+/// Variant of the file.
 pub(super) struct Variant<'a> {
-    /// As checks call it.
+    /// Name in checks.
     pub(super) name: String,
-    /// What it sets, by path, as it is written.
+    /// Settings by path, as written.
     pub(super) settings: Vec<(String, String)>,
-    /// What it says as a file of its own.
+    /// Table of the variant as a file of its own.
     pub(super) table: Spanned<DeTable<'a>>,
 }
 
@@ -68,10 +69,11 @@ fn variants<'a>(
     variants
 }
 
-/// A path in the file, where it is written, and the value that it is set to.
+/// Setting: a path in the file, its place, and its value.
 type Setting<'a> = (Vec<String>, Range<usize>, Spanned<DeValue<'a>>);
 
-/// Quoted keys are paths with dots. A table is part of a path if its key has none: elsewhere it is a value.
+/// Collects the settings of a table. Quoted keys are paths with dots. A table belongs to a path if its key
+/// has no dots; otherwise it is a value.
 fn flatten<'a>(above: &[String], table: &DeTable<'a>, paths: &mut Vec<Setting<'a>>) {
     for (key, value) in table.iter() {
         let parts = key.get_ref().split('.').map(str::to_string);

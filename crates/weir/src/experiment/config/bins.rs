@@ -1,24 +1,24 @@
-//! Times at which received bytes are counted, and the bins that they make.
+//! Times at which received bytes are counted, and the resulting bins.
 
 use super::diag::Fault;
 use super::reader::{Positive, Section};
 use crate::result::Backend;
 use weir_core::time::Duration;
 
-/// No bin is longer, if nothing else is said.
+/// Longest bin by default.
 const LONGEST: Duration = Duration::from_millis(10);
-/// Nor may be said to be.
+/// Longest bin that a file may ask for.
 const LONGEST_EVER: Duration = Duration::from_secs(1);
-/// No experiment has more bins.
+/// Most bins of an experiment.
 const MOST: u64 = 10_000_000;
 
-/// A time that bins must divide: whole microseconds, and in the lab whole milliseconds.
+/// Reads a time that bins must divide: whole microseconds, and in the lab whole milliseconds.
 pub(super) fn time(s: &Section, key: &'static str) -> Option<Duration> {
     let d = s.parsed(key, whole)?;
     noted(s, key, d)
 }
 
-/// The same, above zero.
+/// Reads a time above zero that bins must divide.
 pub(super) fn positive_time(s: &Section, key: &'static str) -> Option<Duration> {
     let d = s.parsed(key, |Positive(d): Positive| whole(d))?;
     noted(s, key, d)
@@ -41,7 +41,7 @@ fn noted(s: &Section, key: &'static str, d: Duration) -> Option<Duration> {
     Some(d)
 }
 
-/// `bin`: how long bins are at most, in whole milliseconds.
+/// Reads `bin`, the greatest length of bins, in whole milliseconds.
 pub(super) fn longest_bin(s: &Section) -> Duration {
     let bin = s.parsed("bin", |Positive(d): Positive| match d {
         d if d > LONGEST_EVER => Err(Fault::bare(format!("{d} is longer than {LONGEST_EVER}"))),
@@ -53,14 +53,14 @@ pub(super) fn longest_bin(s: &Section) -> Duration {
     bin.unwrap_or(LONGEST)
 }
 
-/// The longest bin of at most `most` that divides every time noted in the file, and `interval`. All of them
-/// are whole microseconds, so there is one of at least 1 us. Too many bins are a fault of the time that
-/// makes them so many.
+/// Returns the longest bin of at most `most` that divides every time noted in the file, and `interval`. All
+/// times are whole microseconds, so a bin of 1 us always fits. Too many bins are a fault of the time that
+/// causes them.
 pub(super) fn bin(s: &Section, duration: Duration, interval: Duration, most: Duration) -> Duration {
     let default = if s.has("interval") { Duration::ZERO } else { interval };
     let mut common = gcd(duration.as_micros(), default.as_micros());
     let mut refused = false;
-    // The duration first: the others are judged beside it.
+    // The duration comes first, because the others are judged beside it.
     let mut times = s.times();
     times.sort_by_key(|(span, d)| (*d != duration, span.start));
     for (span, d) in times {
@@ -79,7 +79,8 @@ pub(super) fn bin(s: &Section, duration: Duration, interval: Duration, most: Dur
     longest(common, most)
 }
 
-/// The longest bin of at most `most` that divides this many microseconds: whole milliseconds if these are.
+/// Returns the longest bin of at most `most` that divides this many microseconds. It is whole milliseconds if
+/// these are.
 fn longest(micros: u64, most: Duration) -> Duration {
     let step = if micros % 1000 == 0 { 1000 } else { 1 };
     let bin = (1..=most.as_micros() / step).rev().map(|n| n * step).find(|n| micros % n == 0);

@@ -1,4 +1,4 @@
-//! `[[gateway.class]]`: which flows it takes, and their policy.
+//! Tables `[[gateway.class]]`: rules for their flows, and their policy.
 
 use super::diag::{listed, Fault};
 use super::keys::{self, put, Key, Written};
@@ -21,7 +21,7 @@ use weir_core::wire::TCP;
 
 type RuleKey = Key<Match>;
 
-/// The keys of a rule.
+/// Keys of a rule.
 static RULE: [RuleKey; 6] = [
     RuleKey::new("protocol", |m, v| put(&mut m.protocol, protocol(v)))
         .write(|m| m.protocol.map(|p| Written::quoted(protocol_name(p))))
@@ -43,7 +43,7 @@ static RULE: [RuleKey; 6] = [
         .words(|m| m.vlan.map(|v| format!("vlan {v}"))),
 ];
 
-/// Names of protocols; others are numbers (RFC 5237 names the registry).
+/// Names of protocols; other protocols are given by number (RFC 5237 names the registry).
 const PROTOCOLS: [(&str, u8); 4] = [("tcp", 6), ("udp", 17), ("icmp", 1), ("icmpv6", 58)];
 
 fn protocol(value: &DeValue) -> Result<u8, Fault> {
@@ -69,12 +69,12 @@ fn ports(range: &RangeInclusive<u16>) -> String {
     }
 }
 
-/// Reads every class, beside those that come `first` of all; a faulty one is missing. They are paced at this port, whose line may be `known` only
-/// where the gateway runs.
+/// Reads all classes, beside those that come `first`; a faulty one is missing. They are paced at this port,
+/// whose line may have an unknown rate until the gateway runs.
 pub(super) fn classes(s: &Section, first: &[ClassConfig], (port, inline): (Port, bool)) -> Vec<ClassConfig> {
     let mut classes: Vec<ClassConfig> = Vec::new();
     let mut names: HashSet<String> = first.iter().map(|class| class.name.clone()).collect();
-    // The first of each direction that takes every flow of it.
+    // First class of each direction that takes all flows of the direction.
     let mut takes_all: Vec<(Direction, String)> = Vec::new();
     let sections = s.sections("class");
     let tree = Tree::of(&sections, Defaults::read(s));
@@ -113,7 +113,7 @@ pub(super) fn classes(s: &Section, first: &[ClassConfig], (port, inline): (Port,
     classes
 }
 
-/// An earlier class that takes all that this one would.
+/// Returns the name of an earlier class that takes all flows of this one.
 fn hides<'a>(earlier: &'a [ClassConfig], class: &ClassConfig) -> Option<&'a str> {
     let within = |a: &ClassConfig| {
         let covered = |rule: &Match| a.matches.iter().any(|other| other.covers(rule));
@@ -148,9 +148,9 @@ fn class(s: &Section, share: Option<Spec>, nested: Option<Nested>) -> Option<Cla
     Some(ClassConfig { name: name?, direction, matches, ack, share, nested })
 }
 
-/// How a class without a queue controls ACKs, if it does.
+/// Reads the ACK control of a class without a queue, if it has any.
 fn ack(s: &Section, nested: Option<&Nested>) -> Option<AckControl> {
-    // What a nested one may have is found when all are known.
+    // The limit of a nested class is computed when all classes are known.
     let rate = match nested {
         Some(nested) => Some(nested.rate.or(nested.ceil).unwrap_or(Rate::mbit(1))),
         None => s.value("rate", policy::flow_rate_of),
@@ -177,7 +177,7 @@ fn rule(s: Section) -> Match {
     rule
 }
 
-/// A class as a file has it.
+/// Writes a class as in a file.
 pub(super) fn to_toml(class: &ClassConfig, classes: &[ClassConfig]) -> String {
     let direction = DIRECTIONS.iter().find(|(_, d)| *d == class.direction).map_or("", |(name, _)| name);
     let table = |keys: Vec<String>| format!("{{ {} }}", keys.join(", "));
@@ -208,7 +208,7 @@ pub(super) fn to_toml(class: &ClassConfig, classes: &[ClassConfig]) -> String {
     )
 }
 
-/// A rule in words.
+/// Describes a rule in words.
 pub fn rule_words(rule: &Match) -> String {
     keys::words(&RULE, rule).join(" and ")
 }

@@ -1,26 +1,26 @@
-//! Decimal numbers, exact: text becomes integers without passing through floating point.
+//! Exact decimal numbers: text becomes integers without floating point.
 
-/// A non-negative decimal number, exact: `digits` × 10^-`scale`.
+/// Exact decimal number, not negative: `digits` × 10^-`scale`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decimal {
-    /// Its digits as a whole number.
+    /// Digits as a whole number.
     pub(super) digits: u128,
-    /// How many of them are behind the point.
+    /// Number of digits behind the point.
     pub(super) scale: u32,
 }
 
-/// Why a decimal does not become an integer.
+/// Reasons why a decimal does not become an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inexact {
-    /// A fraction would be left over.
+    /// Fraction left over.
     Fraction,
-    /// It does not fit.
+    /// Value too large.
     TooLarge,
 }
 
 impl Decimal {
-    /// Parses `12`, `1.5`, `1_000`, `1e-4`: at most 30 digits. `None` for anything else, negative
-    /// numbers included.
+    /// Parses `12`, `1.5`, `1_000`, `1e-4`: at most 30 digits. `None` for all else, negative numbers
+    /// included.
     pub fn parse(text: &str) -> Option<Decimal> {
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {
             Some((m, e)) => (m, e.parse::<i32>().ok()?),
@@ -59,7 +59,7 @@ impl Decimal {
         Some(Decimal { digits, scale })
     }
 
-    /// This many `unit`s as an integer, if that is exact.
+    /// Returns this many `unit`s as an integer, if that is exact.
     pub fn times(self, unit: u64) -> Result<u64, Inexact> {
         let n = self.digits.checked_mul(u128::from(unit)).ok_or(Inexact::TooLarge)?;
         let d = 10u128.checked_pow(self.scale).ok_or(Inexact::Fraction)?;
@@ -69,13 +69,13 @@ impl Decimal {
         u64::try_from(n / d).map_err(|_| Inexact::TooLarge)
     }
 
-    /// This many `unit`s rounded down; `None` if too large.
+    /// Returns this many `unit`s rounded down; `None` if too large.
     pub fn times_floor(self, unit: u128) -> Option<u64> {
         let n = self.digits.checked_mul(unit)?;
         u64::try_from(10u128.checked_pow(self.scale).map_or(0, |d| n / d)).ok()
     }
 
-    /// The nearest floating point number, for bounds that results are compared with.
+    /// Returns the nearest floating point number, for bounds that results are compared with.
     pub fn to_f64(self) -> f64 {
         format!("{}e-{}", self.digits, self.scale).parse().expect("digits and an exponent")
     }

@@ -1,26 +1,26 @@
-//! Errors in configuration files: where, what was found, what is accepted.
+//! Errors in configuration files: the place, the value found, and the accepted values.
 
 use super::encoding;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
 
-/// A file that is being read.
+/// File being read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// Its name as the user gave it.
+    /// Name as the user gave it.
     pub name: String,
-    /// Its text.
+    /// Text of the file.
     pub text: String,
 }
 
 impl Source {
-    /// A text under a name.
+    /// Creates a source from a text and its name.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Source {
         Source { name: name.into(), text: text.into() }
     }
 
-    /// Reads a file. Errors name the file and say what the system said.
+    /// Reads a file. Errors name the file and the system's reason.
     pub fn read(path: &std::path::Path) -> Result<Source, String> {
         let name = path.display().to_string();
         match std::fs::read_to_string(path) {
@@ -32,15 +32,15 @@ impl Source {
         }
     }
 
-    /// Reads a list as other programs write it: in UTF-8 with or without a mark, in UTF-16 with one, or in
-    /// Latin-1. Errors are as those of [`Source::read`].
+    /// Reads a list written by other programs: in UTF-8 with or without a byte order mark, in UTF-16 with
+    /// one, or in Latin-1. Errors are those of [`Source::read`].
     pub fn read_list(path: &std::path::Path) -> Result<Source, String> {
         let name = path.display().to_string();
         let bytes = std::fs::read(path).map_err(|e| format!("{name}: {e}"))?;
         Ok(Source { name, text: encoding::decode(&bytes) })
     }
 
-    /// Line and column of a byte offset, both from 1; columns count characters.
+    /// Returns line and column of a byte offset, both from 1; columns count characters.
     fn position(&self, offset: usize) -> (usize, usize) {
         let before = &self.text[..self.text.floor_char_boundary_compat(offset)];
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
@@ -48,7 +48,7 @@ impl Source {
     }
 }
 
-/// `str::floor_char_boundary` is newer than the oldest compiler that builds this.
+/// Substitute for `str::floor_char_boundary`, which is newer than the oldest supported compiler.
 trait FloorCharBoundary {
     fn floor_char_boundary_compat(&self, offset: usize) -> usize;
 }
@@ -59,21 +59,21 @@ impl FloorCharBoundary for str {
     }
 }
 
-/// What is wrong with a value.
+/// Fault of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What was found and why it is not taken.
+    /// Value found, and the reason to refuse it.
     pub message: String,
-    /// What is accepted.
+    /// Accepted values.
     pub help: Option<String>,
 }
 
 impl Fault {
-    /// A fault with help.
+    /// Creates a fault with help.
     pub fn new(message: impl Into<String>, help: impl Into<String>) -> Fault {
         Fault { message: message.into(), help: Some(help.into()) }
     }
-    /// A fault that needs no help.
+    /// Creates a fault without help.
     pub fn bare(message: impl Into<String>) -> Fault {
         Fault { message: message.into(), help: None }
     }
@@ -90,25 +90,25 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// One thing that is wrong.
+/// Fault with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The text it is about, in bytes of the file.
+    /// Place of the fault, in bytes of the file.
     pub span: Range<usize>,
-    /// What is wrong, with what was found.
+    /// Fault, with the value found.
     pub message: String,
-    /// What is accepted, or what was probably meant.
+    /// Accepted values, or the key that was probably meant.
     pub help: Option<String>,
 }
 
-/// Everything that is wrong with a file, in the order of the file; never empty.
+/// All faults of a file, in the order of the file; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Errors {
     source: Source,
     list: Vec<Diagnostic>,
 }
 
-/// An error as data, for `--json`.
+/// Error as data, for `--json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Located {
@@ -118,15 +118,15 @@ pub struct Located {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// Fault.
     pub message: String,
-    /// What is accepted.
+    /// Accepted values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }
 
 impl Errors {
-    /// The errors of a file; panics if there are none.
+    /// Creates the errors of a file. Panics if there are none.
     pub fn new(source: &Source, mut list: Vec<Diagnostic>) -> Errors {
         assert!(!list.is_empty(), "errors without an error");
         list.sort_by_key(|d| (d.span.start, d.span.end));
@@ -134,30 +134,30 @@ impl Errors {
         Errors { source: source.clone(), list }
     }
 
-    /// One error of a whole text.
+    /// Creates one error about a whole text.
     pub fn of(source: &Source, fault: Fault) -> Errors {
         Errors::new(source, vec![Diagnostic { span: 0..0, message: fault.message, help: fault.help }])
     }
 
-    /// The first error, which is due to all of another text.
+    /// Attributes the first error to all of another text.
     pub fn about(mut self, source: &Source) -> Errors {
         self.list.truncate(1);
         self.list[0].span = 0..source.text.len();
         Errors { source: source.clone(), list: self.list }
     }
 
-    /// The errors themselves.
+    /// Returns the errors.
     pub(super) fn into_list(self) -> Vec<Diagnostic> {
         self.list
     }
 
-    /// The errors as data.
+    /// Returns the errors as data.
     pub fn located(&self) -> Vec<Located> {
         located(&self.source, &self.list)
     }
 }
 
-/// Diagnostics in the order of the file, as data. The text is gone through once.
+/// Returns diagnostics as data, in the order of the file. It scans the text once.
 pub(super) fn located(source: &Source, list: &[Diagnostic]) -> Vec<Located> {
     let (mut from, mut line) = (0, 1);
     let one = |d: &Diagnostic| {
@@ -173,7 +173,7 @@ pub(super) fn located(source: &Source, list: &[Diagnostic]) -> Vec<Located> {
 }
 
 impl fmt::Display for Located {
-    /// `FILE:LINE:COLUMN: message: help`.
+    /// Writes `FILE:LINE:COLUMN: message: help`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Located { file, line, column, message, help } = self;
         write!(f, "{file}:{line}:{column}: {message}")?;
@@ -182,7 +182,7 @@ impl fmt::Display for Located {
 }
 
 impl fmt::Display for Errors {
-    /// Per error `FILE:LINE:COLUMN: message`, the line with a caret under what it is about, and help.
+    /// Writes for each error `FILE:LINE:COLUMN: message`, the line with a caret below the fault, and help.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, d) in self.list.iter().enumerate() {
             if i > 0 {
@@ -193,7 +193,7 @@ impl fmt::Display for Errors {
             let text = self.source.text.lines().nth(line - 1).unwrap_or("");
             let width = line.to_string().len();
             writeln!(f, " {line} | {}", text.trim_end())?;
-            // A tab stays a tab, so that the caret stands below its character in any terminal.
+            // A tab stays a tab. So the caret stands below its character in any terminal.
             let pad: String =
                 text.chars().take(column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
             let end = d.span.end.min(d.span.start + text.len().saturating_sub(pad.len()));
@@ -210,19 +210,19 @@ impl fmt::Display for Errors {
 
 impl std::error::Error for Errors {}
 
-/// The name among `known` that `found` was probably meant to be.
+/// Returns the name among `known` that `found` was probably meant to be.
 pub fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = found.to_lowercase().replace('-', "_");
     known
         .into_iter()
         .map(|k| (strsim::damerau_levenshtein(&lower, &k.to_lowercase().replace('-', "_")), k))
-        // A third of the letters may be wrong, and always one.
+        // A third of the letters may be wrong, and always one letter.
         .filter(|(d, k)| *d <= (found.chars().count().max(k.chars().count()) / 3).max(1))
         .min_by_key(|(d, _)| *d)
         .map(|(_, k)| k)
 }
 
-/// `a`, `b` and `c`, each in backquotes.
+/// Formats names as `a`, `b` and `c`, each in backquotes.
 pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<String> = names.into_iter().map(|n| format!("`{n}`")).collect();
     match names.as_slice() {

@@ -3,7 +3,7 @@
 //! ```toml
 //! bytes = { uniform = ["1kB", "100kB"] }                       # both included
 //! bytes = { exponential = "30kB" }                             # its mean
-//! bytes = { pareto = "10kB", shape = 1.2, max = "10MB" }       # its smallest value; smaller draws than `min` are `min`
+//! bytes = { pareto = "10kB", shape = 1.2, max = "10MB" }       # its smallest value; draws below `min` are `min`
 //! bytes = { bounded_pareto = "1kB", shape = 0.5, max = "5MB" } # nothing is drawn beyond
 //! bytes = { list = ["1kB", "5kB", "5kB"] }                     # each alike
 //! arrivals = { poisson = "100/s" }                             # exponential gaps of 10 ms on average
@@ -16,19 +16,19 @@ use toml::de::DeValue;
 use weir_core::dist::Distribution;
 use weir_core::time::Duration;
 
-/// What a distribution is of.
+/// Quantity of a distribution.
 #[derive(Clone, Copy)]
 struct Quantity {
     parse: fn(&DeValue) -> Result<u64, Fault>,
-    /// Two values, for messages.
+    /// Two example values, for messages.
     pair: &'static str,
-    /// What is wrong if all values are zero; `None` is nothing.
+    /// Fault if all values are zero; `None` if zeros are allowed.
     zero: Option<&'static str>,
-    /// Does it have rates of arrivals?
+    /// Flag: rates of arrivals are allowed.
     poisson: bool,
 }
 
-/// A distribution of sizes in bytes; never only zero.
+/// Reads a distribution of sizes in bytes; not all of them may be zero.
 pub(super) fn sizes(s: &Section, key: &'static str) -> Option<Distribution> {
     let parse = |v: &DeValue| Size::from_value(v).map(|Size(n)| n);
     read(
@@ -43,7 +43,7 @@ pub(super) fn sizes(s: &Section, key: &'static str) -> Option<Distribution> {
     )
 }
 
-/// A distribution of durations in nanoseconds; never only zero.
+/// Reads a distribution of durations in nanoseconds; not all of them may be zero.
 pub(super) fn times(s: &Section, key: &'static str) -> Option<Distribution> {
     read(
         s,
@@ -52,7 +52,7 @@ pub(super) fn times(s: &Section, key: &'static str) -> Option<Distribution> {
     )
 }
 
-/// A distribution of times between arrivals in nanoseconds.
+/// Reads a distribution of times between arrivals in nanoseconds.
 pub(super) fn gaps(s: &Section, key: &'static str) -> Option<Distribution> {
     read(s, key, Quantity { parse: nanos, pair: "[\"1ms\", \"10ms\"]", zero: None, poisson: true })
 }
@@ -88,7 +88,7 @@ fn table(t: Section, of: Quantity) -> Option<Distribution> {
         ["poisson"] => t
             .parsed("poisson", |text: String| units::frequency(&text))
             .map(|gap| Distribution::Exponential { mean: gap.as_nanos() }),
-        // What is there instead is an unknown key.
+        // The table has only unknown keys.
         [] if !t.is_empty() => None,
         [] => {
             let kinds = super::diag::listed(kinds.iter().copied());
@@ -145,7 +145,7 @@ fn bounded_pareto(t: &Section, of: Quantity) -> Option<Distribution> {
     Some(Distribution::BoundedPareto { min, shape, max })
 }
 
-/// Shape of a Pareto distribution.
+/// Reads the shape of a Pareto distribution.
 fn shape(t: &Section) -> Option<f64> {
     t.need("shape", "1.2");
     t.parsed("shape", |Number(n): Number| match n.to_f64() {
@@ -164,7 +164,7 @@ fn above_zero(value: &DeValue, of: Quantity) -> Result<u64, Fault> {
     }
 }
 
-/// The largest value that can be drawn.
+/// Returns the largest value that can be drawn.
 fn largest(d: &Distribution) -> u64 {
     match d {
         Distribution::Constant(n) => *n,

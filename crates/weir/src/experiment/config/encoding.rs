@@ -1,8 +1,7 @@
-//! Text of files that other programs write.
+//! Text of files written by other programs.
 
-/// Decodes UTF-8 with or without a byte order mark, and UTF-16 with one. Bytes that are not UTF-8 are taken
-/// as Latin-1 (ISO 8859-1), each by itself: names are for people, and numbers and addresses are ASCII in any
-/// case.
+/// Decodes UTF-8 with or without a byte order mark, and UTF-16 with one. Each byte that is not UTF-8 is taken
+/// as Latin-1 (ISO 8859-1). This affects only names for people: numbers and addresses are ASCII.
 pub fn decode(bytes: &[u8]) -> String {
     match bytes {
         [0xef, 0xbb, 0xbf, rest @ ..] => eight_bits(rest),
@@ -30,7 +29,7 @@ fn sixteen_bits(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
 mod tests {
     use super::*;
 
-    /// The same name as editors and programs of different ages write it.
+    /// Editors and programs of different ages write one name in different encodings.
     #[test]
     fn a_name_is_the_same_in_each_encoding() {
         for bytes in [
@@ -42,7 +41,7 @@ mod tests {
         ] {
             assert_eq!(decode(bytes), "Müller", "{bytes:x?}");
         }
-        // Lines of both kinds in one file, as an append of another program leaves them.
+        // One file has lines of both kinds after another program has appended to it.
         assert_eq!(decode(b"M\xfcller\nM\xc3\xbcller"), "Müller\nMüller");
     }
 }

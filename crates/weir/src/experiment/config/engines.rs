@@ -1,42 +1,44 @@
-//! Which of several engines has which classes, and the flows of which addresses.
+//! Division of classes and addresses among several engines.
 //!
-//! A packet comes to an engine by its address on the LAN's side: by where data of uploads comes from, and where that of downloads
-//! goes. So an engine may have classes only if nothing but their addresses tells that they take a flow:
+//! A packet goes to an engine by its address on the LAN's side. This is the source of uploads and the
+//! destination of downloads. So an engine may have classes only if they are selected by these addresses
+//! alone:
 //!
-//! - a class each of whose rules names a prefix on the LAN's side is for *these addresses*; any other one may take flows of *all*;
-//! - classes whose prefixes overlap are on one engine, and so are those of one tree;
-//! - flows that are not taken by a class for their address alone before a class for all addresses comes are the latter's. So the
-//!   classes of such addresses are on its engine.
+//! - a class whose rules all name a prefix on the LAN's side is for *these addresses*; another class may take
+//!   flows of *all*;
+//! - classes whose prefixes overlap are on one engine, and so are the classes of one tree;
+//! - a class for all addresses takes the flows that no earlier class takes by address alone. So the classes
+//!   of such addresses are on its engine.
 //!
-//! The first engine has the classes for all addresses. The others share the rest with it, by the first prefix of each group: its engine
-//! stays the same while other groups come and go.
+//! The first engine has the classes for all addresses. The others share the rest with it, by the first prefix
+//! of each group. So the engine of a group stays while other groups come and go.
 
 use super::diag::Fault;
 use core::net::IpAddr;
 use std::collections::{HashMap, HashSet};
 use weir_core::gateway::{ClassConfig, Config, Direction, Match, Prefix};
 
-/// A configuration divided among engines.
+/// Configuration divided among engines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// What each engine has. The most flows are shared out equally.
+    /// Part of each engine. The limit on flows is divided equally.
     pub parts: Vec<Part>,
-    /// Addresses on the LAN's side, none of them in another one, and their engine: those of the first engine are left out.
+    /// Disjoint prefixes on the LAN's side, with their engine; those of the first engine are left out.
     pub homes: Vec<(Prefix, usize)>,
-    /// Groups of classes that may be on any engine; 0 of one engine.
+    /// Number of groups of classes that may be on any engine; 0 with one engine.
     pub groups: usize,
 }
 
-/// What an engine has.
+/// Part of one engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// Its configuration: its classes in their order.
+    /// Configuration with the classes of the engine in their order.
     pub config: Config,
-    /// For each class its index in the whole configuration.
+    /// Index of each class in the whole configuration.
     pub places: Vec<usize>,
 }
 
-/// Why a configuration cannot have so many engines, if it cannot.
+/// Returns the reason why a configuration cannot have this many engines, if there is one.
 pub(super) fn fault(config: &Config, engines: usize) -> Option<Fault> {
     if engines == 1 {
         return None;
@@ -55,7 +57,7 @@ pub(super) fn fault(config: &Config, engines: usize) -> Option<Fault> {
     })
 }
 
-/// Divides a configuration among engines: one at least.
+/// Divides a configuration among engines, of which there is at least one.
 pub fn split(config: &Config, engines: usize) -> Split {
     if engines == 1 {
         let part = Part { config: config.clone(), places: (0..config.classes.len()).collect() };
@@ -67,7 +69,7 @@ pub fn split(config: &Config, engines: usize) -> Split {
     let mut least: HashMap<usize, Network> = HashMap::new();
     let outermost = std::mem::take(&mut groups.outermost);
     for &(network, class) in &outermost {
-        // They come in order.
+        // The networks come in order.
         least.entry(groups.find(class + 1)).or_insert(network);
     }
     least.remove(&first);
@@ -81,7 +83,7 @@ pub fn split(config: &Config, engines: usize) -> Split {
     split
 }
 
-/// The classes of an engine.
+/// Returns the configuration of an engine.
 fn part(config: &Config, engines: usize, is_its: impl Fn(usize) -> bool) -> Part {
     let places: Vec<usize> = (0..config.classes.len()).filter(|&class| is_its(class)).collect();
     let here = |parent: &mut usize| *parent = places.binary_search(parent).unwrap_or(usize::MAX);
@@ -96,26 +98,27 @@ fn part(config: &Config, engines: usize, is_its: impl Fn(usize) -> bool) -> Part
     Part { config: Config { classes, max_flows, ..keys(config) }, places }
 }
 
-/// A configuration without its classes.
+/// Returns a configuration without its classes.
 fn keys(config: &Config) -> Config {
     let Config { max_flows, assumed_rtt, idle_timeout, seed, port, .. } = *config;
     Config { classes: Vec::new(), max_flows, assumed_rtt, idle_timeout, seed, port }
 }
 
-/// A prefix, in the order in which what covers another one comes before it, and in between only what one of the two covers.
+/// Prefix with an order: a prefix comes before those that it covers, and only these stand between the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Network {
-    /// The first address; IPv4 as `::ffff:a.b.c.d`.
+    /// First address; IPv4 as `::ffff:a.b.c.d`.
     first: u128,
     bits: u8,
     prefix: Prefix,
 }
 
-/// Where IPv4 is among the addresses of IPv6 (RFC 4291 §2.5.5.2).
+/// Prefix of IPv4 among the addresses of IPv6 (RFC 4291 §2.5.5.2).
 const MAPPED: u128 = 0xffff << 32;
 
 impl Network {
-    /// `None` for a prefix of IPv6 that has addresses of IPv4 in it: such a packet's address does not tell which.
+    /// Converts a prefix. Returns `None` for a prefix of IPv6 that contains IPv4 addresses: it does not tell
+    /// which family a packet has.
     fn of(prefix: Prefix) -> Option<Network> {
         match prefix.addr() {
             IpAddr::V4(address) => {
@@ -135,7 +138,8 @@ impl Network {
             && (self.first ^ other.first).checked_shr(128 - u32::from(self.bits)).unwrap_or(0) == 0
     }
 
-    /// The engine, of so many: neighbours are spread evenly (Knuth, The Art of Computer Programming, vol. 3, 6.4, Fibonacci hashing).
+    /// Returns the engine, spreading neighbours evenly (Knuth, The Art of Computer Programming, vol. 3, 6.4,
+    /// Fibonacci hashing).
     fn engine(&self, engines: usize) -> usize {
         let number = self.first.checked_shr(128 - u32::from(self.bits)).unwrap_or(0);
         let folded = (number >> 64) as u64 ^ number as u64;
@@ -144,13 +148,13 @@ impl Network {
     }
 }
 
-/// The group of classes that stay with the first engine; a class's own number comes after it.
+/// Group of the classes that stay with the first engine; class numbers are shifted by one behind it.
 const STAYS: usize = 0;
 
-/// Classes that must be on one engine, as sets that are joined.
+/// Sets of classes that must be on one engine.
 struct Groups {
     parents: Vec<usize>,
-    /// Prefixes that are in no other one, in their order, each with a class that has it.
+    /// Prefixes without a covering prefix, in order, each with a class that names it.
     outermost: Vec<(Network, usize)>,
 }
 
@@ -182,7 +186,7 @@ impl Groups {
         groups
     }
 
-    /// Addresses stay whose flows a class for all addresses may take.
+    /// Keeps addresses on the first engine whose flows a class for all addresses may take.
     fn keep_what_others_may_take(&mut self, config: &Config) {
         for direction in [Direction::Out, Direction::In] {
             let is_for_all =
@@ -218,7 +222,7 @@ impl Groups {
     }
 }
 
-/// The prefixes on the LAN's side that all rules of a class name; `None` if one does not.
+/// Returns the prefixes on the LAN's side that all rules of a class name; `None` if a rule names none.
 fn networks(class: &ClassConfig) -> Option<impl Iterator<Item = Network> + '_> {
     let network = |rule: &Match| lan_side(rule, class.direction).and_then(Network::of);
     let all = !class.matches.is_empty() && class.matches.iter().all(|rule| network(rule).is_some());
@@ -232,7 +236,7 @@ fn lan_side(rule: &Match, direction: Direction) -> Option<Prefix> {
     }
 }
 
-/// Does it name nothing but a prefix on the LAN's side?
+/// Returns whether the rule names only a prefix on the LAN's side.
 fn is_bare(rule: &Match, direction: Direction) -> bool {
     let prefix = lan_side(rule, direction);
     let bare = match direction {

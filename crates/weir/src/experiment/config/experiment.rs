@@ -15,25 +15,25 @@ use weir_core::time::Duration;
 
 pub use super::sweep::{runs, Run};
 
-/// An experiment, not yet bound to a world.
+/// Experiment that is not yet bound to a world.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
-    /// What it says.
+    /// Plan of the experiment.
     pub plan: Plan,
-    /// Rows of the lists that it names that are left out or count otherwise than they say.
+    /// Rows of its lists that are left out, or that have another effect than written.
     pub notes: Vec<Located>,
     source: Source,
     only: Vec<Only>,
 }
 
 impl Experiment {
-    /// The worlds that can run it.
+    /// Returns the worlds that can run it.
     pub fn worlds(&self) -> Vec<Backend> {
         let can = |w: &Backend| self.only.iter().all(|o| o.world == *w);
         [Backend::Lab, Backend::Sim].into_iter().filter(can).collect()
     }
 
-    /// Returns the reason why the simulator would never get past an instant, if there is one.
+    /// Returns the reason why the simulator would never get past one instant, if there is one.
     pub fn endless_at_once(&self) -> Option<&str> {
         self.endless().next().map(|o| o.refusal.message.as_str())
     }
@@ -42,7 +42,7 @@ impl Experiment {
         self.only.iter().filter(|o| o.refusal.message == flow::ENDLESS_AT_ONCE)
     }
 
-    /// The plan for a world. Errors name every key that the world cannot do.
+    /// Returns the plan for a world. Errors name every key that the world cannot apply.
     pub fn plan_for(self, world: Backend) -> Result<Plan, Errors> {
         let refused: Vec<Diagnostic> =
             self.only.iter().filter(|o| o.world != world).map(|o| o.refusal.clone()).collect();
@@ -54,20 +54,21 @@ impl Experiment {
     }
 }
 
-/// A key of other files.
+/// Key of other files that is refused here.
 const REFUSED: [Refused; 1] = [(
     "ports",
     "names interfaces of this host, which an experiment does not use",
     "an experiment brings its own network, [path]; [ports] is for `weir run` and `weir wan`",
 )];
 
-/// Parses a single experiment; [`runs`] takes sweeps too. All errors of the file come at once, except that
-/// checks on results are looked at when the rest is right.
+/// Parses a single experiment; [`runs`] takes sweeps too. All errors of the file come at once. Checks on
+/// results are read only if the rest is right.
 pub fn parse(source: &Source) -> Result<Experiment, Errors> {
     from_table(&parse_toml(source)?, source)
 }
 
-/// An experiment from the root table of its file. What is wrong with its baselines is told once the rest is right.
+/// Reads an experiment from the root table of its file. Faults of its baselines are reported once the rest is
+/// right.
 pub(super) fn from_table(table: &toml::Spanned<DeTable>, source: &Source) -> Result<Experiment, Errors> {
     let Some((table, variants)) = baseline::split(table, source)? else {
         return alone(table, source, Vec::new());
@@ -91,7 +92,7 @@ pub(super) fn from_table(table: &toml::Spanned<DeTable>, source: &Source) -> Res
     faulty.map_or(Ok(experiment), Err)
 }
 
-/// An experiment from the root table of its file without `[baseline]`.
+/// Reads an experiment from the root table of its file without `[baseline]`.
 fn alone(
     table: &toml::Spanned<DeTable>,
     source: &Source,
@@ -108,7 +109,7 @@ fn alone(
     let notes = files.notes.take();
     let (plan, only) = sink.finish(source, plan)?;
     let experiment = Experiment { plan, source: source.clone(), only, notes };
-    // What only the simulator has, and what it never gets past: no world can run it.
+    // No world can run an experiment that only the simulator supports and that it never gets past.
     let endless: Vec<Diagnostic> = experiment.endless().map(|o| o.refusal.clone()).collect();
     match experiment.worlds().is_empty() && !endless.is_empty() {
         true => Err(Errors::new(source, endless)),
@@ -173,7 +174,7 @@ fn plan(s: Section, source: &Source, files: &Files<'_>, baselines: Vec<Baseline>
         flow::takes_time(&s, &plan);
     }
     if !s.all_well() {
-        // Names in checks may be those of parts that are faulty.
+        // Names in checks may be those of faulty parts.
         s.has("expect");
         s.has("reference");
         s.finish();
@@ -189,7 +190,7 @@ fn plan(s: Section, source: &Source, files: &Files<'_>, baselines: Vec<Baseline>
     Some(plan)
 }
 
-/// `series` and `sample`.
+/// Reads `series` and `sample`.
 fn series(s: &Section, gateway: bool) -> Vec<SeriesKind> {
     s.note_only(Backend::Sim, "series");
     s.note_only(Backend::Sim, "sample");
@@ -213,7 +214,7 @@ fn series(s: &Section, gateway: bool) -> Vec<SeriesKind> {
     kinds.unwrap_or_default()
 }
 
-/// `[parity]`: fractions, as numbers or percentages.
+/// Reads `[parity]`: fractions, as numbers or percentages.
 fn parity(s: Section) -> Parity {
     let fraction = |key, default| {
         let parsed =

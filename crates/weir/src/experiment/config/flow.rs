@@ -1,4 +1,4 @@
-//! `[[flow]]`: groups of flows that are alike.
+//! Tables `[[flow]]`: groups of equal flows.
 
 #[cfg(test)]
 mod tests;
@@ -20,10 +20,10 @@ use weir_sim::host::Bursts;
 
 /// Most flows of a group.
 pub(super) const MOST: u64 = 100_000;
-/// Most flows of a group in the lab, where each is two sockets.
+/// Most flows of a group in the lab, where each flow is two sockets.
 const MOST_IN_LAB: u64 = 10_000;
 
-/// Reads every `[[flow]]`; a faulty one is missing.
+/// Reads all `[[flow]]` tables; a faulty one is missing.
 pub(super) fn groups(
     s: &Section,
     defaults: &Tcp,
@@ -79,7 +79,7 @@ fn flow(s: &Section, number: usize, defaults: &Tcp, duration: Option<Duration>) 
     Some(group)
 }
 
-/// Fast Open is for clients that send: without data a SYN has no use for it (RFC 7413).
+/// Refuses Fast Open for clients that send no data: their SYN has no use for it (RFC 7413).
 fn opens_fast_with_data(s: &Section, group: &FlowGroup) {
     let other = match (group.direction, group.kind) {
         (Direction::In, _) => "direction = \"in\"",
@@ -95,7 +95,7 @@ fn opens_fast_with_data(s: &Section, group: &FlowGroup) {
     }
 }
 
-/// The keys of a TCP flow's application; those of UDP are refused, unless it is the protocol that is faulty.
+/// Reads the keys of a TCP flow's application. Keys of UDP are refused, unless the protocol itself is faulty.
 fn tcp(s: &Section, udp: Option<bool>) -> Protocol {
     s.note_only(Backend::Sim, "app_rate");
     let app_rate = s.get("app_rate");
@@ -111,7 +111,7 @@ fn tcp(s: &Section, udp: Option<bool>) -> Protocol {
     Protocol::Tcp { app_rate }
 }
 
-/// Who sends when: `kind`, `request` and `response`.
+/// Reads the direction and order of data: `kind`, `request` and `response`.
 fn kind(s: &Section) -> Kind {
     let kinds = [("bulk", 0), ("two-way", 1), ("request", 2)];
     let kind = s.choice("kind", &kinds, &[]).unwrap_or(0);
@@ -150,13 +150,13 @@ fn kind(s: &Section) -> Kind {
     }
 }
 
-/// Least payload of a datagram in the lab, where each begins with its number.
+/// Smallest payload of a datagram in the lab, where each begins with its number.
 const NUMBERED: u16 = 8;
 
-/// Keys that UDP flows have and TCP flows have not.
+/// Keys of UDP flows that TCP flows lack.
 const UDP: [&str; 4] = ["rate", "datagram", "on", "off"];
 
-/// The keys of a UDP flow; those of TCP are refused.
+/// Reads the keys of a UDP flow; those of TCP are refused.
 fn udp(s: &Section) -> Option<Protocol> {
     for key in tcp::names().chain(["app_rate"]) {
         if s.has(key) {
@@ -182,7 +182,7 @@ fn udp(s: &Section) -> Option<Protocol> {
     Some(Protocol::Udp { rate: rate?, datagram, on_off })
 }
 
-/// How many flows, and how their starts follow each other.
+/// Reads the number of flows, and the spacing of their starts.
 fn arrivals(s: &Section) -> (u32, Arrivals) {
     s.at_most_one(&["stagger", "arrivals"], "starts follow at a fixed distance or are drawn, not both");
     let drawn = distribution::gaps(s, "arrivals").map(Arrivals::Drawn);
@@ -198,7 +198,7 @@ fn arrivals(s: &Section) -> (u32, Arrivals) {
     (count.unwrap_or(default) as u32, drawn.unwrap_or(Arrivals::Every(stagger)))
 }
 
-/// Who sends one flow after the other: `sources` and `think`.
+/// Reads sources that send one flow after the other: `sources` and `think`.
 fn sources(s: &Section, count: u32, udp: Option<bool>) -> Option<Sources> {
     for key in ["sources", "think"] {
         s.note_only(Backend::Sim, key);
@@ -231,7 +231,7 @@ fn sources(s: &Section, count: u32, udp: Option<bool>) -> Option<Sources> {
     Some(Sources { count: sources, think })
 }
 
-/// An application that pauses: `burst` and `pause`.
+/// Reads an application that pauses: `burst` and `pause`.
 fn bursts(s: &Section, udp: Option<bool>) -> Option<Bursts> {
     for key in ["burst", "pause"] {
         s.note_only(Backend::Sim, key);
@@ -255,7 +255,7 @@ fn bursts(s: &Section, udp: Option<bool>) -> Option<Bursts> {
     Some(Bursts { size: size?, pause: pause? })
 }
 
-/// When a flow is done.
+/// Reads the end of a flow.
 fn length(s: &Section) -> Length {
     s.at_most_one(&["bytes", "duration"], "a flow ends after so many bytes or after so long, not both");
     let bytes = distribution::sizes(s, "bytes").map(|d| match d {
@@ -266,7 +266,7 @@ fn length(s: &Section) -> Length {
     bytes.or(lasts).unwrap_or(Length::UntilEnd)
 }
 
-/// Flows at fixed distances all start before the end; of drawn ones, the first.
+/// Checks that flows start before the end: all flows at fixed distances, the first of drawn ones.
 fn starts_in_time(s: &Section, group: &FlowGroup, end: Duration) {
     let (index, last, key) = match &group.arrivals {
         Arrivals::Every(gap) if s.has("stagger") => {
@@ -281,8 +281,7 @@ fn starts_in_time(s: &Section, group: &FlowGroup, end: Duration) {
     }
 }
 
-/// Drawn arrivals are refused where they would be cut short for want of a `count`, and in the lab where they
-/// are too many for it.
+/// Refuses drawn arrivals that would be cut short for lack of a `count`, or that are too many for the lab.
 pub(super) fn not_too_many(s: &Section, plan: &Plan) {
     for (group, section) in plan.groups.iter().zip(s.sections("flow")) {
         if !section.has("arrivals") {
@@ -299,10 +298,10 @@ pub(super) fn not_too_many(s: &Section, plan: &Plan) {
     }
 }
 
-/// Most flows of an experiment, and most hosts: a simulated host has room for 16 times as many ends.
+/// Most flows and most hosts of an experiment: a simulated host has room for 16 times as many ends.
 pub(super) const MOST_IN_ALL: u64 = 1_000_000;
 
-/// Groups are refused that make more flows than can be simulated.
+/// Refuses groups that make more flows than can be simulated.
 pub(super) fn not_too_many_in_all(s: &Section, plan: &Plan) {
     let mut all = 0;
     for (group, section) in plan.groups.iter().zip(s.sections("flow")) {
@@ -319,11 +318,11 @@ pub(super) fn not_too_many_in_all(s: &Section, plan: &Plan) {
     }
 }
 
-/// Reason to refuse a flow that nothing slows down.
+/// Reason to refuse a flow that has no limit to its speed.
 pub(super) const ENDLESS_AT_ONCE: &str = "a flow without an end on a path that takes no time";
 
-/// Refuses flows for the simulator that it never gets past: endless data from the flow's start on, on a
-/// path on which nothing takes time. In the lab frames take the time that the machine takes.
+/// Refuses flows that the simulator never gets past: endless data from the start on, over a path without any
+/// delay. In the lab, frames take the machine's time.
 pub(super) fn takes_time(s: &Section, plan: &Plan) {
     for (group, section) in plan.groups.iter().zip(s.sections("flow")) {
         if !sends_at_once(group, plan) || takes_time_on_its_way(group, plan) {
@@ -341,7 +340,7 @@ pub(super) fn takes_time(s: &Section, plan: &Plan) {
 }
 
 /// Returns whether a group sends without an end unless its path slows it down. More bytes than this at one
-/// instant are none that anybody waits for.
+/// instant count as endless: no experiment waits for them.
 fn sends_at_once(group: &FlowGroup, plan: &Plan) -> bool {
     const MOST_AT_ONCE: u64 = 10_000_000_000;
     let limited = group.bursts.is_some() || !matches!(group.protocol, Protocol::Tcp { app_rate: None });
@@ -349,7 +348,8 @@ fn sends_at_once(group: &FlowGroup, plan: &Plan) -> bool {
     !limited && group.kind == Kind::Bulk && bytes().is_none_or(|all| all > MOST_AT_ONCE)
 }
 
-/// Returns whether anything between the hosts of a group takes time. A gateway with a class may be that.
+/// Returns whether any element between the hosts of a group takes time. A gateway with a class may be such an
+/// element.
 fn takes_time_on_its_way(group: &FlowGroup, plan: &Plan) -> bool {
     let host = |name: &Option<String>| plan.hosts.iter().find(|h| Some(&h.name) == name.as_ref());
     let access = [host(&group.client), host(&group.server)].into_iter().flatten();
@@ -362,7 +362,8 @@ fn takes_time_on_its_way(group: &FlowGroup, plan: &Plan) -> bool {
     gateway || links.into_iter().any(|link| !Config { damage: Damage::NONE, ..*link }.is_bare())
 }
 
-/// Datagrams that come in are refused behind a masquerading box of the lab, which lets in only what somebody inside has asked for.
+/// Refuses incoming datagrams behind a masquerading box of the lab, which admits only answers to requests
+/// from inside.
 pub(super) fn not_behind_nat(s: &Section, groups: &[FlowGroup], lab: &Lab) {
     let coming_in =
         |g: &FlowGroup| g.direction == Direction::In && matches!(g.protocol, Protocol::Udp { .. });
@@ -382,7 +383,7 @@ fn too_many_for_lab(n: u64) -> Fault {
     Fault::bare(format!("{n} flows are more than the {MOST_IN_LAB} of a group in the lab world"))
 }
 
-/// The group of hosts that flows have their clients or servers on.
+/// Reads the group of hosts that the clients or servers of flows are on.
 fn host(s: &Section, key: &'static str, hosts: &[HostGroup], graph: bool) -> Option<String> {
     let wan = key == "server";
     s.parsed(key, |name: String| {
@@ -407,10 +408,10 @@ fn host(s: &Section, key: &'static str, hosts: &[HostGroup], graph: bool) -> Opt
     })
 }
 
-/// Server port of the first group that names none; further groups take the following ports.
+/// Server port of the first group that names none; further groups have the following ports.
 const FIRST_PORT: u16 = 5001;
 
-/// Groups share neither names nor ports: results and rules must tell them apart.
+/// Checks that groups share neither names nor ports: results and rules must tell them apart.
 fn check_against(s: &Section, group: &FlowGroup, earlier: &[FlowGroup]) {
     if earlier.iter().any(|g| g.id == group.id) {
         s.fault("id", Fault::bare(format!("a second group of flows named \"{}\"", group.id)));

@@ -1,4 +1,4 @@
-//! The `[gateway]` table, the same in `gateway.toml` and in experiments.
+//! Table `[gateway]`, the same in `gateway.toml` and in experiments.
 
 use super::ack_filter;
 use super::class;
@@ -26,20 +26,20 @@ use weir_core::queue::{self, Kind, QueueLimit};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
-/// What `gateway.toml` says.
+/// Contents of `gateway.toml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewayFile {
-    /// The interface towards the WAN.
+    /// Interface towards the WAN.
     pub dev: String,
-    /// How the engine is driven.
+    /// Driving of the engine.
     pub driving: Driving,
-    /// Its customers, whose classes come first: two for each.
+    /// Customers, whose classes come first: two for each.
     pub customers: Vec<Customer>,
-    /// The sites that customers are below, whose classes come after theirs.
+    /// Sites above the customers; their classes come after those of the customers.
     pub sites: Vec<Site>,
-    /// Rows of the lists that are left out or count otherwise than they say, with the reason.
+    /// Rows of the lists that are left out, or that have another effect than written, with the reason.
     pub notes: Vec<Located>,
-    /// The gateway; at least one of its classes controls ACKs. Its `seed` is the default; a running gateway
+    /// Gateway, with at least one class that controls ACKs. Its `seed` is the default; a running gateway
     /// replaces it by a random one.
     pub gateway: Config,
 }
@@ -49,7 +49,7 @@ pub fn parse(source: &Source) -> Result<GatewayFile, Errors> {
     parse_with(source, &Settings::default(), &|name| Source::read_list(name.as_ref()))
 }
 
-/// As [`parse`], with values laid over the file; `read` reads the files that it names.
+/// Parses `gateway.toml` with values laid over it; `read` reads the files that it names.
 pub fn parse_with(source: &Source, settings: &Settings, read: Read<'_>) -> Result<GatewayFile, Errors> {
     let mut table = parse_toml(source)?;
     settings.lay_over(table.get_mut()).map_err(|fault| Errors::of(source, fault))?;
@@ -86,7 +86,8 @@ pub fn parse_with(source: &Source, settings: &Settings, read: Read<'_>) -> Resul
     sink.finish(source, file).map(|(file, _)| file)
 }
 
-/// The gateway of the short form, one line without a file: every flow of a direction at a rate of its own.
+/// Builds the gateway of the short form, one line without a file: every flow of a direction has a rate of its
+/// own.
 pub fn short(dev: &str, out: Option<Rate>, inward: Option<Rate>) -> GatewayFile {
     let gateway = one_rate(out, inward);
     GatewayFile {
@@ -99,7 +100,8 @@ pub fn short(dev: &str, out: Option<Rate>, inward: Option<Rate>) -> GatewayFile 
     }
 }
 
-/// The gateway of a thin uplink, one line without a file: all that leaves by the interface waits in one queue with an ACK filter.
+/// Builds the gateway of a thin uplink, one line without a file: all packets sent by the interface wait in
+/// one queue with an ACK filter.
 pub fn uplink(dev: &str, rate: Rate, filter: Params) -> GatewayFile {
     let limit = QueueLimit::Bytes(rate.bytes_in(UPLINK_WAIT).max(UPLINK_LEAST));
     let queue = queue::Config { limit, kind: Kind::AckFilter(filter) };
@@ -122,11 +124,11 @@ pub fn uplink(dev: &str, rate: Rate, filter: Params) -> GatewayFile {
     }
 }
 
-/// What waits in front of an uplink at most: so long at its rate, and room for twenty full frames.
+/// Longest wait in front of an uplink, at its rate; the queue also has room for twenty full frames.
 const UPLINK_WAIT: Duration = Duration::from_millis(500);
 const UPLINK_LEAST: u64 = 20 * FULL_FRAME;
 
-/// The ACK filter that an option names or describes, in front of this rate.
+/// Parses the ACK filter that an option names or describes, in front of this rate.
 pub fn filter_option(text: &str, rate: Rate) -> Result<Params, Fault> {
     let options = [("ack_filter", text.to_string())];
     let table = options_table(&options);
@@ -136,7 +138,8 @@ pub fn filter_option(text: &str, rate: Rate) -> Result<Params, Fault> {
     filter.ok_or_else(|| sink.into_faults().into_iter().next().unwrap_or(Fault::bare("no filter")))
 }
 
-/// A gateway that has every flow of a direction, if there is a rate for it, at this rate with the ACK shaper's defaults.
+/// Builds a gateway with all flows of a direction at one rate, if that is given, and the ACK shaper's
+/// defaults.
 pub fn one_rate(out: Option<Rate>, inward: Option<Rate>) -> Config {
     let class = |((name, direction), rate): ((&str, Direction), Option<Rate>)| {
         let ack = Some(AckControl::ack_shaper(rate?));
@@ -154,12 +157,12 @@ pub fn one_rate(out: Option<Rate>, inward: Option<Rate>) -> Config {
 }
 
 impl GatewayFile {
-    /// The configuration, divided among the engines that the gateway has.
+    /// Returns the configuration, divided among the engines of the gateway.
     pub fn split(&self) -> engines::Split {
         engines::split(&self.gateway, self.driving.engines())
     }
 
-    /// The file that says this.
+    /// Writes the gateway as a file.
     pub fn to_toml(&self) -> String {
         let ports = ports::to_toml(&Attach::Dev(self.dev.clone()), &self.driving);
         let keys = keys::assignments(KEYS, &self.gateway, &Config::default());
@@ -170,7 +173,7 @@ impl GatewayFile {
     }
 }
 
-/// Why a gateway would have nothing to do, if it would.
+/// Returns the reason why a gateway would have nothing to do, if there is one.
 pub(super) fn idle(config: &Config) -> Option<Fault> {
     config.classes.iter().all(|c| c.ack.is_none() && c.share.is_none()).then(|| {
         let help = "give one an `ack` policy: ack = { preset = \"ack-shaper\", flow_rate = \"10Mbit\" }";
@@ -180,7 +183,7 @@ pub(super) fn idle(config: &Config) -> Option<Fault> {
 
 type GatewayKey = Key<Config>;
 
-/// The keys of `[gateway]` beside its classes.
+/// Keys of `[gateway]` beside its classes.
 static KEYS: &[GatewayKey] = &[
     GatewayKey::new("max_flows", |g, v| set(&mut g.max_flows, int(v, 1..=16_777_216).map(|n| n as u32)))
         .write(|g| Some(Written::plain(g.max_flows)))
@@ -199,36 +202,36 @@ fn positive(value: &DeValue) -> Result<Duration, Fault> {
     Positive::from_value(value).map(|Positive(d)| d)
 }
 
-/// The keys of `[gateway]`, beside its classes, that have other values.
+/// Returns the keys of `[gateway]`, beside its classes, whose values differ.
 pub fn differences(old: &Config, new: &Config) -> Vec<String> {
     keys::differences(KEYS, old, new).into_iter().map(|(key, ..)| key.to_owned()).collect()
 }
 
-/// A gateway without its classes, in words.
+/// Describes a gateway without its classes, in words.
 pub fn words(config: &Config) -> String {
     keys::words(KEYS, config).join(", ")
 }
 
-/// Reads a file that another one names.
+/// Reader of a file that another one names.
 pub type Read<'a> = &'a dyn Fn(&str) -> Result<Source, String>;
 
-/// Where the files come from that `[gateway]` names.
+/// Source of the files that `[gateway]` names.
 pub(super) struct Files<'a> {
-    /// The file that names them: their paths are relative to its own.
+    /// File that names them: their paths are relative to its own.
     pub source: &'a Source,
-    /// What is laid over them.
+    /// Settings laid over them.
     pub settings: &'a Settings,
     pub read: Read<'a>,
-    /// Does the gateway have an interface, which may tell the rate of its line?
+    /// Flag: the gateway has an interface, which may report the rate of its line.
     pub inline: bool,
-    /// What is wrong with one that could be read.
+    /// Errors of a file that could be read.
     pub faulty: Cell<Option<Errors>>,
-    /// What does not count of the lists of an experiment.
+    /// Rows without effect in the lists of an experiment.
     pub notes: Cell<Vec<Located>>,
 }
 
 impl<'a> Files<'a> {
-    /// Files beside `source`, with nothing laid over them.
+    /// Returns files beside `source`, without settings.
     pub fn beside(source: &'a Source) -> Files<'a> {
         const NOTHING: &Settings = &Settings::NOTHING;
         Files {
@@ -289,7 +292,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// Who the classes are made of that come before those of the file.
+/// Customers and sites whose classes come before those of the file.
 #[derive(Default)]
 pub(super) struct Lists {
     pub customers: Vec<Customer>,
@@ -297,15 +300,15 @@ pub(super) struct Lists {
     pub notes: Vec<Located>,
 }
 
-/// Reads `[gateway]`; the classes of its customers come first, then those of their sites. Faults go to the section's sink; what is
-/// faulty is missing from the value.
+/// Reads `[gateway]`. The classes of its customers come first, then those of their sites. Faults go to the
+/// section's sink; faulty parts are missing from the value.
 pub(super) fn gateway(s: Section, files: &Files<'_>) -> (Config, Lists) {
     let mut config = Config::default();
     keys::read(KEYS, &[&s], &mut config);
     let lists = files.lists(&s);
     let first = customers::classes(&lists.customers, &lists.sites);
     let mut classes = class::classes(&s, &first, (config.port, files.inline));
-    // Parents are given by their places.
+    // Parents are given by their positions.
     for class in &mut classes {
         let queued = class.share.as_mut().and_then(|share| share.parent.as_mut());
         let nested = class.nested.as_mut().and_then(|nested| nested.parent.as_mut());

@@ -1,4 +1,4 @@
-//! `[[node]]` and `[[link]]`: a network of one's own instead of `[path]`. Simulator only.
+//! Tables `[[node]]` and `[[link]]`: a network of the user's own instead of `[path]`. Simulator only.
 
 use super::diag::{listed, nearest, Fault};
 use super::keys::refuse_twice;
@@ -11,7 +11,7 @@ use weir_core::time::Duration;
 /// Most nodes, and most links.
 const MOST: usize = 1000;
 
-/// Reads every `[[node]]` and `[[link]]`; `None` if there is none. What is faulty is missing.
+/// Reads all `[[node]]` and `[[link]]` tables; `None` if there are none. Faulty parts are missing.
 pub(super) fn graph(s: &Section) -> Option<Graph> {
     for key in ["node", "link"] {
         s.note_only(Backend::Sim, key);
@@ -48,7 +48,7 @@ pub(super) fn graph(s: &Section) -> Option<Graph> {
     Some(graph)
 }
 
-/// The name of a section, which none has had before.
+/// Reads the name of a section, which must be new.
 fn name<'a>(s: &Section, mut earlier: impl Iterator<Item = &'a str>, what: &str) -> Option<String> {
     s.need("name", "\"r1\"");
     let name = s.parsed("name", names::name)?;
@@ -59,7 +59,7 @@ fn name<'a>(s: &Section, mut earlier: impl Iterator<Item = &'a str>, what: &str)
     Some(name)
 }
 
-/// The number of the node that a text names.
+/// Returns the number of the node that a text names.
 pub(super) fn node(graph: &Graph, name: &str) -> Result<usize, Fault> {
     let names = || graph.nodes.iter().map(|n| n.name.as_str());
     names().position(|n| n == name).ok_or_else(|| {
@@ -103,7 +103,7 @@ fn one_link(s: Section, graph: &Graph) -> Option<GraphLink> {
     Some(GraphLink { name: name?, ends: ends?, out, back })
 }
 
-/// The names of two nodes.
+/// Names of two nodes.
 struct Ends([String; 2]);
 
 impl super::reader::FromValue for Ends {
@@ -118,7 +118,7 @@ impl super::reader::FromValue for Ends {
     }
 }
 
-/// Which nodes are gateways, once all links are known.
+/// Marks the nodes that are gateways, once all links are known.
 fn gateways(s: &Section, graph: &mut Graph, wans: &[Option<String>]) {
     let sections = s.sections("node");
     for (i, (wan, section)) in wans.iter().zip(&sections).enumerate() {
@@ -146,7 +146,7 @@ fn gateways(s: &Section, graph: &mut Graph, wans: &[Option<String>]) {
     }
 }
 
-/// Every node can be reached.
+/// Checks that every node can be reached.
 fn connected(s: &Section, graph: &Graph) {
     let routes = graph.routes_to(0);
     if let Some(island) = (1..graph.nodes.len()).find(|&i| routes[i].is_none()) {

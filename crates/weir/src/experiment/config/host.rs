@@ -1,5 +1,5 @@
-//! `[[host]]`: hosts beyond the two of the path, or those of a graph, each behind an access link of its own. In the lab they are
-//! addresses of the path's two hosts, and have no access links.
+//! Tables `[[host]]`: hosts beside the two of the path, or those of a graph, each behind an access link of
+//! its own. In the lab they are addresses of the path's two hosts, and have no access links.
 
 use super::diag::Fault;
 use super::flow::MOST_IN_ALL;
@@ -12,7 +12,8 @@ use weir_core::time::Duration;
 /// Most hosts of a group.
 const MOST: u64 = 10_000;
 
-/// Reads every `[[host]]`; a faulty one is missing. `rtt` is that of the path; in a graph they are at its nodes.
+/// Reads all `[[host]]` tables; a faulty one is missing. `rtt` is that of the path. In a graph, hosts are at
+/// its nodes.
 pub(super) fn groups(s: &Section, rtt: Duration, graph: Option<&Graph>) -> Vec<HostGroup> {
     let mut groups: Vec<HostGroup> = Vec::new();
     for section in s.sections("host") {
@@ -48,7 +49,7 @@ pub(super) fn not_too_many(s: &Section, hosts: &[HostGroup]) {
     }
 }
 
-/// Notes what the lab has no hosts with: their addresses are IPv4.
+/// Notes settings of the lab that hosts exclude: their addresses are IPv4.
 pub(super) fn have_ipv4(s: &Section, hosts: &[HostGroup], lab: &Lab) {
     if lab.ip == Ip::V6 && !hosts.is_empty() {
         if let Some(lab) = s.section("lab") {
@@ -58,7 +59,7 @@ pub(super) fn have_ipv4(s: &Section, hosts: &[HostGroup], lab: &Lab) {
     }
 }
 
-/// Where they are: `side` of the path, or the node `at` in a graph.
+/// Reads the place of hosts: the `side` of the path, or the node `at` in a graph.
 fn place(s: &Section, graph: Option<&Graph>) -> (Option<bool>, Option<usize>) {
     let (wanted, other, why) = match graph {
         None => ("side", "at", "nodes are those of [[node]]; on the path hosts have a `side`"),

@@ -1,42 +1,41 @@
-//! Tables of keys. A row is everything there is to a key: how it is read, how it is written back and what `weir check`
-//! says of it. Files and command lines are read by the same rows.
+//! Tables of keys. A row defines all of a key: how it is read, how it is written back and its words in `weir
+//! check`. Files and command lines are read by the same rows.
 
 use super::diag::Fault;
 use super::reader::Section;
 use std::fmt;
 use toml::de::DeValue;
 
-/// A key of a `T`.
+/// Key of a `T`.
 pub struct Key<T> {
-    /// Its name in files; as an option of a command it has dashes.
+    /// Name in files; as an option of a command it has dashes.
     pub name: &'static str,
-    /// Puts its value into the `T`, in which the keys above it are already.
+    /// Puts the value into the `T`, which has the keys above it already.
     read: fn(&mut T, &DeValue) -> Result<(), Fault>,
     write: fn(&T) -> Option<Written>,
     words: fn(&T) -> Option<String>,
-    /// Keys without one of which it has no meaning, and why; none if it stands alone.
+    /// Keys of which one is required, and the reason; none if the key stands alone.
     needs: (&'static [&'static str], &'static str),
-    /// Keys above it that say the same thing in another way, and the difference.
+    /// Keys above that set the same value in another way, and the difference.
     instead_of: (&'static [&'static str], &'static str),
-    /// As an option of a command: its name, what stands for its value, and help.
+    /// Option of a command: its name, the placeholder of its value, and help.
     option: (&'static str, &'static str, &'static str),
 }
 
-/// A value as a file has it.
+/// Value as written in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// A string.
     Quoted(String),
     /// A number or a boolean.
     Plain(String),
 }
 
 impl Written {
-    /// A string.
+    /// Creates a string.
     pub fn quoted(value: impl fmt::Display) -> Written {
         Written::Quoted(value.to_string())
     }
-    /// A number or a boolean.
+    /// Creates a number or a boolean.
     pub fn plain(value: impl fmt::Display) -> Written {
         Written::Plain(value.to_string())
     }
@@ -51,13 +50,13 @@ impl fmt::Display for Written {
     }
 }
 
-/// The name of a value among `names`.
+/// Returns the name of a value among `names`.
 pub fn named<T: PartialEq>(names: &[(&'static str, T)], value: T) -> Option<Written> {
     names.iter().find(|(_, v)| *v == value).map(|(name, _)| Written::quoted(name))
 }
 
 impl<T> Key<T> {
-    /// A key that is read by `read`. What else it does is added by the other functions.
+    /// Creates a key that `read` reads. The functions below add the rest.
     pub const fn new(name: &'static str, read: fn(&mut T, &DeValue) -> Result<(), Fault>) -> Key<T> {
         Key {
             name,
@@ -69,44 +68,44 @@ impl<T> Key<T> {
             option: ("", "", ""),
         }
     }
-    /// How it is written; `None` where the `T` has no such thing.
+    /// Adds the writer; it returns `None` where the `T` lacks the value.
     pub const fn write(self, write: fn(&T) -> Option<Written>) -> Key<T> {
         Key { write, ..self }
     }
-    /// What it does in words; `None` where that goes without saying.
+    /// Adds the description in words; it returns `None` for a value that needs none.
     pub const fn words(self, words: fn(&T) -> Option<String>) -> Key<T> {
         Key { words, ..self }
     }
-    /// It has no meaning without one of these keys, the first of which is named; `why` says so to people.
+    /// Requires one of these keys, the first of which messages name; `why` is the reason for readers.
     pub const fn needs(self, others: &'static [&'static str], why: &'static str) -> Key<T> {
         Key { needs: (others, why), ..self }
     }
-    /// It excludes keys above it that say the same thing in another way.
+    /// Excludes keys above it that set the same value in another way.
     pub const fn instead_of(self, others: &'static [&'static str], why: &'static str) -> Key<T> {
         Key { instead_of: (others, why), ..self }
     }
-    /// Its name, what stands for its value, and help where it is an option of a command.
+    /// Makes the key an option of a command: its name, the placeholder of its value, and help.
     pub const fn option(self, long: &'static str, value: &'static str, help: &'static str) -> Key<T> {
         Key { option: (long, value, help), ..self }
     }
 
-    /// Its value as a file has it.
+    /// Returns the value as written in a file.
     pub fn written(&self, value: &T) -> Option<Written> {
         (self.write)(value)
     }
 
-    /// Has it a meaning by itself?
+    /// Returns whether the key has a meaning by itself.
     pub fn stands_alone(&self) -> bool {
         self.needs.0.is_empty()
     }
 
-    /// Do both say the same thing?
+    /// Returns whether both keys set the same value.
     fn excludes(&self, other: &Key<T>) -> bool {
         let instead = |one: &Key<T>, of: &Key<T>| one.instead_of.0.contains(&of.name);
         self.name == other.name || instead(self, other) || instead(other, self)
     }
 
-    /// As an option of a command.
+    /// Returns the key as an option of a command.
     pub fn arg(&self) -> clap::Arg {
         let (long, value, help) = self.option;
         let arg = clap::Arg::new(self.name).long(long).value_name(value).help(help);
@@ -138,7 +137,8 @@ pub fn read<'k, T: 'k>(keys: impl IntoIterator<Item = &'k Key<T>>, places: &[&Se
     }
 }
 
-/// What is said in `both`, for two things, may not be said again in `own`, for one of them, which are called `names`.
+/// Refuses keys of `own` that `both` has already set. `both` is for both directions and `own` for one;
+/// `names` are the sections of the two.
 pub fn refuse_twice<T>(keys: &[Key<T>], own: &Section, both: &Section, names: [&str; 2]) {
     for key in keys.iter().filter(|key| own.has(key.name)) {
         for other in keys.iter().filter(|other| other.excludes(key) && both.has(other.name)) {
@@ -151,21 +151,21 @@ pub fn refuse_twice<T>(keys: &[Key<T>], own: &Section, both: &Section, names: [&
     }
 }
 
-/// The assignments that make `value` of `default`, in the order of the table.
+/// Returns the assignments that make `value` of `default`, in the order of the table.
 pub fn assignments<T>(keys: &[Key<T>], value: &T, default: &T) -> Vec<String> {
     let differs = |key: &&Key<T>| (key.write)(value) != (key.write)(default);
     let write = |key: &Key<T>| Some(format!("{} = {}", key.name, (key.write)(value)?));
     keys.iter().filter(differs).filter_map(write).collect()
 }
 
-/// The keys that have other values, with the old one and the new one; "none" where there is none.
+/// Returns the keys whose values differ, with the old and the new value; "none" stands for a missing one.
 pub fn differences<T>(keys: &[Key<T>], old: &T, new: &T) -> Vec<(&'static str, String, String)> {
     let text = |written: Option<Written>| written.map_or("none".to_owned(), |written| written.to_string());
     let written = keys.iter().map(|key| (key.name, (key.write)(old), (key.write)(new)));
     written.filter(|(_, a, b)| a != b).map(|(key, a, b)| (key, text(a), text(b))).collect()
 }
 
-/// What keys do, in words.
+/// Describes keys in words.
 pub fn words<T>(keys: &[Key<T>], value: &T) -> Vec<String> {
     keys.iter().filter_map(|key| (key.words)(value)).collect()
 }

@@ -1,4 +1,4 @@
-//! `[lab]`: the box that the gateway runs on in the lab.
+//! Table `[lab]`: the box that the gateway runs on in the lab.
 
 use super::diag::Fault;
 use super::reader::Section;

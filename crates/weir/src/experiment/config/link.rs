@@ -1,4 +1,4 @@
-//! The keys of a link, one row each: of `[path]`, of a `[[host]]`'s access link and of `weir wan`'s options.
+//! Keys of a link, one row each: of `[path]`, of a `[[host]]`'s access link and of `weir wan`'s options.
 
 mod limit;
 mod loss;
@@ -18,8 +18,8 @@ use weir_core::queue::ack_filter::Params;
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
-/// A link that is being read, the round-trip time that its queue's limit may be a multiple of, and the directory that its traces
-/// are in.
+/// Link being read, with the round-trip time for multiples in its queue's limit, and the directory of its
+/// traces.
 pub struct Draft {
     link: Config,
     rtt: Duration,
@@ -34,19 +34,19 @@ impl Draft {
 
 type LinkKey = Key<Draft>;
 
-/// What a link is where nothing is said.
+/// Link by default.
 const BARE: Draft = Draft { link: Config::BARE, rtt: Duration::ZERO, directory: None };
 
-/// Whether jitter keeps the order of frames: `reorders` by name.
+/// Effect of jitter on the order of frames, by the names of `reorders`.
 const ORDERS: [(&str, bool); 2] = [("kept", false), ("free", true)];
 
 const QUEUES: &str = "a queue forms only in front of a rate";
-/// What makes a queue.
+/// Keys that make a queue.
 const RATES: &[&str] = &["rate", "rate_trace", "delivery_trace"];
 const ONE_RATE: &str = "a link has one rate, or a trace of it";
 const ONE_LOSS: &str = "a link loses at random or periodically, not both";
 
-/// Every key of a link.
+/// Keys of a link.
 pub static KEYS: &[LinkKey] = &[
     LinkKey::new("rate", |d, v| put(&mut d.link.rate, Rate::from_value(v)))
         .write(|d| d.link.rate.filter(|_| d.link.trace.is_none()).map(Written::quoted))
@@ -252,8 +252,8 @@ pub static KEYS: &[LinkKey] = &[
         .option("corrupt", "P", "Probability that a bit of a frame is flipped"),
 ];
 
-/// The keys of a link that stand alone, each from the first of `places` that has it; what is said nowhere is as in a bare
-/// wire. [`complete`] reads the others.
+/// Reads the keys of a link that stand alone, each from the first of `places` that has it. The default is a
+/// bare wire. [`complete`] reads the others.
 pub(super) fn begin(places: &[&Section]) -> Config {
     let mut draft = Draft { directory: directory(places), ..BARE };
     keys::read(KEYS.iter().filter(|key| key.stands_alone()), places, &mut draft);
@@ -264,27 +264,27 @@ fn directory(places: &[&Section]) -> Option<PathBuf> {
     places.first().map(|s| s.directory().to_path_buf())
 }
 
-/// The keys that need a rate. A queue's limit may be a multiple of what the rate sends in `rtt`, the round-trip time of
-/// the path, which the delays of all its links make.
+/// Reads the keys that need a rate. A queue's limit may be a multiple of the bytes that the rate sends in
+/// `rtt`. This is the round-trip time of the path, which the delays of all its links make.
 pub(super) fn complete(link: Config, places: &[&Section], rtt: Duration) -> Config {
     let mut draft = Draft { link, rtt, directory: directory(places) };
     keys::read(KEYS.iter().filter(|key| !key.stands_alone()), places, &mut draft);
     draft.link
 }
 
-/// Nothing else is said in a link's table.
+/// Refuses other keys in a link's table.
 pub(super) fn finish(s: Section) {
     s.finish();
 }
 
-/// The assignments that say this link: of what is not as in a bare wire, or as its trace makes it.
+/// Returns the assignments that differ from a bare wire, or from the settings of the link's trace.
 pub(super) fn assignments(link: &Config) -> Vec<String> {
     let overhead = trace::overhead(link.trace).unwrap_or(BARE.link.overhead);
     let unsaid = Draft { link: Config { overhead, ..BARE.link }, ..BARE };
     keys::assignments(KEYS, &Draft::of(*link), &unsaid)
 }
 
-/// A link in words.
+/// Describes a link in words.
 pub fn words(link: &Config) -> String {
     let words = keys::words(KEYS, &Draft::of(*link));
     match words.is_empty() {
@@ -293,14 +293,14 @@ pub fn words(link: &Config) -> String {
     }
 }
 
-/// Overhead matters to a rate alone.
+/// Describes the overhead, which matters to a rate alone.
 fn overhead(draft: &Draft) -> Option<String> {
     let link = &draft.link;
     let unusual = link.rate.is_some() && link.overhead != BARE.link.overhead;
     unusual.then(|| format!("{} bytes of overhead for each packet", link.overhead))
 }
 
-/// Jitter in words.
+/// Describes jitter in words.
 fn jitter(draft: &Draft) -> Option<String> {
     let Jitter { by, law, reorders } = draft.link.jitter;
     let law = match law {
@@ -313,7 +313,7 @@ fn jitter(draft: &Draft) -> Option<String> {
     (by > Duration::ZERO).then(|| format!("jitter {law} {by}{order}"))
 }
 
-/// The ACK filter of its queue.
+/// Returns the ACK filter of the queue.
 fn filter(draft: &Draft) -> Option<Params> {
     match draft.link.aqm {
         Aqm::AckFilter(params) => Some(params),
@@ -321,7 +321,7 @@ fn filter(draft: &Draft) -> Option<Params> {
     }
 }
 
-/// Loss with a probability; none at all for zero.
+/// Returns loss with a probability; no loss for zero.
 fn random(p: Probability) -> Loss {
     match p.trillionths() {
         0 => Loss::None,
@@ -329,7 +329,7 @@ fn random(p: Probability) -> Loss {
     }
 }
 
-/// Whole numbers of TOML are signed.
+/// Reads the period of a loss. Whole numbers of TOML are signed.
 fn every(value: &DeValue) -> Result<Loss, Fault> {
     let n = int(value, 1..=i64::MAX as u64)?;
     Ok(Loss::every(n).unwrap_or_default())

@@ -1,4 +1,5 @@
-//! `[[expect]]` and `[[reference.row]]`: what is measured from a result, and with what it is compared.
+//! Tables `[[expect]]` and `[[reference.row]]`: measures of a result, and the values that they are compared
+//! with.
 
 use super::bins::{positive_time, time};
 use super::decimal::Decimal;
@@ -13,16 +14,16 @@ use crate::result::unit::Unit;
 use crate::result::Backend;
 use weir_core::time::Duration;
 
-/// Keys that say when, or over how long, something is measured.
+/// Keys for the time or the length of a measurement.
 const TIMES: [&str; 5] = ["from", "until", "every", "window", "at"];
 
-/// Reads what is measured: `what`, and the times that its metric has a meaning for.
+/// Reads a measure: `what`, and the times that have a meaning for its metric.
 fn measure(s: &Section, plan: &Plan) -> Option<(Measure, Unit)> {
     s.need("what", "\"flow.*.goodput_bps\"");
     measure_by(s, "what", plan)
 }
 
-/// Reads what is measured by the name that a key has.
+/// Reads the measure that a key names.
 fn measure_by(s: &Section, key: &'static str, plan: &Plan) -> Option<(Measure, Unit)> {
     let found = s.get::<String>(key).and_then(|text| match subject::split(&text, plan) {
         Ok(found) => Some((text, found)),
@@ -57,7 +58,7 @@ fn measure_by(s: &Section, key: &'static str, plan: &Plan) -> Option<(Measure, U
     Some((Measure { what, subject, quantity, sizes, from, until }, named.unit()))
 }
 
-/// `sizes`: the smallest and the largest number of bytes that a flow may have had.
+/// Reads `sizes`, the smallest and the largest number of bytes of a flow.
 fn sizes(s: &Section, subject: &Subject) -> Option<(u64, u64)> {
     const EXAMPLE: &str = "[\"10kB\", \"100kB\"]";
     let found = s.list("sizes", EXAMPLE, |v| Size::from_value(v).map(|Size(n)| n))?;
@@ -74,7 +75,7 @@ fn sizes(s: &Section, subject: &Subject) -> Option<(u64, u64)> {
     }
 }
 
-/// Refuses times that a metric has no use for.
+/// Refuses times that have no meaning for the metric.
 fn meaningful(s: &Section, metric: &str, keys: &[&str]) {
     for key in TIMES.into_iter().filter(|key| s.has(key) && !keys.contains(key)) {
         let help = match key {
@@ -93,7 +94,7 @@ fn meaningful(s: &Section, metric: &str, keys: &[&str]) {
     }
 }
 
-/// `from`, `until` and the length of a metric that is computed over time.
+/// Reads `from`, `until` and the length of a metric that is computed over time.
 fn goodput(
     s: &Section,
     metric: &str,
@@ -118,7 +119,7 @@ fn goodput(
     Some((Quantity::Goodput { over, length }, begin, until))
 }
 
-/// `at`, or `from` and `until`, of a column of a series. They need not fall on bins.
+/// Reads `at`, or `from` and `until`, of a column of a series. They need not fall on bins.
 fn series(s: &Section, column: &'static Recorded, plan: &Plan) -> (Quantity, Duration, Option<Duration>) {
     let keys: &[&str] = if s.has("at") { &["at"] } else { &["from", "until"] };
     meaningful(s, column.name, keys);
@@ -138,7 +139,7 @@ fn series(s: &Section, column: &'static Recorded, plan: &Plan) -> (Quantity, Dur
     (Quantity::Series { column, at }, from, until)
 }
 
-/// Is there something between `from` and `until`, before the end?
+/// Checks that `until` is later than `from` and not after the end.
 fn ends_well(s: &Section, from: Duration, until: Duration, plan: &Plan) -> bool {
     if until > plan.duration {
         s.fault("until", Fault::bare(format!("{until} is after the end, {}", plan.duration)));
@@ -227,7 +228,8 @@ pub(super) fn expect(s: &Section, plan: &Plan) -> Option<Expect> {
     Some(Expect { measure, aggregate, op: op?.0, target: target?, of, tolerance: tolerance? })
 }
 
-/// Reads what the target is a part of: the same in a baseline, or a measure of the same unit, at the same times.
+/// Reads the reference of a relative target: the same measure in a baseline, or another measure of the same
+/// unit, at the same times.
 fn of(s: &Section, unit: Unit, plan: &Plan) -> Option<Of> {
     let written = s.get::<String>("of")?;
     if let Some(name) = written.strip_prefix("baseline.") {
@@ -254,7 +256,7 @@ fn no_baseline(name: &str, plan: &Plan) -> Fault {
     Fault::new(format!("no baseline is named `{name}`"), help)
 }
 
-/// A target that is a part of what `of` names.
+/// Reads a target that is a part of the value named by `of`.
 fn part(s: &Section, written: &Scalar) -> Option<Target> {
     let percent = match written {
         Scalar::Text(t) => t.trim().strip_suffix('%').and_then(|p| Decimal::parse(p.trim_end())),

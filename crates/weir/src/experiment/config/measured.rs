@@ -1,11 +1,11 @@
-//! Checks on a value that is never measured are errors: they could only hold by accident.
+//! Refusal of checks on a value that is never measured: they could only hold by accident.
 
 use super::diag::Fault;
 use crate::experiment::plan::{has, matches, Flow, Kind, Plan, Protocol, Subject};
 use crate::result::metric::Needs;
 use weir_core::link;
 
-/// Is the metric, which needs `needs`, measured of anything that the subject's pattern matches?
+/// Checks that the metric, which needs `needs`, is measured of something that the subject's pattern matches.
 pub(super) fn check(subject: &Subject, metric: &str, needs: Needs, plan: &Plan) -> Result<(), Fault> {
     let measured = match subject {
         Subject::Flow(pattern) => {
@@ -72,7 +72,7 @@ fn why_not(needs: Needs) -> &'static str {
     }
 }
 
-/// Every link with the name that results have for it.
+/// Returns all links with their names in results.
 fn links(plan: &Plan) -> impl Iterator<Item = (String, &link::Config)> {
     let path = match &plan.graph {
         None => vec![&plan.path.lan, &plan.path.lan, &plan.path.wan_out, &plan.path.wan_back],

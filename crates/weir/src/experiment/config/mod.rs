@@ -1,9 +1,9 @@
-//! Configuration files. They are parsed into valid values, never checked later: a unit, a range or
-//! a name that is wrong is reported with its line, its column and what is accepted instead.
+//! Configuration files, parsed into valid values. A wrong unit, range or name is reported with its line, its
+//! column and the accepted values, so nothing is checked later.
 //!
-//! Three kinds of files: experiments ([`experiment::parse`]), `gateway.toml` ([`gateway::parse`]) and
-//! files for `weir wan` ([`wan::parse`]). `[gateway]`, `[ports]` and `[path]` are the same tables
-//! wherever they occur.
+//! There are three kinds of files: experiments ([`experiment::parse`]), `gateway.toml` ([`gateway::parse`])
+//! and files for `weir wan` ([`wan::parse`]). `[gateway]`, `[ports]` and `[path]` are the same tables in all
+//! of them.
 
 mod ack_filter;
 pub mod addresses;
@@ -51,21 +51,21 @@ pub mod wan;
 pub use diag::{Errors, Source};
 pub use settings::Settings;
 
-/// A configuration file of any kind.
+/// Configuration file of any kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum File {
-    /// An experiment.
+    /// Experiment without a sweep.
     Experiment(Box<experiment::Experiment>),
-    /// An experiment with `[sweep]`: its runs, at least one.
+    /// Experiment with `[sweep]`: its runs, at least one.
     Sweep(Vec<experiment::Run>),
-    /// `gateway.toml`: `[ports]` and `[gateway]`.
+    /// File `gateway.toml`: `[ports]` and `[gateway]`.
     Gateway(Box<gateway::GatewayFile>),
-    /// `[ports]` and `[path]`.
+    /// File for `weir wan`: `[ports]` and `[path]`.
     Wan(Box<wan::WanFile>),
 }
 
-/// Parses a file of any kind: with `[ports]` it is a gateway's, or an emulator's if it has `[path]` too;
-/// without, or with flows, an experiment.
+/// Parses a file of any kind. A file with `[ports]` is a gateway's, or an emulator's if it also has `[path]`.
+/// A file without `[ports]`, or with flows, is an experiment.
 pub fn parse(source: &Source) -> Result<File, Errors> {
     let has = {
         let table = reader::parse_toml(source)?;

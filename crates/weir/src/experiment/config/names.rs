@@ -1,9 +1,9 @@
-//! Names in files: of classes, flows and hosts, which users choose, and of directions.
+//! Names in files: those of classes, flows and hosts, which users choose, and those of directions.
 
 use super::diag::Fault;
 use weir_core::gateway::Direction;
 
-/// Names that can stand in paths of results: letters, digits, `-`, `_`.
+/// Parses a name that can stand in paths of results: letters, digits, `-`, `_`.
 pub(super) fn name(text: String) -> Result<String, Fault> {
     let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if text.is_empty() || text.len() > 64 || !text.chars().all(good) {

@@ -1,6 +1,7 @@
-//! Keys of a class in a tree of classes that control ACKs: what the class has for itself, and from whom it borrows.
+//! Keys of a class in a tree of classes that control ACKs: its own rate, and the class that it borrows from.
 //!
-//! A class is in such a tree if it has no queue and names a `parent`, or if a class without a queue names it as its `parent`.
+//! A class is in such a tree if it has no queue and names a `parent`. So is a class that one without a queue
+//! names as its `parent`.
 
 use super::diag::Fault;
 use super::keys::{self, put, set, Key, Written};
@@ -33,16 +34,16 @@ static KEYS: [NestedKey; 3] = [
     .words(|n| (n.weight > 1).then(|| format!("weight {}", n.weight))),
 ];
 
-/// Keys that a class with children has no use for.
+/// Keys without a meaning for a class with children.
 const OF_FLOWS: [&str; 6] = ["match", "ack", "police", "unresponsive", "flow_max", "flow_min"];
 
 const NOTHING: Nested = Nested { parent: None, rate: None, ceil: None, weight: 1, lends: false };
 
-/// The classes of a file that borrow from each other what they release by ACKs.
+/// Classes of a file that borrow from each other the bytes that they release by ACKs.
 pub(super) struct Family(Parents);
 
 impl Family {
-    /// The classes of these sections, of which the `queued` ones are in another tree.
+    /// Returns the family of these sections; the `queued` ones are in another tree.
     pub(super) fn of(sections: &[Section], queued: &Tree) -> Family {
         let mut parents = Parents::of(sections);
         for (i, s) in sections.iter().enumerate().filter(|(i, s)| !queued.has(*i) && s.is_there("parent")) {
@@ -59,12 +60,12 @@ impl Family {
         Family(parents)
     }
 
-    /// Is the class in a tree?
+    /// Returns whether the class is in a tree.
     pub(super) fn has(&self, class: usize) -> bool {
         self.0.has(class)
     }
 
-    /// Reads where a class is in its tree, and what it may send.
+    /// Reads the place of a class in its tree, and its rates.
     pub(super) fn read(&self, s: &Section, class: usize) -> Nested {
         let lends = self.0.child(class).is_some();
         let mut nested = Nested { parent: self.0.read(s), lends, ..NOTHING };
@@ -74,7 +75,7 @@ impl Family {
     }
 }
 
-/// Are the trees sound? Then each class learns the most that it may have. Of classes that are right each for itself.
+/// Checks the trees, and sets the highest rate of each class. Each class by itself must be valid.
 pub(super) fn finish(sections: &[Section], classes: &mut [ClassConfig]) {
     let config = Config { classes: classes.to_vec(), ..Config::default() };
     if let Err(refused) = config.check_nested() {
@@ -97,7 +98,7 @@ pub(super) fn finish(sections: &[Section], classes: &mut [ClassConfig]) {
     check_counts(sections, classes);
 }
 
-/// All classes of a tree count alike, or their rates could not be compared.
+/// Checks that all classes of a tree count alike; otherwise their rates could not be compared.
 fn check_counts(sections: &[Section], classes: &[ClassConfig]) {
     let counts = |i: usize| classes[i].ack.as_ref().and_then(|ack| Some(ack.release.share()?.counts));
     let parent = |&i: &usize| classes[i].nested?.parent;
@@ -114,13 +115,13 @@ fn check_counts(sections: &[Section], classes: &[ClassConfig]) {
     }
 }
 
-/// Where a class is in its tree, as a file has it.
+/// Writes the place of a class in its tree as in a file.
 pub(super) fn assignments(nested: &Nested, classes: &[ClassConfig]) -> Vec<String> {
     let parent = nested.parent.map(|parent| format!("parent = \"{}\"", classes[parent].name));
     parent.into_iter().chain(keys::assignments(&KEYS, nested, &NOTHING)).collect()
 }
 
-/// The same in words.
+/// Describes the place of a class in its tree in words.
 pub fn words(nested: &Nested, classes: &[ClassConfig]) -> String {
     let from = match nested.parent {
         Some(parent) => format!("borrows from {}", classes[parent].name),

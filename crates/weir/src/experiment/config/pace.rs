@@ -1,6 +1,7 @@
-//! Pacing: keys of `[gateway]` that say what its ports are, and of classes that are paced there.
+//! Pacing: keys of `[gateway]` about its ports, and keys of the classes paced there.
 //!
-//! A class is paced if its own `pace` says so, or if that of `[gateway]` does and the class has a rate and a queue, no parent and no children.
+//! A class is paced if its own `pace` says so. It is also paced if `[gateway]` has `pace` and the class has a
+//! rate and a queue, but no parent and no children.
 
 use super::diag::{listed, Fault};
 use super::keys::{self, named, put, set, Key, Written};
@@ -13,25 +14,25 @@ use weir_core::gateway::Config;
 use weir_core::pace::{Backend, Class, Counts, Filler, Target, Unsound, RESERVED};
 use weir_core::rate::Rate;
 
-/// By what is paced, by name.
+/// Back ends of pacing, by name.
 const PACES: [(&str, Option<Backend>); 3] =
     [("gap", Some(Backend::Gap)), ("clock", Some(Backend::Clock)), ("none", None)];
-/// Millionths of a line are so many trillionths.
+/// Number of trillionths in a millionth.
 const MILLIONTH: u64 = 1_000_000;
-/// What a class that is paced has no use for, which is for classes that share a link.
+/// Keys without a meaning for a paced class: they are for classes that share a link.
 const OF_SHARING: [&str; 6] = ["parent", "ceil", "priority", "weight", "flow_min", "admission"];
-/// The rate of a class that follows the windows of its flows.
+/// Name of the rate of a class that follows the windows of its flows.
 const WINDOW: &str = "window";
-/// The first bytes of a filler's address, as configurations write them.
+/// First bytes of a filler's address, as configurations write them.
 const LINK_LOCAL: &str = "01:80:c2:00:00:";
 
-/// The rate of the lines that paced classes leave by.
+/// Rate of the lines behind paced classes.
 pub(super) const LINE: Key<Config> =
     Key::<Config>::new("line", |g, v| put(&mut g.port.line, Rate::from_value(v)))
         .write(|g| g.port.line.map(Written::quoted))
         .words(|g| g.port.line.map(|line| format!("lines of {line}")));
 
-/// What their holes are filled with.
+/// Filling of the gaps on these lines.
 pub(super) const FILLER: Key<Config> =
     Key::<Config>::new("filler", |g, v| set(&mut g.port.filler, filler(v)))
         .write(|g| Some(Written::quoted(filler_name(g.port.filler))))
@@ -40,7 +41,7 @@ pub(super) const FILLER: Key<Config> =
             other.then(|| format!("holes filled with frames to {}", filler_name(g.port.filler)))
         });
 
-/// What fills holes: PAUSE frames, or frames to a reserved address.
+/// Reads the filler: PAUSE frames, or frames to a reserved address.
 fn filler(value: &DeValue) -> Result<Filler, Fault> {
     let name = String::from_value(value)?;
     let last = name.to_ascii_lowercase().strip_prefix(LINK_LOCAL).map(|last| u8::from_str_radix(last, 16));
@@ -65,7 +66,7 @@ fn filler_name(filler: Filler) -> String {
     }
 }
 
-/// The keys of a paced class.
+/// Keys of a paced class.
 static CLASS: [Key<Class>; 3] = [
     Key::<Class>::new("rate", |c, v| set(&mut c.target, target(v)))
         .write(|c| Some(Written::quoted(target_name(c.target))))
@@ -97,10 +98,10 @@ static CLASS: [Key<Class>; 3] = [
         }),
 ];
 
-/// What a paced class can be paced at.
+/// Accepted targets of a paced class, for messages.
 const TARGETS: &str = "a rate like \"20Mbit\", a share of the line's like \"50%\", or \"window\"";
 
-/// A rate, a share of the line's, or what the windows of flows say.
+/// Reads a target: a rate, a share of the line's rate, or the windows of the flows.
 fn target(value: &DeValue) -> Result<Target, Fault> {
     if matches!(value, DeValue::String(text) if text == WINDOW) {
         return Ok(Target::Window);
@@ -127,7 +128,7 @@ fn target_name(target: Target) -> String {
     }
 }
 
-/// What `[gateway]` says of all classes that can be paced.
+/// Defaults of `[gateway]` for all classes that can be paced.
 #[derive(Clone, Copy)]
 pub(super) struct Defaults {
     backend: Option<Backend>,
@@ -141,7 +142,7 @@ impl Defaults {
         Defaults { backend, counts: s.choice("counts", &Counts::ALL, &[]).unwrap_or_default() }
     }
 
-    /// Is a class paced, which others do not borrow from?
+    /// Returns whether a class is paced, if no other class borrows from it.
     pub(super) fn paces(&self, s: &Section, queued: bool) -> bool {
         match s.peek::<String>("pace") {
             Some(name) => name != "none",
@@ -149,7 +150,7 @@ impl Defaults {
         }
     }
 
-    /// Reads how a class is paced; `None` if a key that it needs is missing.
+    /// Reads the pacing of a class; `None` if a required key is missing.
     pub(super) fn class(&self, s: &Section) -> Class {
         for key in OF_SHARING.into_iter().filter(|key| s.has(key)) {
             let message = format!("`{}` cannot be combined with a class that is paced", s.full(key));
@@ -163,10 +164,10 @@ impl Defaults {
     }
 }
 
-/// Before it is read.
+/// Target before it is read.
 const NO_TARGET: Target = Target::Share(1_000_000);
 
-/// The place of a paced class.
+/// Returns the place of a paced class.
 pub(super) fn spec(class: Class) -> Spec {
     let rate = match class.target {
         Target::Rate(rate) => Some(rate),
@@ -175,19 +176,19 @@ pub(super) fn spec(class: Class) -> Spec {
     Spec { rate, pace: Some(class), ..Spec::of(None) }
 }
 
-/// How a class is paced, as a file has it.
+/// Writes the pacing of a class as in a file.
 pub(super) fn assignments(class: &Class) -> Vec<String> {
-    // Of a target, a back end and a way of counting that no class has together, so that all are written.
+    // The target and the back end are always written; a default `counts` is left out.
     let all = CLASS.iter().filter(|key| key.name != "counts" || class.counts != Counts::default());
     all.filter_map(|key| Some(format!("{} = {}", key.name, key.written(class)?))).collect()
 }
 
-/// How a class is paced, in words.
+/// Describes the pacing of a class in words.
 pub(super) fn words(class: &Class) -> Vec<String> {
     keys::words(&CLASS, class)
 }
 
-/// The key that is at fault where a class cannot be paced, and what would be accepted.
+/// Returns the faulty key of a class that cannot be paced, and the accepted values.
 pub(super) fn help(why: &Unsound) -> (&'static str, &'static str) {
     match why {
         Unsound::TwoBackends(_) => ("pace", "give all paced classes of a direction the same `pace`"),
@@ -198,7 +199,7 @@ pub(super) fn help(why: &Unsound) -> (&'static str, &'static str) {
     }
 }
 
-/// Is it the line's rate that is not known yet, which the interface may tell?
+/// Returns whether the fault is an unknown rate of the line, which the interface may report.
 pub(super) fn is_about_the_line(why: &Unsound) -> bool {
     matches!(why, Unsound::NoLine(_) | Unsound::ShareOfNothing(_))
 }

@@ -1,21 +1,21 @@
-//! Which classes of a file are in a tree, and which class is the parent of which.
+//! Trees of classes: their members and parents.
 
 use super::diag::{listed, nearest, Fault};
 use super::reader::Section;
 use std::collections::HashMap;
 
-/// Classes by name, and the trees that some of them make.
+/// Classes by name, and the trees of some of them.
 pub(super) struct Parents {
     names: Vec<Option<String>>,
     index: HashMap<String, usize>,
-    /// By class: is it in a tree?
+    /// Flags by class: the class is in a tree.
     members: Vec<bool>,
-    /// By class: the first one in the tree that names it as its parent.
+    /// First child in the tree by class: the first class that names it as its parent.
     children: Vec<Option<usize>>,
 }
 
 impl Parents {
-    /// The classes of these sections, none of which is in a tree yet.
+    /// Returns the classes of these sections; none of them is in a tree yet.
     pub(super) fn of(sections: &[Section]) -> Parents {
         let names: Vec<Option<String>> = sections.iter().map(|s| s.peek("name")).collect();
         let named = names.iter().enumerate().rev();
@@ -23,32 +23,32 @@ impl Parents {
         Parents { index, members: vec![false; names.len()], children: vec![None; names.len()], names }
     }
 
-    /// The class that a section names as the parent, if there is such a class. Faults are for [`Parents::read`].
+    /// Returns the class that a section names as the parent, if it exists. Faults are for [`Parents::read`].
     pub(super) fn peek(&self, s: &Section) -> Option<usize> {
         self.index.get(&s.peek::<String>("parent")?).copied()
     }
 
-    /// Puts a class into the tree. False if it was there.
+    /// Puts a class into the tree. Returns false if it was there.
     pub(super) fn join(&mut self, class: usize) -> bool {
         !core::mem::replace(&mut self.members[class], true)
     }
 
-    /// Notes that `parent` has this child.
+    /// Notes a child of `parent`.
     pub(super) fn add_child(&mut self, parent: usize, class: usize) {
         self.children[parent].get_or_insert(class);
     }
 
-    /// Is the class in a tree?
+    /// Returns whether the class is in a tree.
     pub(super) fn has(&self, class: usize) -> bool {
         self.members[class]
     }
 
-    /// The name of a class in the tree whose parent this one is.
+    /// Returns the name of a child of this class in the tree.
     pub(super) fn child(&self, class: usize) -> Option<&str> {
         self.children[class].and_then(|child| self.names[child].as_deref())
     }
 
-    /// Reads the key `parent`: the number of the class that it names.
+    /// Reads the key `parent`, and returns the number of that class.
     pub(super) fn read(&self, s: &Section) -> Option<usize> {
         s.parsed("parent", |name: String| {
             let names = || self.names.iter().flatten().map(String::as_str);
@@ -61,7 +61,7 @@ impl Parents {
         })
     }
 
-    /// Faults those of `keys` that a class with children has no use for.
+    /// Refuses those of `keys` that have no meaning for a class with children.
     pub(super) fn refuse(
         &self,
         s: &Section,

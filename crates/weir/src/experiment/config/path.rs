@@ -1,4 +1,4 @@
-//! The `[path]` table: LAN, WAN out and WAN back; and the access links of hosts.
+//! Table `[path]`: LAN, WAN out and WAN back; and the access links of hosts.
 
 use super::diag::Fault;
 use super::keys::refuse_twice;
@@ -8,7 +8,7 @@ use crate::experiment::plan::Path;
 use weir_core::link::Config;
 use weir_core::time::Duration;
 
-/// Reads `[path]`. Faults go to the section's sink; what is faulty is missing from the value.
+/// Reads `[path]`. Faults go to the section's sink; faulty parts are missing from the value.
 pub(super) fn path(mut s: Section) -> Path {
     s.refuse(&[("mtu", NOT_YET, "frames are as long as the interfaces allow: 1500 bytes of IP")]);
     let lan = s.section("lan");
@@ -21,12 +21,12 @@ pub(super) fn path(mut s: Section) -> Path {
     path
 }
 
-/// The path that the options of `weir wan` describe, each direction alike.
+/// Builds the path that the options of `weir wan` describe, both directions alike.
 pub(super) fn of_options(s: &Section) -> Path {
     links(s, None, Some(s), [None, None])
 }
 
-/// `rtt` of `s`, and the links: what is said of the WAN, and of one side of it.
+/// Reads `rtt` of `s`, and the links: the keys for the WAN, and those for one side of it.
 fn links(s: &Section, lan: Option<&Section>, wan: Option<&Section>, sides: [Option<&Section>; 2]) -> Path {
     for (own, both) in sides.into_iter().flatten().zip(wan.into_iter().cycle()) {
         refuse_twice(link::KEYS, own, both, ["out", "back"]);
@@ -49,7 +49,7 @@ fn links(s: &Section, lan: Option<&Section>, wan: Option<&Section>, sides: [Opti
     Path { lan: path_lan, wan_out, wan_back }
 }
 
-/// The delays of WAN out and WAN back that make a round trip of `rtt` with the LAN's two.
+/// Returns the delays of WAN out and WAN back. With the LAN's two delays they make a round trip of `rtt`.
 fn halves(s: &Section, rtt: Duration, lan_delay: Duration) -> (Duration, Duration) {
     match rtt.as_nanos().checked_sub(lan_delay.saturating_mul(2).as_nanos()) {
         Some(wan) => (Duration::from_nanos(wan / 2), Duration::from_nanos(wan - wan / 2)),
@@ -61,8 +61,8 @@ fn halves(s: &Section, rtt: Duration, lan_delay: Duration) -> (Duration, Duratio
     }
 }
 
-/// Both directions of the access link of a host, `up` and `down`, whose keys stand beside its name. `rtt` is that of
-/// the path.
+/// Reads both directions of the access link of a host, `up` and `down`, whose keys stand beside its name.
+/// `rtt` is that of the path.
 pub(super) fn access(s: Section, rtt: Duration) -> (Config, Config) {
     let sides = ["up", "down"].map(|name| s.section(name));
     for own in sides.iter().flatten() {

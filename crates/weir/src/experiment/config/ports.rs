@@ -1,4 +1,4 @@
-//! `[ports]`: the interfaces that an engine attaches to, and how it is driven.
+//! Table `[ports]`: the interfaces that an engine attaches to, and the driving of the engine.
 
 use super::addresses;
 use super::diag::Fault;
@@ -8,37 +8,41 @@ use super::value::{int, FromValue, Positive};
 use toml::de::DeValue;
 use weir_core::time::Duration;
 
-/// Where frames are taken from and given back to.
+/// Place where frames are taken and given back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attach {
-    /// Both directions of one interface; the kernel forwards, routes or uses what passes.
+    /// Both directions of one interface; the kernel forwards, routes or uses the frames that pass.
     Dev(String),
-    /// A bump in the wire between two interfaces, which nothing else joins.
+    /// Bump in the wire between two interfaces that have no other connection.
     Pair {
-        /// The interface towards the LAN.
+        /// Interface towards the LAN.
         lan: String,
-        /// The interface towards the WAN; never that of `lan`.
+        /// Interface towards the WAN; never that of `lan`.
         wan: String,
     },
 }
 
-/// How an engine is driven.
+/// Driving of an engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Driving {
-    /// How long to wait for interfaces that are not there yet; by default not at all.
+    /// Time to wait for interfaces that do not exist yet; by default none.
     pub wait: Option<Duration>,
-    /// Real-time priority (SCHED_FIFO) of the engine if it is permitted, 1 to 98; 0 is an ordinary process that is
-    /// preferred to others (nice −20). By default 40 for a gateway and 0 for an emulator, which spins: it would starve
-    /// the kernel's own packet processing on its processor, until the kernel takes that away for 50 ms.
+    /// Real-time priority (SCHED_FIFO) of the engine if it is permitted, 1 to 98. 0 is an ordinary process
+    /// with preference (nice −20). The default is 40 for a gateway and 0 for an emulator. An emulator spins,
+    /// so it would starve the kernel's own packet processing on its processor, until the kernel takes that
+    /// away for 50 ms.
     pub priority: Option<u8>,
-    /// The processor that the engine stays on; `None` leaves it to the scheduler.
+    /// Processor that the engine stays on; `None` leaves it to the scheduler.
     pub cpu: Option<u32>,
-    /// How long before a deadline the engine stops sleeping and spins, at most 1 ms; by default as long as timers are late for
-    /// an emulator, and not at all for a gateway, whose releases are milliseconds apart.
+    /// Time before a deadline at which the engine stops sleeping and spins, at most 1 ms. The default for an
+    /// emulator is the lateness of its timers. A gateway does not spin by default, because its releases are
+    /// milliseconds apart.
     pub spin: Option<Duration>,
-    /// How long ACKs may lie in the ring while flows are active, at most 10 ms; by default 200 us. Gateways only.
+    /// Longest time that ACKs stay in the ring while flows are active, at most 10 ms; by default 200 us.
+    /// Gateways only.
     pub batch_delay: Option<Duration>,
-    /// Engines, each a thread with [classes of its own](super::engines), 1 to [`MOST_ENGINES`]; by default one. Gateways only.
+    /// Number of engines, each a thread with [classes of its own](super::engines), 1 to [`MOST_ENGINES`]; by
+    /// default one. Gateways only.
     pub engines: Option<u32>,
 }
 
@@ -46,7 +50,7 @@ pub struct Driving {
 pub const MOST_ENGINES: u32 = 8;
 
 impl Driving {
-    /// How many engines there are.
+    /// Returns the number of engines.
     pub fn engines(&self) -> usize {
         self.engines.unwrap_or(1) as usize
     }
@@ -54,12 +58,12 @@ impl Driving {
 
 type DrivingKey = Key<Driving>;
 
-/// How an engine is driven, key by key; those from `batch_delay` on are for gateways only.
+/// Keys of the driving; those from `batch_delay` on are for gateways only.
 static KEYS: &[DrivingKey] = &[
     DrivingKey::new("wait", |d, v| put(&mut d.wait, Positive::from_value(v).map(|Positive(d)| d)))
         .write(|d| d.wait.map(Written::quoted))
         .words(|d| d.wait.map(|t| format!("waited for {t}"))),
-    // 99 is the kernel's own migration and watchdog threads.
+    // 99 is left to the kernel's own migration and watchdog threads.
     DrivingKey::new("priority", |d, v| put(&mut d.priority, int(v, 0..=98).map(|n| n as u8)))
         .write(|d| d.priority.map(Written::plain))
         .words(|d| d.priority.map(|n| format!("real-time priority {n}"))),
@@ -87,7 +91,7 @@ static KEYS: &[DrivingKey] = &[
 ];
 
 impl Attach {
-    /// The assignments that say it.
+    /// Returns the assignments that make this driving.
     fn assignments(&self) -> Vec<String> {
         let assign = |(key, name): (&str, &String)| format!("{key} = {}", Written::quoted(name));
         match self {
@@ -97,23 +101,23 @@ impl Attach {
     }
 }
 
-/// `[ports]` as a file has it.
+/// Writes `[ports]` as in a file.
 pub(super) fn to_toml(attach: &Attach, driving: &Driving) -> String {
     let keys = keys::assignments(KEYS, driving, &Driving::default());
     format!("[ports]\n{}\n", [attach.assignments(), keys].concat().join("\n"))
 }
 
-/// How two engines are driven differently: key, old and new value.
+/// Returns the differences between two drivings: key, old and new value.
 pub fn differences(old: &Driving, new: &Driving) -> Vec<(&'static str, String, String)> {
     keys::differences(KEYS, old, new)
 }
 
-/// How an engine is driven, in words that begin with a comma each.
+/// Describes the driving of an engine, in words that begin with a comma each.
 pub fn words(driving: &Driving) -> String {
     keys::words(KEYS, driving).iter().map(|words| format!(", {words}")).collect()
 }
 
-/// Keys that a gateway had when it sat between two interfaces.
+/// Keys of former gateways between two interfaces.
 const NOT_OF_A_GATEWAY: [Refused; 4] = [
     (
         "lan",

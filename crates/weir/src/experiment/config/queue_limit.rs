@@ -1,4 +1,4 @@
-//! Limits of the queues of classes: read, written, and in words.
+//! Limits of the queues of classes: reading, writing and description.
 
 use super::diag::Fault;
 use super::units::Limit;
@@ -10,7 +10,7 @@ use weir_core::rate::Rate;
 /// Bytes of a full Ethernet frame without FCS.
 pub(super) const FULL_FRAME: u64 = 1514;
 
-/// The limit of a queue, which has room for a full frame.
+/// Reads the limit of a queue, which has room for a full frame.
 pub(super) fn read(value: &DeValue) -> Result<QueueLimit, Fault> {
     match Limit::from_value(value)? {
         Limit::Bdp(_) => {
@@ -31,7 +31,7 @@ pub(super) fn read(value: &DeValue) -> Result<QueueLimit, Fault> {
     }
 }
 
-/// A limit as a file has it.
+/// Writes a limit as in a file.
 pub(super) fn written(limit: QueueLimit) -> String {
     match limit {
         QueueLimit::Packets(n) => format!("{n}p"),
@@ -39,7 +39,7 @@ pub(super) fn written(limit: QueueLimit) -> String {
     }
 }
 
-/// Can no more wait in a queue of this limit than `above`?
+/// Returns whether a queue of this limit can hold no more than `above`.
 pub(super) fn hides(limit: QueueLimit, above: QueueLimit) -> bool {
     match (limit, above) {
         (QueueLimit::Packets(limit), QueueLimit::Packets(above)) => above >= limit,
@@ -48,7 +48,7 @@ pub(super) fn hides(limit: QueueLimit, above: QueueLimit) -> bool {
     }
 }
 
-/// A limit in words.
+/// Describes a limit in words.
 pub(super) fn counted(limit: QueueLimit) -> String {
     match limit {
         QueueLimit::Packets(n) => format!("{n} packets"),

@@ -1,7 +1,7 @@
-//! Settings that are laid over a gateway's file while the gateway runs: `class/voip.rate=90kbit`, `customer/17.down=50Mbit`,
-//! `site/tower.up=100Mbit`.
+//! Settings laid over a gateway's file while the gateway runs: `class/voip.rate=90kbit`,
+//! `customer/17.down=50Mbit`, `site/tower.up=100Mbit`.
 //!
-//! They are put into the file before it is read, so that each value is held to the rules of its place.
+//! They are put into the file before it is read. So each value must follow the rules of its place.
 
 use super::customers::label;
 use super::diag::Fault;
@@ -11,30 +11,30 @@ use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
-/// What is set, by place and key.
+/// Values by place and key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings(BTreeMap<String, String>);
 
-/// What is set of a customer, or of a site, which is never off.
+/// Settings of a customer, or of a site, which is never off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OfCustomer<'a> {
-    /// `down`.
+    /// Value of `down`.
     pub down: Option<&'a str>,
-    /// `up`.
+    /// Value of `up`.
     pub up: Option<&'a str>,
-    /// Its flows pass untouched.
+    /// Flag: its flows pass untouched.
     pub off: bool,
 }
 
 const HELP: &str = "for example class/voip.ack.flow_rate=90kbit, or customer/17.down=50Mbit";
-/// Keys of a class that say which one it is.
+/// Keys that identify a class.
 const FIXED: [&str; 2] = ["name", "direction"];
 
 impl Settings {
-    /// Nothing is set.
+    /// Empty settings.
     pub const NOTHING: Settings = Settings(BTreeMap::new());
 
-    /// Adds one, written as `PLACE.KEY=VALUE`.
+    /// Adds a setting, written as `PLACE.KEY=VALUE`.
     pub fn add(&mut self, text: &str) -> Result<(), Fault> {
         let wrong = || Fault::new(format!("`{text}` sets nothing"), HELP);
         let (path, value) = text.split_once('=').ok_or_else(wrong)?;
@@ -56,7 +56,7 @@ impl Settings {
             }
             _ => return Err(wrong()),
         }
-        // Identifiers are called here as in names of classes.
+        // Identifiers are written here as in names of classes.
         let path = if listed { format!("{kind}/{}.{key}", label(name)) } else { path.to_owned() };
         match (kind, key, value) {
             ("customer", "off", "false") => drop(self.0.remove(&path)),
@@ -65,18 +65,18 @@ impl Settings {
         Ok(())
     }
 
-    /// Is nothing set?
+    /// Returns whether there are no settings.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What is set here and not there, as it is written.
+    /// Returns the settings that the other ones lack, as written.
     pub fn without(&self, other: &Settings) -> Vec<String> {
         let gone = self.0.iter().filter(|(path, _)| !other.0.contains_key(*path));
         gone.map(|(path, value)| format!("{path}={value}")).collect()
     }
 
-    /// Puts what is set of classes into the table of a file.
+    /// Puts the settings of classes into the table of a file.
     pub(super) fn lay_over<'a>(&'a self, table: &mut DeTable<'a>) -> Result<(), Fault> {
         for (path, value) in &self.0 {
             let Some(rest) = path.strip_prefix("class/") else { continue };
@@ -96,18 +96,18 @@ impl Settings {
         Ok(())
     }
 
-    /// The customers and sites of which something is set, by what they are and their names.
+    /// Returns the customers and sites with settings, by kind and name.
     pub(super) fn named(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let customers = self.of_customers().into_keys().map(|id| ("customer", id));
         customers.chain(self.of_sites().into_keys().map(|name| ("site", name)))
     }
 
-    /// What is set of customers, by their identifiers.
+    /// Returns the settings of customers, by their identifiers.
     pub(super) fn of_customers(&self) -> BTreeMap<&str, OfCustomer<'_>> {
         self.below("customer/")
     }
 
-    /// What is set of sites, by their names.
+    /// Returns the settings of sites, by their names.
     pub(super) fn of_sites(&self) -> BTreeMap<&str, OfCustomer<'_>> {
         self.below("site/")
     }

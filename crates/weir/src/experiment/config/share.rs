@@ -1,6 +1,7 @@
-//! Keys of a class in the link-sharing tree of its direction: what the class may send, and the queue in which its packets wait.
+//! Keys of a class in the link-sharing tree of its direction: its rates, and the queue of its packets.
 //!
-//! A class is in the tree if it has a queue, by `queue` or `discipline`, or if another class in the tree names it as its `parent`.
+//! A class is in the tree if it has a queue, by `queue` or `discipline`, or if another class in the tree
+//! names it as its `parent`.
 
 use super::ack_filter;
 use super::aqm;
@@ -23,20 +24,20 @@ use weir_core::sharing::{self, Why};
 
 /// Keys that give a class a queue.
 const QUEUES: [&str; 3] = ["queue", "discipline", "ack_filter"];
-/// Flows that a queue for each of them may be made for.
+/// Numbers of flows that queues for each flow may be made for.
 const FLOWS: RangeInclusive<u64> = 8..=1_048_576;
 
-/// Most flows that have a queue with an AQM of its own.
+/// Most flows with a queue and an AQM each.
 const MOST_MANAGED: u32 = 65_536;
 
-/// A class of the tree that is being read.
+/// Class of the tree being read.
 struct Draft {
     spec: Spec,
     limit: QueueLimit,
     per_flow: bool,
     aqm: Aqm,
     pfq: pfq::Params,
-    /// Of what RED draws.
+    /// Seed of RED's random numbers.
     seed: u64,
 }
 
@@ -87,7 +88,7 @@ type ShareKey = Key<Draft>;
 const AQM: &str = "it is told to an `aqm`: \"codel\", \"red\" or \"dualpi2\"";
 const PER_FLOW: &str = "it is of queues for each flow: discipline = \"pfq\"";
 
-/// What a class may send.
+/// Keys of a class's rates.
 static RATES: [ShareKey; 4] = [
     ShareKey::new("rate", |d, v| put(&mut d.spec.rate, Rate::from_value(v)))
         .write(|d| d.spec.rate.map(Written::quoted))
@@ -111,7 +112,7 @@ static RATES: [ShareKey; 4] = [
     .words(|d| (d.spec.weight > 1).then(|| format!("weight {}", d.spec.weight))),
 ];
 
-/// What waits in its queue.
+/// Keys of a class's queue.
 static QUEUE: [ShareKey; 17] = [
     ShareKey::new("discipline", |d, v| {
         set(&mut d.per_flow, one_of(v, &[("fifo", false), ("pfq", true)], &["fq-codel"]))
@@ -216,7 +217,7 @@ static QUEUE: [ShareKey; 17] = [
     .write(|d| d.spec.flow_min.and_then(|min| named(&REFUSALS, min.refusal))),
 ];
 
-/// The ACK filter of a queue.
+/// Returns the ACK filter of a queue.
 fn filter(draft: &Draft) -> Option<weir_core::queue::ack_filter::Params> {
     match draft.aqm {
         Aqm::AckFilter(params) => Some(params),
@@ -224,7 +225,7 @@ fn filter(draft: &Draft) -> Option<weir_core::queue::ack_filter::Params> {
     }
 }
 
-/// How connections are refused, the default first.
+/// Kinds of refusal of connections, the default first.
 const REFUSALS: [(&str, Refusal); 2] = [("drop", Refusal::Drop), ("reset", Refusal::Reset)];
 
 fn per_flow(d: &mut Draft) -> Result<&mut u32, Fault> {
@@ -234,16 +235,16 @@ fn per_flow(d: &mut Draft) -> Result<&mut u32, Fault> {
     }
 }
 
-/// A threshold of RED in bytes; those given in packets are of full frames.
+/// Reads a threshold of RED in bytes; a number of packets counts full frames.
 fn threshold(value: &DeValue) -> Result<u64, Fault> {
     aqm::threshold(queue_limit::read(value)?.most_bytes(Rate::mbit(1), FULL_FRAME))
 }
 
-/// The classes of a file that share links, and those that are paced.
+/// Classes of a file that share links, and those that are paced.
 pub(super) struct Tree(Parents, Defaults);
 
 impl Tree {
-    /// The classes of these sections.
+    /// Finds the classes of these sections.
     pub(super) fn of(sections: &[Section], paced: Defaults) -> Tree {
         let mut parents = Parents::of(sections);
         let in_tree = |&i: &usize| has_queue(&sections[i]) || paced.paces(&sections[i], false);
@@ -258,12 +259,12 @@ impl Tree {
         Tree(parents, paced)
     }
 
-    /// Is the class in the tree?
+    /// Returns whether the class is in the tree.
     pub(super) fn has(&self, class: usize) -> bool {
         self.0.has(class)
     }
 
-    /// Reads what a class of the tree may send, and its queue.
+    /// Reads the rates of a class of the tree, and its queue.
     pub(super) fn read(&self, s: &Section, class: usize) -> Spec {
         let alone = self.0.child(class).is_none();
         if alone && self.1.paces(s, has_queue(s)) {
@@ -288,7 +289,8 @@ fn has_queue(s: &Section) -> bool {
     QUEUES.iter().any(|key| s.is_there(key))
 }
 
-/// A class without a queue has no use for these keys; `nested` among others that control ACKs, for most of them.
+/// Refuses keys without a meaning for a class without a queue. If it is `nested` among classes that control
+/// ACKs, most of them are refused.
 pub(super) fn refuse(s: &Section, nested: bool) {
     let keys = RATES.iter().chain(&QUEUE).map(|key| key.name).chain(["parent"]);
     let has_use = |key: &str| match key {
@@ -305,8 +307,8 @@ pub(super) fn refuse(s: &Section, nested: bool) {
     }
 }
 
-/// Is each tree sound, are its guarantees no more than there is, and can what is paced be paced at this port? An inline gateway's interface may
-/// tell the rate of its line. Of classes that are right each for itself.
+/// Checks that each tree is sound, that its guarantees fit, and that paced classes can be paced at this port.
+/// An inline gateway's interface may report the rate of its line. Each class by itself must be valid.
 pub(super) fn check(sections: &[Section], classes: &[ClassConfig], port: Port, inline: bool) {
     let config = Config { classes: classes.to_vec(), port, ..Config::default() };
     let later = |why: &Why| matches!(why, Why::Pace(why) if inline && pace::is_about_the_line(why));
@@ -324,7 +326,7 @@ pub(super) fn check(sections: &[Section], classes: &[ClassConfig], port: Port, i
     sections[refused.class].fault(key, Fault::new(message, help));
 }
 
-/// A class is not more than a guarantee of one of its flows.
+/// Checks that a class is at least as fast as the guarantee of one of its flows.
 fn check_flow_min(sections: &[Section], config: &Config) {
     for (s, spec) in sections.iter().zip(&config.classes).filter_map(|(s, c)| Some((s, c.share?))) {
         let above = |spec: &Spec| spec.parent.and_then(|parent| config.classes[parent].share);
@@ -337,7 +339,7 @@ fn check_flow_min(sections: &[Section], config: &Config) {
     }
 }
 
-/// The key that is at fault where a tree is not sound, and what would be accepted.
+/// Returns the faulty key of an unsound tree, and the accepted values.
 pub(super) fn help(why: &Unsound) -> (&'static str, &'static str) {
     let key = match why {
         Unsound::TopCeil(_) | Unsound::CeilBelowRate(_) | Unsound::CeilAboveParent(..) => "ceil",
@@ -358,7 +360,7 @@ pub(super) fn help(why: &Unsound) -> (&'static str, &'static str) {
     (key, help)
 }
 
-/// A class of the tree as a file has it.
+/// Writes a class of the tree as in a file.
 pub(super) fn assignments(spec: &Spec, classes: &[ClassConfig]) -> Vec<String> {
     let draft = Draft::new(spec);
     let none = Draft::new(&Spec::of(None));
@@ -376,7 +378,7 @@ pub(super) fn assignments(spec: &Spec, classes: &[ClassConfig]) -> Vec<String> {
     out
 }
 
-/// What a class of the tree may send and what waits in it, in words.
+/// Describes the rates and the queue of a class of the tree, in words.
 pub fn words(spec: &Spec, classes: &[ClassConfig]) -> Vec<String> {
     let draft = Draft::new(spec);
     let from = match spec.parent {

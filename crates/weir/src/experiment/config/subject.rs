@@ -1,4 +1,4 @@
-//! The key `what` of a check: a subject of the plan, and a metric of the catalogue that is measured of it.
+//! Key `what` of a check: a subject of the plan, and a metric of the catalogue that is measured of it.
 
 use super::decimal::Decimal;
 use super::diag::{listed, nearest, Fault};
@@ -11,17 +11,17 @@ use weir_core::stats::DropReason;
 
 const GRAMMAR: &str = "`flow.PATTERN.METRIC`, `class.PATTERN.METRIC`, `link.NAME.METRIC` or `gateway.METRIC`";
 
-/// What `what` names of a subject.
+/// Value of a subject that `what` names.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Named {
-    /// A metric, and of counts by name the one that is meant.
+    /// Metric; a metric of counts may have the name of one count.
     Field(Field, Option<&'static str>),
-    /// A column of a series.
+    /// Column of a series.
     Series(&'static Recorded),
 }
 
 impl Named {
-    /// What there must be for it to be measured.
+    /// Returns the part of the plan that the measurement needs.
     pub fn needs(self) -> Needs {
         match self {
             Named::Field(Field::Flow(m), _) => m.needs,
@@ -32,7 +32,7 @@ impl Named {
         }
     }
 
-    /// How it is computed over time, if it is.
+    /// Returns the computation over time, if there is one.
     pub fn over_time(self) -> Option<OverTime> {
         match self {
             Named::Field(Field::Flow(m), _) => m.over_time,
@@ -41,7 +41,7 @@ impl Named {
         }
     }
 
-    /// Unit of its values.
+    /// Returns the unit of the values.
     pub fn unit(self) -> Unit {
         match self {
             Named::Field(field, _) => field.unit(),
@@ -50,11 +50,11 @@ impl Named {
     }
 }
 
-/// What can be measured of one kind of subject.
+/// Values that can be measured of one kind of subject.
 struct Kind {
     /// Names, in the order of the catalogue.
     names: Vec<&'static str>,
-    /// The same, and those of single counts, with what they mean.
+    /// Names with their meanings, including those of single counts.
     known: Vec<(String, Named)>,
 }
 
@@ -71,7 +71,7 @@ impl Kind {
         kind
     }
 
-    /// With the columns of series of links, or of flows.
+    /// Adds the columns of series of links, or of flows.
     fn with_series(mut self, of_links: bool) -> Kind {
         for column in Recorded::all(of_links) {
             self.names.push(column.name);
@@ -81,18 +81,18 @@ impl Kind {
     }
 }
 
-/// Every column of every series, for messages.
+/// Lists all columns of all series, for messages.
 pub(super) fn all_columns() -> String {
     listed(Recorded::all(false).chain(Recorded::all(true)).map(|column| column.name))
 }
 
-/// The metrics computed over time, for messages: all, or those whose length is given by `key`.
+/// Lists the metrics computed over time, for messages: all, or those whose length is given by `key`.
 pub(super) fn over_time(key: Option<&str>) -> String {
     let wanted = |m: &&Metric<_>| m.over_time.is_some_and(|over| key.is_none() || over.key() == key);
     listed(FLOW.iter().filter(wanted).map(|m| m.name))
 }
 
-/// A path taken apart: subject, metric and its name. The names in it must be those of the plan.
+/// Splits a path into subject, metric and the name of the metric. Names in it must be those of the plan.
 pub(super) fn split(what: &str, plan: &Plan) -> Result<(Subject, String, Named), Fault> {
     let (subject, metric, named) = split_path(what)?;
     known(&subject, plan)?;
@@ -116,9 +116,9 @@ fn split_path(what: &str) -> Result<(Subject, String, Named), Fault> {
         "gateway" => (Kind::of(GATEWAY, Field::Gateway), |_| Subject::Gateway),
         _ => return Err(Fault::new(format!("\"{what}\" is not something that can be measured"), GRAMMAR)),
     };
-    // The gateway has no name in between.
+    // The path of the gateway has no name in between.
     let alone = kind == "gateway";
-    // Names contain dots and so do metrics: the longest metric that ends the path is meant.
+    // Names contain dots and so do metrics. The longest metric that ends the path is the right one.
     let ends = |(name, _): &&(String, Named)| match rest.strip_suffix(name.as_str()) {
         Some(before) if alone => before.is_empty(),
         Some(before) => before.len() > 1 && before.ends_with('.'),
@@ -140,7 +140,7 @@ fn split_path(what: &str) -> Result<(Subject, String, Named), Fault> {
     ))
 }
 
-/// A value in a unit: a plain number means the unit itself.
+/// Parses a value in a unit; a plain number is in the unit itself.
 pub(super) fn in_unit(text: &str, number: bool, unit: Unit) -> Result<f64, Fault> {
     if number {
         return Decimal::parse(text)
@@ -158,7 +158,7 @@ pub(super) fn in_unit(text: &str, number: bool, unit: Unit) -> Result<f64, Fault
     }
 }
 
-/// A name that nothing in the plan has would be a check that cannot pass.
+/// Refuses a name that the plan does not have: such a check could not pass.
 fn known(subject: &Subject, plan: &Plan) -> Result<(), Fault> {
     let none = |kind: &str, pattern: &str, names: Vec<String>| {
         if names.iter().any(|n| matches(pattern, n)) {

@@ -1,4 +1,4 @@
-//! The TCP of a flow: the keys of `[tcp]`, which may all stand in a `[[flow]]` too and win there.
+//! TCP of a flow: the keys of `[tcp]`, which may also stand in a `[[flow]]` and take precedence there.
 
 use super::diag::{listed, nearest, Fault};
 use super::keys::Written;
@@ -11,17 +11,17 @@ use toml::de::DeValue;
 use weir_sim::cc::CONTROLS;
 use weir_sim::tcp::Recovery;
 
-/// The names of all keys.
+/// Returns the names of all keys.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     ["cc"].into_iter().chain(TCP_SETTINGS.iter().map(|setting| setting.name))
 }
 
-/// What is set besides the congestion control, in words.
+/// Describes the settings besides the congestion control, in words.
 pub fn words(tcp: &Tcp) -> Vec<String> {
     tcp.said().map(|(setting, value)| setting.words(value)).collect()
 }
 
-/// The assignments that make this TCP.
+/// Returns the assignments that make this TCP.
 pub fn assignments(tcp: &Tcp) -> Vec<String> {
     let cc = tcp.cc.as_ref().map(|cc| format!("cc = {}", Written::quoted(cc)));
     let setting = tcp.said().map(|(setting, value)| format!("{} = {}", setting.name, written(value)));
@@ -45,7 +45,7 @@ pub(super) fn defaults(s: Section) -> Tcp {
     tcp
 }
 
-/// What a flow's own keys and the defaults make; `s` is the flow's section.
+/// Combines a flow's own keys and the defaults; `s` is the flow's section.
 pub(super) fn of_flow(s: &Section, defaults: &Tcp) -> Tcp {
     let mut tcp = defaults.clone();
     read(s, &mut tcp);
@@ -53,11 +53,11 @@ pub(super) fn of_flow(s: &Section, defaults: &Tcp) -> Tcp {
     resolved(s, tcp)
 }
 
-/// Lays the keys of a section over what `tcp` has.
+/// Lays the keys of a section over `tcp`.
 fn read(s: &Section, tcp: &mut Tcp) {
-    // Any name that Linux may have as a module, and any that the simulator has.
+    // Any name is accepted that Linux may have as a module, and any that the simulator has.
     if let Some(cc) = s.value("cc", |value| String::from_value(value).and_then(names::name)) {
-        // A shorthand brings its recovery: that of the defaults is for their `cc`.
+        // A shorthand implies its recovery. The recovery of the defaults is for the `cc` of the defaults.
         if Tcp::shorthand(&cc).is_some() {
             tcp.unset("recovery");
         }
@@ -73,7 +73,7 @@ fn read(s: &Section, tcp: &mut Tcp) {
     }
 }
 
-/// A value of a file as one that a setting accepts.
+/// Converts a value of a file to one that a setting accepts.
 fn accepted(accepts: &Accepts, value: &DeValue) -> Result<Value, Fault> {
     match *accepts {
         Accepts::Switch => bool::from_value(value).map(Value::Switch),
@@ -87,7 +87,7 @@ fn accepted(accepts: &Accepts, value: &DeValue) -> Result<Value, Fault> {
     }
 }
 
-/// Notes the values of keys that both worlds have which one of them cannot do.
+/// Notes values that only one world supports, of keys that both have.
 fn note_worlds(s: &Section, tcp: &Tcp) {
     if s.has("cubic") && tcp.get("cubic") == Some(Value::Name("rfc9438")) {
         let message = "CUBIC as in RFC 9438 does not exist in the lab world";
@@ -116,12 +116,12 @@ fn note_worlds(s: &Section, tcp: &Tcp) {
     }
 }
 
-/// A shorthand's recovery put in; another recovery beside it is a contradiction.
+/// Puts in the recovery of a shorthand; another recovery beside it is a contradiction.
 fn resolved(s: &Section, mut tcp: Tcp) -> Tcp {
     let Some((cc, recovery)) = tcp.cc.as_deref().and_then(|cc| Some((cc, Tcp::shorthand(cc)?))) else {
         return tcp;
     };
-    // Of two keys elsewhere the fault is noted there.
+    // A fault between two keys elsewhere is noted there.
     let own = ["recovery", "cc"].into_iter().find(|key| s.has(key));
     if let Some(key) = own.filter(|_| tcp.recovery().is_some_and(|r| r != recovery)) {
         let message = format!("another `recovery` cannot be combined with cc = \"{cc}\"");
@@ -143,7 +143,7 @@ fn window(value: &DeValue) -> Result<u64, Fault> {
     Err(Fault::bare(format!("a window of {bytes} bytes is not from {min} to {max} (RFC 7323)")))
 }
 
-/// What a kind of recovery is called.
+/// Returns the name of a kind of recovery.
 fn name_of(recovery: Recovery) -> &'static str {
     Recovery::ALL.iter().find(|(_, other)| *other == recovery).map_or("", |(name, _)| name)
 }
@@ -154,7 +154,7 @@ mod tests {
     use crate::experiment::plan::{Tcp, Value};
     use weir_sim::tcp::Recovery;
 
-    /// The TCP of the only flow.
+    /// Returns the TCP of the only flow.
     fn tcp(defaults: &str, flow: &str) -> Result<Tcp, String> {
         let path = "path = { rtt = '1ms' }";
         let text =

@@ -1,4 +1,4 @@
-//! Round trips: a configuration that is written is read as what it was.
+//! Round trips: a configuration that is written and read again stays the same.
 
 mod strategies;
 
@@ -39,7 +39,7 @@ proptest! {
         prop_assert_eq!(read.map_err(|e| e.to_string()), Ok(file), "{}", text);
     }
 
-    /// The same assignments as options: without quotes.
+    /// Assignments serve as options too, without quotes.
     #[test]
     fn options_are_what_was_written(link in links()) {
         let assignments = link::assignments(&link);
@@ -114,7 +114,7 @@ fn classes_with_queues_are_what_was_written() {
         [Some(5), Some(4), Some(4), Some(4), Some(5), None]
     );
     assert_eq!((shares[1].weight, shares[4].weight, shares[4].queue), (1, 2, None));
-    // As many flows as a power of two.
+    // The number of flows is a power of two.
     let pfq = Kind::Pfq(pfq::Params { flows: 128, quantum: 300, ..pfq::Params::default() });
     assert_eq!(shares[1].queue, Some(queue::Config { limit: QueueLimit::Packets(1000), kind: pfq }));
     // The upper threshold is three times the lower one.
@@ -122,7 +122,7 @@ fn classes_with_queues_are_what_was_written() {
     assert_eq!(shares[2].queue.map(|q| q.kind), Some(Kind::Red { params, seed: 1 }));
     let control = |i: usize| file.gateway.classes[i].ack.unwrap();
     assert_eq!(control(2).when, When::Congested { above: QueueLimit::Bytes(20_480) });
-    // Neither is for windows that bound the flow.
+    // Neither policy lets windows bound the flow.
     assert_eq!((control(2).window, control(3).window), (Window::Keep, Window::Keep));
     assert!(
         matches!(control(3).release, Release::Rate(law) if law.action == Action::Police { burst: 10_000 })
@@ -185,7 +185,7 @@ fn nested_classes_are_written_and_read_again() {
     let nested: Vec<_> = file.gateway.classes.iter().filter_map(|c| c.nested).collect();
     assert_eq!(nested.iter().map(|n| n.parent).collect::<Vec<_>>(), [Some(1), Some(2), None, Some(1)]);
     assert_eq!(nested.iter().map(|n| n.lends).collect::<Vec<_>>(), [false, true, true, false]);
-    // The most that each may have: its ceiling, or what those above it may.
+    // Highest rate of each: its ceiling, or that of the classes above.
     let most = file.gateway.classes.iter().map(|c| c.ack.unwrap().release.rate());
     assert_eq!(most.collect::<Vec<_>>(), [3, 10, 10, 10].map(Rate::mbit));
     assert_eq!(read(&file.to_toml()), Ok(file.clone()), "{}", file.to_toml());

@@ -7,14 +7,14 @@ use weir_core::link::TRILLION;
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
-/// A number and the unit behind it; blanks between the two do not matter.
+/// Splits a number from its unit; blanks between the two are ignored.
 fn split(text: &str) -> Option<(Decimal, &str)> {
     let text = text.trim();
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
     Some((Decimal::parse(&text[..end])?, text[end..].trim()))
 }
 
-/// Units of rates, the only ones: bits per second in decimal multiples.
+/// Accepted units of rates: bits per second in decimal multiples.
 const RATE_UNITS: [(&str, u64); 4] =
     [("bit", 1), ("kbit", 1_000), ("Mbit", 1_000_000), ("Gbit", 1_000_000_000)];
 const RATE_HELP: &str =
@@ -35,7 +35,7 @@ const SIZE_UNITS: [(&str, u64); 8] = [
 const SIZE_HELP: &str =
     "sizes are bytes, with one of the units B, kB, KiB, MB, MiB, GB, GiB: \"64KiB\", 1500";
 
-/// A quantity in whole base units.
+/// Parses a quantity in whole base units.
 fn quantity(text: &str, what: &str, units: &[(&str, u64)], help: &str) -> Result<u64, Fault> {
     let (number, unit) =
         split(text).ok_or_else(|| Fault::new(format!("\"{text}\" is not a {what}"), help))?;
@@ -51,7 +51,7 @@ fn quantity(text: &str, what: &str, units: &[(&str, u64)], help: &str) -> Result
         "" => format!("\"{text}\" is a {what} without a unit"),
         _ => format!("unknown unit `{unit}` in the {what} \"{text}\""),
     };
-    // Only a difference in case is safe to guess: MB is not a misspelt Mbit.
+    // Only a difference in case may be guessed: MB is not a misspelt Mbit.
     let meant = units.iter().find(|(name, _)| !unit.is_empty() && name.eq_ignore_ascii_case(unit));
     let help = match meant {
         Some((name, _)) => format!("did you mean `{name}`? {help}"),
@@ -60,7 +60,7 @@ fn quantity(text: &str, what: &str, units: &[(&str, u64)], help: &str) -> Result
     Err(Fault { message, help: Some(help) })
 }
 
-/// A rate: `10Mbit`, `10Mbit/s`, `125kbit`, `1.5Gbit`. At least 1 bit/s; bytes per second are refused.
+/// Parses a rate: `10Mbit`, `10Mbit/s`, `125kbit`, `1.5Gbit`. At least 1 bit/s; bytes per second are refused.
 pub fn rate(text: &str) -> Result<Rate, Fault> {
     let trimmed = text.trim();
     let bits = trimmed.strip_suffix("/s").map_or(trimmed, str::trim_end);
@@ -73,12 +73,12 @@ pub fn rate(text: &str) -> Result<Rate, Fault> {
     })
 }
 
-/// A duration: `10ms`, `1.5s`, `400us`; zero is one, less than a nanosecond is not.
+/// Parses a duration: `10ms`, `1.5s`, `400us`. Zero is allowed; parts of a nanosecond are not.
 pub fn duration(text: &str) -> Result<Duration, Fault> {
     quantity(text, "duration", &DURATION_UNITS, DURATION_HELP).map(Duration::from_nanos)
 }
 
-/// A duration above zero.
+/// Parses a duration above zero.
 pub fn positive_duration(text: &str) -> Result<Duration, Fault> {
     match duration(text)? {
         Duration::ZERO => Err(Fault::new(format!("\"{text}\" is not above zero"), DURATION_HELP)),
@@ -86,7 +86,7 @@ pub fn positive_duration(text: &str) -> Result<Duration, Fault> {
     }
 }
 
-/// A frequency, as the time from one to the next: `100/s`, `0.5/ms`, `30/min`; rounded to the nanosecond.
+/// Parses a frequency as the time between two events: `100/s`, `0.5/ms`, `30/min`; rounded to the nanosecond.
 pub fn frequency(text: &str) -> Result<Duration, Fault> {
     const HELP: &str = "rates of arrivals are numbers per us, ms, s or min: \"100/s\", \"0.5/ms\"";
     let wrong = |why: &str| Fault::new(format!("\"{text}\" is {why}"), HELP);
@@ -109,13 +109,13 @@ pub fn frequency(text: &str) -> Result<Duration, Fault> {
     }
 }
 
-/// A size in bytes: `64KiB`, `1500`.
+/// Parses a size in bytes: `64KiB`, `1500`.
 pub fn size(text: &str) -> Result<u64, Fault> {
     quantity(text, "size", &SIZE_UNITS, SIZE_HELP)
 }
 
-/// What a value of a sweep is in its base unit: bits per second, seconds, bytes, a share. What has none (a name, a queue
-/// of `1bdp` or `100p`) is text.
+/// Parses a value of a sweep in its base unit: bits per second, seconds, bytes, a share. A value without one
+/// (a name, a queue of `1bdp` or `100p`) is text.
 pub fn setting(text: &str) -> Setting {
     let share = |text: &str| probability(text).ok().map(|p| p.trillionths() as f64 / TRILLION as f64);
     let value = match text {
@@ -131,19 +131,19 @@ pub fn setting(text: &str) -> Setting {
     value.map_or_else(|| Setting::from(text), |v| Setting::number(text, v))
 }
 
-/// A queue limit or a threshold of marks as it is written, before the bandwidth-delay product is known.
+/// Limit of a queue or threshold of marks as written, before the bandwidth-delay product is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Frames.
     Packets(u64),
     /// Bytes.
     Bytes(u64),
-    /// Times the bandwidth-delay product of the link's rate and the path's round-trip time.
+    /// Multiple of the bandwidth-delay product of the link's rate and the path's round-trip time.
     Bdp(Decimal),
 }
 
 impl Limit {
-    /// Nothing at all?
+    /// Returns whether the limit is zero.
     pub fn is_zero(&self) -> bool {
         match self {
             Limit::Packets(n) | Limit::Bytes(n) => *n == 0,
@@ -152,7 +152,8 @@ impl Limit {
     }
 }
 
-/// A queue limit: `100p`, `64KiB`, `1.5bdp`. A number alone is refused, since packets and bytes are both usual.
+/// Parses a queue limit: `100p`, `64KiB`, `1.5bdp`. A number alone is refused, since packets and bytes are
+/// both usual.
 pub fn queue(text: &str) -> Result<Limit, Fault> {
     const HELP: &str = "queue limits are packets \"100p\", bytes \"64KiB\" or \"64000B\", or bandwidth-delay products \"1bdp\"";
     let (number, unit) =
@@ -171,18 +172,19 @@ pub fn queue(text: &str) -> Result<Limit, Fault> {
     }
 }
 
-/// A probability, exact in units of 10^-12.
+/// Probability, exact in units of 10^-12.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Probability(u64);
 
 impl Probability {
-    /// In units of 10^-12, at most 10^12. Lose a frame when a number drawn below 10^12 is below this.
+    /// Returns the probability in units of 10^-12, at most 10^12. A frame is lost when a number drawn below
+    /// 10^12 is below this.
     pub const fn trillionths(self) -> u64 {
         self.0
     }
 }
 
-/// A probability as a decimal fraction.
+/// Formats a probability as a decimal fraction.
 pub fn trillionths(n: u64) -> String {
     let fraction = format!("{:012}", n % TRILLION);
     let text = format!("{}.{fraction}", n / TRILLION);
@@ -192,7 +194,7 @@ pub fn trillionths(n: u64) -> String {
 const PROBABILITY_HELP: &str =
     "probabilities are from 0 to 1 or from \"0%\" to \"100%\", in steps of 10^-12: 0.0001, \"0.01%\"";
 
-/// A probability: `0.01%` or `0.0001`.
+/// Parses a probability: `0.01%` or `0.0001`.
 pub fn probability(text: &str) -> Result<Probability, Fault> {
     let wrong = |why: &str| Fault::new(format!("\"{text}\" is {why}"), PROBABILITY_HELP);
     let trimmed = text.trim();

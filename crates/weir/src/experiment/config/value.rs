@@ -1,4 +1,4 @@
-//! Values of a file as values of Rust types. A fault says what was found and what is accepted.
+//! Values of a file as values of Rust types. A fault names the value found and the accepted values.
 
 use super::addresses;
 use super::decimal::Decimal;
@@ -10,13 +10,13 @@ use weir_core::gateway::Prefix;
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
-/// A value of a file becomes a value of ours.
+/// Conversion from a value of a file.
 pub trait FromValue: Sized {
-    /// Parses; the fault says what was found and what is accepted.
+    /// Parses the value; the fault names the value found and the accepted ones.
     fn from_value(value: &DeValue) -> Result<Self, Fault>;
 }
 
-/// A probability in 10^-12, of what happens at all.
+/// Parses a probability above zero, in 10^-12.
 pub(super) fn some(value: &DeValue) -> Result<u64, Fault> {
     match units::Probability::from_value(value)?.trillionths() {
         0 => Err(Fault::bare("no frame at all")),
@@ -24,7 +24,7 @@ pub(super) fn some(value: &DeValue) -> Result<u64, Fault> {
     }
 }
 
-/// A whole number from `range`.
+/// Parses a whole number from `range`.
 pub(super) fn int(value: &DeValue, range: RangeInclusive<u64>) -> Result<u64, Fault> {
     match u64::from_value(value)? {
         n if range.contains(&n) => Ok(n),
@@ -32,7 +32,7 @@ pub(super) fn int(value: &DeValue, range: RangeInclusive<u64>) -> Result<u64, Fa
     }
 }
 
-/// A duration from `min` to `max`, and above zero.
+/// Parses a duration from `min` to `max`, and above zero.
 pub(super) fn within(value: &DeValue, min: Duration, max: Duration) -> Result<Duration, Fault> {
     match Positive::from_value(value)? {
         Positive(d) if (min..=max).contains(&d) => Ok(d),
@@ -40,8 +40,8 @@ pub(super) fn within(value: &DeValue, min: Duration, max: Duration) -> Result<Du
     }
 }
 
-/// One of a closed set of names, with the value each stands for. `future` are names that are known
-/// but not built yet: they are refused as such.
+/// Returns the value of one of a closed set of names. Names in `future` are known and not built yet: they are
+/// refused as such.
 pub fn choice<T: Copy>(text: &str, what: &str, known: &[(&str, T)], future: &[&str]) -> Result<T, Fault> {
     if let Some(&(_, value)) = known.iter().find(|(name, _)| *name == text) {
         return Ok(value);
@@ -60,12 +60,12 @@ pub fn choice<T: Copy>(text: &str, what: &str, known: &[(&str, T)], future: &[&s
     Err(Fault::new(format!("unknown {what} `{text}`"), format!("{guess}what exists: {names}")))
 }
 
-/// One of a closed set of names; `future` are names that are known and not built yet.
+/// Parses one of a closed set of names. Names in `future` are known and not built yet.
 pub(super) fn one_of<T: Copy>(value: &DeValue, known: &[(&str, T)], future: &[&str]) -> Result<T, Fault> {
     choice(&String::from_value(value)?, "value", known, future)
 }
 
-/// What a value is, for messages.
+/// Describes a value, for messages.
 pub(super) fn found(value: &DeValue) -> String {
     match value {
         DeValue::String(s) => format!("the string \"{s}\""),
@@ -78,7 +78,7 @@ pub(super) fn found(value: &DeValue) -> String {
     }
 }
 
-/// The text of a string, or of a number if those are taken too.
+/// Returns the text of a string, or of a number if numbers are accepted.
 fn text(value: &DeValue, what: &str, example: &str, numbers: bool) -> Result<String, Fault> {
     match value {
         DeValue::String(s) => Ok(s.to_string()),
@@ -136,7 +136,7 @@ impl FromValue for u64 {
     }
 }
 
-/// A duration above zero.
+/// Duration above zero.
 pub struct Positive(pub Duration);
 
 from_text!(Positive, "duration", "\"10ms\"", false, positive);
@@ -145,7 +145,7 @@ fn positive(text: &str) -> Result<Positive, Fault> {
     units::positive_duration(text).map(Positive)
 }
 
-/// A size in bytes, as an integer or with a unit.
+/// Size in bytes, as an integer or with a unit.
 pub struct Size(pub u64);
 
 from_text!(Size, "size", "\"64KiB\" or 1500", true, size);
@@ -154,7 +154,7 @@ fn size(text: &str) -> Result<Size, Fault> {
     units::size(text).map(Size)
 }
 
-/// A plain decimal number.
+/// Plain decimal number.
 pub struct Number(pub Decimal);
 
 impl FromValue for Number {
@@ -170,12 +170,12 @@ impl FromValue for Number {
     }
 }
 
-/// A string, or a number as it is written: for keys whose meaning depends on other keys.
+/// String, or a number as written: for keys whose meaning depends on other keys.
 #[derive(Clone, Debug)]
 pub enum Scalar {
-    /// In quotes.
+    /// Text in quotes.
     Text(String),
-    /// A bare number.
+    /// Bare number.
     Number(String),
 }
 

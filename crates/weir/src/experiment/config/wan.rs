@@ -1,4 +1,4 @@
-//! Files for `weir wan`, and its options: the emulator alone.
+//! Files and options of `weir wan`: the emulator alone.
 
 use super::diag::{Errors, Fault, Source};
 use super::ports::{self, Attach, Driving};
@@ -6,34 +6,35 @@ use super::reader::{options_table, parse_toml, Section, Sink};
 use super::{link, path};
 use crate::experiment::plan::Path;
 
-/// What a file for `weir wan` says.
+/// Contents of a file for `weir wan`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WanFile {
-    /// Its interfaces; frames towards the WAN take `wan_out`.
+    /// Interfaces; frames towards the WAN take `wan_out`.
     pub attach: Attach,
-    /// How the engine is driven.
+    /// Driving of the engine.
     pub driving: Driving,
     /// Seed of random loss.
     pub seed: u64,
-    /// The emulated path; its LAN is bare.
+    /// Emulated path; its LAN is bare.
     pub path: Path,
 }
 
 impl WanFile {
-    /// Which frames have something done to them on one interface: those that go out, those that come in. Others pass
-    /// in the kernel.
+    /// Returns the directions of one interface whose frames the emulator changes: outgoing, incoming. Others
+    /// pass in the kernel.
     pub fn taken(&self) -> (bool, bool) {
         (!self.path.wan_out.is_bare(), !self.path.wan_back.is_bare())
     }
 
-    /// Why it would have nothing to do, if it would: two interfaces it joins at least.
+    /// Returns the reason why the emulator would have nothing to do, if there is one. With two interfaces it
+    /// joins them at least.
     pub fn idle(&self) -> Option<Fault> {
         let help = "give a rate, a delay or a loss, for one direction or for both";
         (matches!(self.attach, Attach::Dev(_)) && self.taken() == (false, false))
             .then(|| Fault::new("nothing is emulated", help))
     }
 
-    /// The file that says this.
+    /// Writes the file.
     pub fn to_toml(&self) -> String {
         let link = |name, link| format!("\n[path.wan.{name}]\n{}\n", link::assignments(link).join("\n"));
         let ports = ports::to_toml(&self.attach, &self.driving);
@@ -67,8 +68,8 @@ pub fn parse(source: &Source) -> Result<WanFile, Errors> {
     sink.finish(source, file).map(|(file, _)| file)
 }
 
-/// The path that options describe, each direction alike: keys of a link, and `rtt`, with their values as they are
-/// written. The faults are all there are.
+/// Builds the path that options describe, both directions alike. Options are keys of a link, and `rtt`, with
+/// their values as written. All faults are returned.
 pub fn path_of_options(options: &[(&str, String)]) -> Result<Path, Vec<Fault>> {
     let table = options_table(options);
     let sink = Sink::default();

@@ -1,4 +1,4 @@
-//! Whatever is divided, each flow finds the class that it would have without.
+//! Tests that each flow finds the same class with and without a division.
 
 use super::*;
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ fn class(name: &str, direction: Direction, matches: Vec<Match>) -> ClassConfig {
     ClassConfig { matches, ..ClassConfig::controlled(name, direction, ack) }
 }
 
-/// Both classes of a customer of a list.
+/// Builds both classes of a customer of a list.
 fn customer(n: u32) -> [ClassConfig; 2] {
     let address = Prefix::host(std::net::Ipv4Addr::from_bits(0x0a01_0000 + n).into());
     [("down", Direction::In), ("up", Direction::Out)]
@@ -38,7 +38,7 @@ fn names(part: &Part) -> Vec<&str> {
     part.config.classes.iter().map(|class| class.name.as_str()).collect()
 }
 
-/// The engine that has a class of this name.
+/// Returns the engine that has a class of this name.
 fn engine(split: &Split, name: &str) -> usize {
     split.parts.iter().position(|part| names(part).contains(&name)).expect("an engine has it")
 }
@@ -90,7 +90,7 @@ fn what_others_may_take_stays() {
     let first = |classes: Vec<ClassConfig>| split(&config(classes), 2).groups == 0;
     let [down, up] = customer(1);
     assert!(!first(vec![down.clone(), up.clone()]));
-    // Another class may take its flows, before it or since it takes none of a direction.
+    // Another class may take its flows: an earlier one, or any if it takes none of a direction.
     let calls =
         class("calls", Direction::In, vec![Match { src_port: Some(5060..=5060), ..Match::default() }]);
     assert!(first(vec![calls.clone(), down.clone(), up.clone()]));
@@ -105,7 +105,7 @@ fn what_others_may_take_stays() {
         !first(vec![web, down, class("all", Direction::In, vec![])]),
         "the second one takes what the first leaves"
     );
-    // An address of IPv6 does not tell whether IPv4 is meant.
+    // An IPv6 address does not tell whether IPv4 is meant.
     let every = class("v6", Direction::Out, vec![rule(Direction::Out, prefix("::", 0))]);
     assert!(first(vec![every]));
     assert!(!first(vec![class("v6", Direction::Out, vec![rule(Direction::Out, prefix("2001:db8::", 32))])]));
@@ -229,7 +229,7 @@ fn addresses() -> impl Strategy<Value = IpAddr> {
     ]
 }
 
-/// The first class in the order of the configuration that has a rule for a flow.
+/// Returns the first class, in the order of the configuration, with a rule for a flow.
 fn taker<'a>(config: &'a Config, direction: Direction, key: &Key) -> Option<&'a str> {
     let takes = |c: &&ClassConfig| {
         c.direction == direction

@@ -1,4 +1,4 @@
-//! Keys of flows, and the flows that they make.
+//! Tests of the keys of flows, and of the flows that they make.
 
 use crate::experiment::config::{experiment, Source};
 use crate::experiment::plan::{Arrivals, Length, Plan, Protocol};

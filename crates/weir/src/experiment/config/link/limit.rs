@@ -14,7 +14,7 @@ pub(super) fn full_frame(draft: &Draft) -> u32 {
     1500 + u32::from(draft.link.overhead)
 }
 
-/// The limit of a queue, which has room for a full frame.
+/// Reads the limit of a queue, which has room for a full frame.
 pub(super) fn of_queue(value: &DeValue, draft: &Draft) -> Result<QueueLimit, Fault> {
     let limit = Limit::from_value(value)?;
     if limit.is_zero() {
@@ -35,8 +35,8 @@ pub(super) fn of_queue(value: &DeValue, draft: &Draft) -> Result<QueueLimit, Fau
     }
 }
 
-/// The threshold of marks, which the limit of the queue must not hide. With a threshold of zero, what finds anything
-/// waiting is marked.
+/// Reads the threshold of marks, which the limit of the queue must not hide. With a threshold of zero, a
+/// frame is marked if any frame waits before it.
 pub(super) fn below_the_limit(value: &DeValue, draft: &Draft) -> Result<QueueLimit, Fault> {
     let found = resolved(Limit::from_value(value)?, draft)?;
     let hidden = match (found, draft.link.queue) {
@@ -53,15 +53,15 @@ pub(super) fn below_the_limit(value: &DeValue, draft: &Draft) -> Result<QueueLim
     Ok(found)
 }
 
-/// A threshold of RED in bytes; those given in packets are of full frames. `None` where the rate is missing because it is
-/// faulty.
+/// Reads a threshold of RED in bytes; a number of packets counts full frames. `None` where the rate is
+/// missing because it is faulty.
 pub(super) fn threshold(value: &DeValue, draft: &Draft) -> Result<Option<u64>, Fault> {
     let limit = resolved(Limit::from_value(value)?, draft)?;
     draft.link.rate.map(|rate| aqm::threshold(limit.most_bytes(rate, full_frame(draft).into()))).transpose()
 }
 
-/// A limit with its bandwidth-delay product worked out. Where the rate is missing because it is faulty, nothing is said
-/// of what follows from it.
+/// Computes a limit's bandwidth-delay product. A rate that is missing because it is faulty causes no further
+/// fault.
 pub(super) fn resolved(limit: Limit, draft: &Draft) -> Result<QueueLimit, Fault> {
     match (limit, draft.link.rate) {
         (_, None) => Ok(QueueLimit::default()),
@@ -76,7 +76,7 @@ pub(super) fn resolved(limit: Limit, draft: &Draft) -> Result<QueueLimit, Fault>
     }
 }
 
-/// A limit as a file has it: in packets, or in the bytes that it is at the link's rate.
+/// Writes a limit as in a file: in packets, or in bytes at the link's rate.
 pub(super) fn written(limit: QueueLimit, draft: &Draft) -> Written {
     match limit {
         QueueLimit::Packets(n) => Written::quoted(format!("{n}p")),
@@ -84,7 +84,7 @@ pub(super) fn written(limit: QueueLimit, draft: &Draft) -> Written {
     }
 }
 
-/// A limit in words.
+/// Describes a limit in words.
 pub(super) fn counted(limit: QueueLimit, draft: &Draft) -> String {
     match limit {
         QueueLimit::Packets(n) => format!("{n} packets"),

@@ -8,12 +8,12 @@ use crate::experiment::config::value::FromValue;
 use toml::de::DeValue;
 use weir_core::link::{Burst, Loss};
 
-/// A probability in 10^-12.
+/// Reads a probability in 10^-12.
 pub(super) fn chance(value: &DeValue) -> Result<u64, Fault> {
     Probability::from_value(value).map(Probability::trillionths)
 }
 
-/// The model that is being read, one key after the other.
+/// Returns the model being read, one key after the other.
 pub(super) fn burst(draft: &mut Draft) -> &mut Burst {
     if !matches!(draft.link.loss, Loss::Burst(_)) {
         draft.link.loss = Loss::Burst(Burst::GILBERT);
@@ -24,7 +24,7 @@ pub(super) fn burst(draft: &mut Draft) -> &mut Burst {
     }
 }
 
-/// A probability of the model, as a file has it.
+/// Writes a probability of the model as in a file.
 pub(super) fn of_burst(draft: &Draft, which: fn(&Burst) -> u64) -> Option<Written> {
     match &draft.link.loss {
         Loss::Burst(burst) => Some(Written::quoted(trillionths(which(burst)))),
@@ -32,7 +32,7 @@ pub(super) fn of_burst(draft: &Draft, which: fn(&Burst) -> u64) -> Option<Writte
     }
 }
 
-/// The model in words.
+/// Describes the model in words.
 pub(super) fn burst_words(draft: &Draft) -> Option<String> {
     let Loss::Burst(burst) = draft.link.loss else { return None };
     let [p, r, bad, good] = [burst.enter, burst.leave, burst.bad, burst.good].map(percent);
@@ -42,7 +42,7 @@ pub(super) fn burst_words(draft: &Draft) -> Option<String> {
     ))
 }
 
-/// What happens to some frames, in words.
+/// Describes the treatment of a share of frames, in words.
 pub(super) fn share(trillionths: u64, what: &str) -> Option<String> {
     (trillionths > 0).then(|| format!("{} {what}", percent(trillionths)))
 }

@@ -1,6 +1,6 @@
-//! Traces: files that say what a path did. Each is read once for a process and kept.
+//! Traces: files with the behaviour of a path over time. Each is read once for a process and kept.
 //!
-//! In all of them a line may end in a comment, which begins with `#`; what is wrong is answered with file and line.
+//! Each line may end in a comment, which begins with `#`. Faults name file and line.
 
 #[cfg(test)]
 mod tests;
@@ -18,17 +18,17 @@ use weir_core::link::{Loss, LossTrace, Opportunities, RateTrace, Rates};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
-/// Frames or opportunities of a trace at most.
+/// Most frames or delivery opportunities of a trace.
 const MOST: usize = 100_000_000;
 
-/// What has been read so far: a trace that says the same is the same.
+/// Traces read so far; equal traces are stored once.
 struct Kept<T>(Mutex<Vec<T>>);
 
 static LOSSES: Kept<LossTrace> = Kept(Mutex::new(Vec::new()));
 static RATES: Kept<RateTrace> = Kept(Mutex::new(Vec::new()));
 
 impl<T: Copy> Kept<T> {
-    /// The one among those read that is this one, or else this one.
+    /// Returns the equal trace among those read, or stores this one.
     fn keep(&self, is: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> T {
         let mut kept = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         match kept.iter().find(|one| is(one)) {
@@ -45,19 +45,19 @@ fn leak<T>(values: Vec<T>) -> &'static [T] {
     Vec::leak(values)
 }
 
-/// The file that a value names, in `directory` if its path is relative.
+/// Reads the file that a value names, in `directory` if its path is relative.
 fn source(value: &DeValue, directory: Option<&Path>) -> Result<Source, Fault> {
     let path = directory.unwrap_or(Path::new("")).join(String::from_value(value)?);
     Source::read(&path).map_err(Fault::bare)
 }
 
-/// The absolute path of a file, by which any process finds it.
+/// Returns the absolute path of a file, by which any process finds it.
 fn absolute(source: &Source) -> String {
     let path = std::path::absolute(&source.name);
     path.map_or(source.name.clone(), |path| path.display().to_string())
 }
 
-/// The lines that say something, each with its number.
+/// Returns the lines with content, each with its number.
 fn lines(source: &Source) -> impl Iterator<Item = (usize, &str)> {
     fn said(line: &str) -> &str {
         line.split('#').next().unwrap_or("").trim()
@@ -76,7 +76,7 @@ fn empty(source: &Source, help: &str) -> Fault {
 const ZERO_ONE: &str =
     "each 0 is a frame that passes, each 1 one that is lost; after the last the trace begins anew";
 
-/// A file of 0 and 1.
+/// Reads a file of 0 and 1.
 pub(super) fn losses(value: &DeValue, directory: Option<&Path>) -> Result<LossTrace, Fault> {
     let source = source(value, directory)?;
     let (mut lost, mut count) = (Vec::new(), 0u64);
@@ -96,7 +96,7 @@ pub(super) fn losses(value: &DeValue, directory: Option<&Path>) -> Result<LossTr
 
 const FRAMES: &str = "numbers of frames in order, the first is 1, and ranges: 7 12 20-25";
 
-/// A file of numbers of frames, from 1 on.
+/// Reads a file of numbers of frames, from 1 on.
 pub(super) fn frames(value: &DeValue, directory: Option<&Path>) -> Result<LossTrace, Fault> {
     let source = source(value, directory)?;
     let mut lost: Vec<u64> = Vec::new();
@@ -136,7 +136,7 @@ fn kept_losses(source: &Source, lost: Vec<u64>, period: Option<NonZeroU64>) -> L
     )
 }
 
-/// The trace of losses, of one kind: one that repeats, or numbers of frames.
+/// Returns the trace of losses if it is of this kind: repeating, or numbers of frames.
 pub(super) fn lost(draft: &Draft, repeats: bool) -> Option<LossTrace> {
     match draft.link.loss {
         Loss::Trace(trace) => Some(trace).filter(|t| t.period.is_some() == repeats),
@@ -144,7 +144,7 @@ pub(super) fn lost(draft: &Draft, repeats: bool) -> Option<LossTrace> {
     }
 }
 
-/// A trace of losses in words.
+/// Describes a trace of losses in words.
 pub(super) fn loss_words(trace: LossTrace) -> String {
     let (name, lost) = (file_name(trace.name), trace.lost.len());
     match trace.period {
@@ -155,7 +155,7 @@ pub(super) fn loss_words(trace: LossTrace) -> String {
 
 const DELIVERIES: &str = "each line is a time in whole milliseconds at which 1504 bytes can leave; times do not decrease, and the last is above 0";
 
-/// A trace of mahimahi.
+/// Reads a trace of mahimahi.
 pub(super) fn deliveries(value: &DeValue, directory: Option<&Path>) -> Result<RateTrace, Fault> {
     let source = source(value, directory)?;
     let mut at_ms: Vec<u64> = Vec::new();
@@ -198,7 +198,7 @@ pub(super) fn deliveries(value: &DeValue, directory: Option<&Path>) -> Result<Ra
 
 const STEPS: &str = "each line is a time and the rate from then on, the first at 0s: \"0s 10Mbit\", \"1.5s 0\" for an outage; \"4s repeat\" begins anew";
 
-/// A file of times and rates.
+/// Reads a file of times and rates.
 pub(super) fn rates(value: &DeValue, directory: Option<&Path>) -> Result<RateTrace, Fault> {
     let source = source(value, directory)?;
     let (mut steps, mut period): (Vec<(Duration, Option<Rate>)>, _) = (Vec::new(), None);
@@ -228,7 +228,7 @@ pub(super) fn rates(value: &DeValue, directory: Option<&Path>) -> Result<RateTra
     ))
 }
 
-/// What happens at a time.
+/// Event at a time.
 enum Step {
     Rate(Option<Rate>),
     Repeat,
@@ -244,7 +244,7 @@ fn step(text: &str) -> Result<(Duration, Step), String> {
     }
 }
 
-/// Puts a trace of rates into the link. Its rate on average is what is counted in round trips, and mahimahi counts
+/// Puts a trace of rates into the link. Limits in round trips use its average rate. Traces of mahimahi count
 /// four bytes more than the IP packet.
 pub(super) fn put(
     draft: &mut Draft,
@@ -259,28 +259,28 @@ pub(super) fn put(
     Ok(())
 }
 
-/// The overhead that a trace brings with it.
+/// Returns the overhead that a trace implies.
 pub(super) fn overhead(trace: Option<RateTrace>) -> Option<u16> {
     matches!(trace, Some(RateTrace::Opportunities(_))).then_some(Opportunities::OVERHEAD)
 }
 
-/// The trace of rates, if it is of the kind.
+/// Returns the trace of rates, if it is of the kind.
 fn of_kind(draft: &Draft, is: fn(&RateTrace) -> bool) -> Option<RateTrace> {
     draft.link.trace.filter(is)
 }
 
-/// It as a file has it.
+/// Writes the trace as in a file.
 pub(super) fn written(draft: &Draft, is: fn(&RateTrace) -> bool) -> Option<Written> {
     of_kind(draft, is).map(|trace| Written::quoted(trace.name()))
 }
 
-/// It in words.
+/// Describes the trace in words.
 pub(super) fn words(draft: &Draft, is: fn(&RateTrace) -> bool) -> Option<String> {
     let of = |trace: RateTrace| format!("{} on average ({})", rounded(trace.mean()), file_name(trace.name()));
     of_kind(draft, is).map(of)
 }
 
-/// A rate on average in three digits.
+/// Formats an average rate in three digits.
 fn rounded(rate: Rate) -> String {
     let bps = rate.bps() as f64;
     match bps {

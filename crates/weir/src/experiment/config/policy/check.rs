@@ -1,4 +1,4 @@
-//! Checks across the keys of a policy that gives each flow a rate, and against the queue of its class.
+//! Checks across the keys of a policy for each flow, and against the queue of its class.
 
 use super::rate::{bounds, burst, thresholds};
 use super::threshold;
@@ -8,7 +8,7 @@ use crate::experiment::config::reader::Section;
 use weir_core::ack::{AckControl, Release, When, Window};
 use weir_core::queue::QueueLimit;
 
-/// Checks what was read of a class whose data waits in a queue of this limit, if it has one.
+/// Checks the keys of a class, whose data may wait in a queue of this limit.
 pub(super) fn keys(s: &Section, policy: &AckControl, queue: Option<QueueLimit>) {
     if let Release::Rate(_) = policy.release {
         bounds_and_thresholds(s, policy);
@@ -18,7 +18,7 @@ pub(super) fn keys(s: &Section, policy: &AckControl, queue: Option<QueueLimit>) 
     when(s, policy, queue);
 }
 
-/// The bounds of the period and the thresholds of the detector of slow start.
+/// Checks the bounds of the period, and the thresholds of the detector of slow start.
 fn bounds_and_thresholds(s: &Section, policy: &AckControl) {
     if let Some((min, max)) = bounds(policy).ok().filter(|(min, max)| min > max) {
         let key = if s.has("period_min") { "period_min" } else { "period_max" };
@@ -31,7 +31,7 @@ fn bounds_and_thresholds(s: &Section, policy: &AckControl) {
     }
 }
 
-/// The two keys of the window.
+/// Checks the two keys of the window.
 fn window(s: &Section, policy: &AckControl) {
     if s.has("standing_delay") {
         let bound = match s.get::<String>("window").as_deref() {
@@ -47,7 +47,8 @@ fn window(s: &Section, policy: &AckControl) {
     }
 }
 
-/// A window that is sized for the rate keeps back what is to pass unheld.
+/// Refuses a sized window beside a burst, which the window would hold back. It is also refused beside `when =
+/// "congested"`, because a window acts without congestion too.
 fn bursts(s: &Section, policy: &AckControl) {
     let why = match (policy.window, policy.when, burst(policy)) {
         (Window::Keep, ..) => return,
@@ -61,7 +62,7 @@ fn bursts(s: &Section, policy: &AckControl) {
     s.fault(key, Fault::new(format!("a sized window cannot be combined with {}", why.0), why.1));
 }
 
-/// Only a class with a queue can be congested, and only one that can be longer than the threshold.
+/// Checks the threshold of congestion: the class must have a queue that can be longer.
 fn when(s: &Section, policy: &AckControl, queue: Option<QueueLimit>) {
     let Some(above) = threshold(policy) else { return };
     let key = if s.has("threshold") { "threshold" } else { "when" };

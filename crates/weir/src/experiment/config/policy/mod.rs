@@ -1,4 +1,4 @@
-//! `ack`: a policy of ACK control, which is a preset of the core with keys laid over it.
+//! Key `ack`: a policy of ACK control, given by a preset of the core with keys laid over it.
 
 mod check;
 mod rate;
@@ -25,7 +25,7 @@ use weir_core::queue::{self, QueueLimit};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
-/// Choices that presets of classes whose flows share a rate make, and that a policy for each flow has not.
+/// Refusal of choices for classes whose flows share a rate, in a policy for each flow.
 const OF_CLASSES: &str = "it is for all flows of a class together, by a preset: \"tcr\", \"postack\", \"postack-pfq\" or \"postack-number\"";
 
 const HOLDS: [(&str, Hold); 1] = [("number", Hold::Number)];
@@ -34,17 +34,18 @@ const COUNTS: [(&str, Counts); 4] =
 
 type PolicyKey = Key<AckControl>;
 
-/// Why a policy has the law that its keys are of: each table of keys is for one law.
+/// Reason that a policy has the law of its keys: each table of keys is for one law.
 const OF_ITS_LAW: &str = "keys of a law are read for policies of that law";
 
-/// Keys of every policy that gives each flow a rate: those above the keys of its law, which `preset`, `release` and `flow_rate` have
-/// chosen.
+/// Keys of every policy for each flow that are read before the keys of its law. `preset`, `release` and
+/// `flow_rate` have chosen the law.
 static FIRST_KEYS: &[PolicyKey] = &[PolicyKey::new("hold", |p, v| {
     set(&mut p.hold, not_of_classes(v, &["queue"]).and_then(|()| one_of(v, &HOLDS, &[])))
 })
 .write(|p| named(&HOLDS, p.hold))];
 
-/// Keys of every policy that gives each flow a rate: those below the keys of its law, which set the window themselves at times.
+/// Keys of every policy for each flow that are read after the keys of its law, which sometimes set the
+/// window.
 static LAST_KEYS: &[PolicyKey] = &[
     PolicyKey::new("when", |p, v| {
         let when = one_of(v, &[("always", When::Always), ("congested", When::CONGESTED)], &[])?;
@@ -86,10 +87,10 @@ static LAST_KEYS: &[PolicyKey] = &[
     }),
 ];
 
-/// The keys that only one law has, by its name. A law without keys of its own has no row.
+/// Keys of a single law, by its name. A law without keys of its own has no row.
 static LAW_KEYS: &[(&str, &[PolicyKey])] = &[("rate", rate::KEYS), ("share", shared::KEYS)];
 
-/// Reads the policy of a class whose data waits in a queue of this limit, if it has one.
+/// Reads the policy of a class, whose data may wait in a queue of this limit.
 pub(super) fn policy(s: Section, queue: Option<QueueLimit>) -> Option<AckControl> {
     if let Some(preset) = turns::preset(&s) {
         turns::refuse_without_rate(s, preset);
@@ -98,7 +99,7 @@ pub(super) fn policy(s: Section, queue: Option<QueueLimit>) -> Option<AckControl
     let preset = preset(&s);
     s.need("flow_rate", "\"10Mbit\"");
     let rate = s.value("flow_rate", flow_rate_of);
-    // The other keys are looked at even if the rate is missing.
+    // The other keys are read even if the rate is missing.
     let of_each = rate.unwrap_or(Rate::mbit(1));
     let mut policy = (preset.policy)(of_each);
     if let Some(law) = s.value("release", |value| {
@@ -115,7 +116,7 @@ pub(super) fn policy(s: Section, queue: Option<QueueLimit>) -> Option<AckControl
     rate.map(|_| policy)
 }
 
-/// The preset that is named; the first one if each choice is made by a key of its own.
+/// Returns the named preset, or the first one if each choice is made by a key of its own.
 fn preset(s: &Section) -> &'static Preset {
     let presets: Vec<_> = PRESETS.iter().map(|preset| (preset.name, preset)).collect();
     if s.has("preset") {
@@ -140,7 +141,7 @@ fn preset(s: &Section) -> &'static Preset {
     s.value("preset", choose).unwrap_or(&PRESETS[0])
 }
 
-/// Refuses names that only presets of classes whose flows share a rate choose.
+/// Refuses names from presets of classes whose flows share a rate.
 fn not_of_classes(value: &DeValue, names: &[&str]) -> Result<(), Fault> {
     let name = String::from_value(value)?;
     match names.contains(&name.as_str()) {
@@ -157,8 +158,8 @@ pub(super) fn of_queue(s: Section, spec: &Spec, queue: queue::Config) -> Option<
     }
 }
 
-/// The assignments that say this policy: the preset that is nearest to it, and what is different. Where its law has no preset, they name
-/// the law.
+/// Returns the assignments of this policy: the nearest preset, and the keys that differ. They name the law if
+/// it has no preset.
 pub(super) fn assignments(policy: &AckControl) -> Vec<String> {
     let rate = policy.release.rate();
     let same_law = |from: &AckControl| discriminant(&from.release) == discriminant(&policy.release);
@@ -179,7 +180,7 @@ pub(super) fn assignments(policy: &AckControl) -> Vec<String> {
     presets.min_by_key(Vec::len).or_else(|| LAWS.iter().find_map(law)).unwrap_or_default()
 }
 
-/// A policy in words.
+/// Describes a policy in words.
 pub fn words(policy: &AckControl) -> String {
     if let Some(words) = turns::words(policy) {
         return words;
@@ -191,12 +192,12 @@ pub fn words(policy: &AckControl) -> String {
     rate.into_iter().chain(keys).collect::<Vec<_>>().join(", ")
 }
 
-/// The keys that only this law has.
+/// Returns the keys of this law alone.
 fn own_keys(law: &Release) -> Option<&'static [PolicyKey]> {
     LAW_KEYS.iter().find(|(name, _)| *name == law.name()).map(|(_, keys)| *keys)
 }
 
-/// The keys of policies with this law, in the order in which they are read.
+/// Returns the keys of policies with this law, in reading order.
 fn tables(release: &Release) -> Vec<&'static [PolicyKey]> {
     let own = own_keys(release);
     if release.share().is_some() {
@@ -205,7 +206,7 @@ fn tables(release: &Release) -> Vec<&'static [PolicyKey]> {
     [FIRST_KEYS].into_iter().chain(own).chain([LAST_KEYS]).collect()
 }
 
-/// How much must wait before ACKs are held, if not always.
+/// Returns the backlog at which holding of ACKs begins, if they are not always held.
 fn threshold(policy: &AckControl) -> Option<QueueLimit> {
     match policy.when {
         When::Congested { above } => Some(above),
@@ -213,7 +214,7 @@ fn threshold(policy: &AckControl) -> Option<QueueLimit> {
     }
 }
 
-/// The rates at which release is exact (no other rates are tested).
+/// Range of rates with exact release (no other rates are tested).
 const FLOW_RATES: (u64, u64) = (8_000, 100_000_000_000);
 
 pub(super) fn in_range(rate: Rate) -> Result<Rate, Fault> {
@@ -227,7 +228,7 @@ pub(super) fn flow_rate_of(value: &DeValue) -> Result<Rate, Fault> {
     Rate::from_value(value).and_then(in_range)
 }
 
-/// A rate that flows can be released at.
+/// Parses a rate that flows can be released at.
 pub fn flow_rate(text: &str) -> Result<Rate, Fault> {
     units::rate(text).and_then(in_range)
 }
@@ -241,7 +242,7 @@ fn counts_words(counts: Counts) -> &'static str {
     }
 }
 
-/// A duration, or `word`, which stands for `instead`.
+/// Parses a duration, or `word`, which stands for `instead`.
 fn duration_or<T>(
     value: &DeValue,
     word: &str,

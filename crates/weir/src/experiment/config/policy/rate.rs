@@ -1,4 +1,4 @@
-//! Keys of the law *rate*, by which each flow is released at a rate of its own.
+//! Keys of the law *rate*, which releases each flow at a rate of its own.
 
 use super::{counts_words, duration_or, PolicyKey, COUNTS, OF_ITS_LAW};
 use crate::experiment::config::diag::Fault;
@@ -15,7 +15,7 @@ const METERS: [(&str, Meter); 2] = [("acked", Meter::Acked), ("received", Meter:
 const SLOW_STARTS: [(&str, SlowStart); 3] =
     [("detect", SlowStart::DETECT), ("paper", SlowStart::PUBLISHED), ("ignore", SlowStart::Ignore)];
 
-/// Every key that only this law has.
+/// Keys of this law alone.
 pub(super) static KEYS: &[PolicyKey] = &[
     PolicyKey::new("counts", |p, v| set(&mut law_mut(p).counts, one_of(v, &COUNTS, &[])))
         .write(|p| named(&COUNTS, law(p).counts))
@@ -79,11 +79,11 @@ pub(super) static KEYS: &[PolicyKey] = &[
         }),
 ];
 
-/// What becomes of a flow's data that its ACKs do not slow.
+/// Treatments of a flow's unresponsive data, by name.
 const UNRESPONSIVE: [(&str, Unresponsive); 2] =
     [("bound", Unresponsive::Bound), ("count", Unresponsive::Count)];
 
-/// The law by which each flow is released at its rate.
+/// Returns the law that releases each flow at its rate.
 fn law(policy: &AckControl) -> &RateRelease {
     let Release::Rate(law) = &policy.release else { unreachable!("{OF_ITS_LAW}") };
     law
@@ -94,7 +94,7 @@ fn law_mut(policy: &mut AckControl) -> &mut RateRelease {
     law
 }
 
-/// The bytes that a policer lets pass unheld.
+/// Returns the bytes that a policer lets pass unheld.
 pub(super) fn burst(policy: &AckControl) -> Option<u32> {
     match policy.release {
         Release::Rate(RateRelease { action: Action::Police { burst }, .. }) => Some(burst),
@@ -102,7 +102,7 @@ pub(super) fn burst(policy: &AckControl) -> Option<u32> {
     }
 }
 
-/// The depth of a bucket, up to the largest window there is (RFC 7323).
+/// Reads the depth of a bucket, up to the largest window (RFC 7323).
 fn bytes(value: &DeValue) -> Result<u32, Fault> {
     match Size::from_value(value)? {
         Size(n @ 1..=0x4000_0000) => Ok(n as u32),
@@ -117,7 +117,7 @@ fn metered(policy: &AckControl) -> &'static str {
     }
 }
 
-/// "auto" keeps the bounds of a period that is automatic already.
+/// Reads a period; "auto" keeps the bounds of a period that is automatic already.
 fn period(value: &DeValue, now: Period) -> Result<Period, Fault> {
     let auto = if matches!(now, Period::Auto { .. }) { now } else { Period::AUTO };
     duration_or(value, "auto", auto, |d| bounded(d).map(Period::Fixed))
@@ -135,7 +135,7 @@ fn in_bounds(value: &DeValue) -> Result<Duration, Fault> {
     Duration::from_value(value).and_then(bounded)
 }
 
-/// The bounds of an automatic period, or the fixed one.
+/// Returns the bounds of an automatic period, or the fixed one.
 pub(super) fn bounds(policy: &AckControl) -> Result<(Duration, Duration), Duration> {
     match law(policy).period {
         Period::Auto { min, max } => Ok((min, max)),
@@ -153,7 +153,7 @@ fn auto(policy: &mut AckControl) -> Result<(&mut Duration, &mut Duration), Fault
     }
 }
 
-/// The thresholds of the detector of slow start, to enter and to exit, in thousandths.
+/// Returns the thresholds of the detector of slow start, to enter and to exit, in thousandths.
 pub(super) fn thresholds(policy: &AckControl) -> Option<(u32, u32)> {
     match law(policy).slow_start {
         SlowStart::Detect { enter_milli, exit_milli, .. } => Some((enter_milli, exit_milli)),
@@ -171,7 +171,7 @@ fn thresholds_mut(policy: &mut AckControl) -> Result<(&mut u32, &mut u32), Fault
     }
 }
 
-/// The name of the detector; its thresholds are keys of their own.
+/// Returns the name of the detector; its thresholds are keys of their own.
 fn detector(policy: &AckControl) -> &'static str {
     match law(policy).slow_start {
         SlowStart::Ignore => "ignore",

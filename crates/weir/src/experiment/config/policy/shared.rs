@@ -1,4 +1,4 @@
-//! The policy of a class whose flows share its rate, by the law *share*.
+//! Policy of a class whose flows share its rate, by the law *share*.
 
 use super::{counts_words, flow_rate_of, turns, PolicyKey, COUNTS, OF_ITS_LAW};
 use crate::experiment::config::diag::Fault;
@@ -19,11 +19,11 @@ static BESIDE_RATE: &[PolicyKey] = &[
         .write(|p| share(p).flow_min.map(Written::quoted)),
 ];
 
-/// Treatments of traffic that ACKs cannot slow, by name.
+/// Treatments of unresponsive traffic, by name.
 pub(in crate::experiment::config) const UNRESPONSIVE: [(&str, Unresponsive); 3] =
     [("bound", Unresponsive::Bound), ("police", Unresponsive::Police), ("count", Unresponsive::Count)];
 
-/// `police = true` in short.
+/// Returns the treatment that `police = true` abbreviates.
 pub(in crate::experiment::config) fn policing(police: bool) -> Unresponsive {
     if police {
         Unresponsive::Police
@@ -32,7 +32,7 @@ pub(in crate::experiment::config) fn policing(police: bool) -> Unresponsive {
     }
 }
 
-/// Every key of the policy of a class whose flows share its rate.
+/// Keys of the policy of a class whose flows share its rate.
 pub(super) static KEYS: &[PolicyKey] = &[
     PolicyKey::new("counts", |p, v| set(&mut share_mut(p).counts, one_of(v, &COUNTS, &[])))
         .write(|p| named(&COUNTS, share(p).counts))
@@ -63,15 +63,15 @@ pub(super) static KEYS: &[PolicyKey] = &[
     }),
 ];
 
-/// The policy of a class whose flows share `rate`, of a customer or a site.
+/// Builds the policy of a customer's or a site's class, whose flows share `rate`.
 pub(in crate::experiment::config) fn of_customer(rate: Rate, unresponsive: Unresponsive) -> AckControl {
     let mut policy = AckControl::ack_share(rate);
     share_mut(&mut policy).unresponsive = unresponsive;
     policy
 }
 
-/// The policy of a class whose flows share `rate`, with what it says beside that and in its `ack`.
-/// It borrows if it is `nested`.
+/// Reads the policy of a class whose flows share `rate`, from its keys beside the rate and from its `ack`.
+/// The class borrows if it is `nested`.
 pub(in crate::experiment::config) fn shared(rate: Rate, class: &Section, nested: bool) -> AckControl {
     let mut policy = AckControl::ack_share(rate);
     keys::read(BESIDE_RATE, &[class], &mut policy);
@@ -93,14 +93,14 @@ pub(in crate::experiment::config) fn shared(rate: Rate, class: &Section, nested:
     policy
 }
 
-/// The flows of a class that share a rate have at most this together.
+/// Sets the highest joint rate of flows that share the rate of a class.
 pub(in crate::experiment::config) fn set_most(policy: &mut AckControl, most: Rate) {
     if let Release::Share(law) = &mut policy.release {
         law.rate = most;
     }
 }
 
-/// Keys that have a meaning beside the `rate` of a class alone are faulty in one that has none.
+/// Refuses keys that have a meaning only beside `rate`, in a class without a rate.
 pub(in crate::experiment::config) fn need_rate(s: &Section) {
     for key in BESIDE_RATE.iter().map(|key| key.name).filter(|&key| s.has(key)) {
         let message =
@@ -109,7 +109,7 @@ pub(in crate::experiment::config) fn need_rate(s: &Section) {
     }
 }
 
-/// A flow has no more than its class, and no less than the least: is that said?
+/// Checks the bounds of a flow's rate: at most that of its class, and at least `flow_min`.
 pub(in crate::experiment::config) fn check_bounds(s: &Section, policy: &AckControl) {
     let Some(law) = policy.release.share() else { return };
     if let Some(most) = law.flow_max.filter(|&most| most > law.rate) {
@@ -121,7 +121,7 @@ pub(in crate::experiment::config) fn check_bounds(s: &Section, policy: &AckContr
     }
 }
 
-/// The least that a flow gets is not more than the most.
+/// Checks that the guarantee of a flow does not exceed its highest rate.
 pub(in crate::experiment::config) fn check_flow_min(s: &Section, least: Rate, most: Rate) {
     if least > most {
         let help = "no flow would ever get it: give a lower `flow_min`";
@@ -132,17 +132,17 @@ pub(in crate::experiment::config) fn check_flow_min(s: &Section, least: Rate, mo
     }
 }
 
-/// The assignments of a class whose flows share a rate, beside the rate.
+/// Returns the assignments of a class whose flows share a rate, beside the rate.
 pub(in crate::experiment::config) fn beside_rate(policy: &AckControl) -> Vec<String> {
     keys::assignments(BESIDE_RATE, policy, &AckControl::ack_share(policy.release.rate()))
 }
 
-/// The assignments of the `ack` of a class whose flows share a rate.
+/// Returns the assignments of the `ack` of a class whose flows share a rate.
 pub(in crate::experiment::config) fn shared_assignments(policy: &AckControl) -> Vec<String> {
     keys::assignments(KEYS, policy, &AckControl::ack_share(policy.release.rate()))
 }
 
-/// The law by which flows share the rate of their class.
+/// Returns the law by which flows share the rate of their class.
 fn share(policy: &AckControl) -> &ShareRelease {
     let Release::Share(law) = &policy.release else { unreachable!("{OF_ITS_LAW}") };
     law

@@ -1,5 +1,5 @@
-//! Presets of classes whose flows share a rate in turns of ACKs: TCP rate control and PostACK. A preset makes every choice, so beside it
-//! there is only what its rate counts, where the rate is not that of a queue.
+//! Presets of classes whose flows share a rate in turns of ACKs: TCP rate control and PostACK. A preset makes
+//! every choice but one: the bytes that its rate counts, if the rate is not that of a queue.
 
 use super::{counts_words, PolicyKey, COUNTS, OF_ITS_LAW};
 use crate::experiment::config::diag::Fault;
@@ -16,7 +16,7 @@ use weir_core::rate::Rate;
 static KEYS: &[PolicyKey] = &[PolicyKey::new("counts", |p, v| set(counts_mut(p), one_of(v, &COUNTS, &[])))
     .write(|p| named(&COUNTS, counts(p)))];
 
-/// Keys that choose what a preset has chosen.
+/// Keys of choices that a preset has made.
 const CHOSEN: [&str; 15] = [
     "flow_rate",
     "hold",
@@ -39,7 +39,7 @@ const OF_BYTES: [&str; 4] = ["police", "unresponsive", "flow_max", "flow_min"];
 /// Rate of a queue that may send as much as those above it.
 const UNBOUNDED: Rate = Rate::mbit(1000);
 
-/// The preset of this kind that `ack` names, if it names one.
+/// Returns the preset of this kind that `ack` names, if it names one.
 pub(in crate::experiment::config) fn preset(ack: &Section) -> Option<&'static ClassPreset> {
     let name: String = ack.peek("preset")?;
     CLASS_PRESETS.iter().find(|preset| preset.name == name)
@@ -74,7 +74,7 @@ pub(in crate::experiment::config) fn of_queue(
     Some(finish(s, preset, policy))
 }
 
-/// Reads the policy `preset` of a class of this rate without a queue; `nested`: it borrows.
+/// Reads the policy `preset` of a class of this rate without a queue; the class borrows if it is `nested`.
 pub(in crate::experiment::config) fn of_rate(
     class: &Section,
     s: Section,
@@ -97,7 +97,7 @@ pub(in crate::experiment::config) fn of_rate(
     finish(s, preset, policy)
 }
 
-/// A preset of this kind in a class that has no rate and no queue.
+/// Refuses a preset of this kind in a class without a rate and a queue.
 pub(super) fn refuse_without_rate(s: Section, preset: &ClassPreset) {
     refuse_leaf(&s, preset, None);
     finish(s, preset, (preset.policy)(UNBOUNDED));
@@ -136,7 +136,7 @@ fn finish(s: Section, preset: &ClassPreset, policy: AckControl) -> AckControl {
     policy
 }
 
-/// The preset of this kind that a policy is, whatever its rate counts.
+/// Returns the preset of this kind that a policy has, whatever its rate counts.
 fn preset_of(policy: &AckControl) -> Option<&'static ClassPreset> {
     let law = policy.release.share().filter(|law| law.is_of_acks())?;
     CLASS_PRESETS.iter().find(|preset| {
@@ -146,7 +146,7 @@ fn preset_of(policy: &AckControl) -> Option<&'static ClassPreset> {
     })
 }
 
-/// The assignments of the `ack` of a policy of this kind; `None` for others.
+/// Returns the assignments of the `ack` of a policy of this kind; `None` for others.
 pub(in crate::experiment::config) fn assignments(policy: &AckControl) -> Option<Vec<String>> {
     let preset = preset_of(policy)?;
     let from = (preset.policy)(policy.release.rate());
@@ -154,7 +154,7 @@ pub(in crate::experiment::config) fn assignments(policy: &AckControl) -> Option<
     Some(std::iter::once(first).chain(keys::assignments(KEYS, policy, &from)).collect())
 }
 
-/// A policy of this kind in words; `None` for others.
+/// Describes a policy of this kind in words; `None` for others.
 pub(super) fn words(policy: &AckControl) -> Option<String> {
     let preset = preset_of(policy)?;
     let rate = match preset.leaf {

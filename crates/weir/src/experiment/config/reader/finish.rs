@@ -1,15 +1,15 @@
-//! The end of reading a table: keys that nobody asked for, and keys that are missing.
+//! End of reading a table: unknown keys, and missing keys.
 
 use super::Section;
 use crate::experiment::config::diag::{listed, nearest, Fault};
 
 impl Section<'_> {
-    /// Notes a fault for every key that nobody asked for, and for every key that is missing.
+    /// Notes a fault for every unknown key, and for every missing key.
     pub fn finish(self) {
         self.check_done();
     }
 
-    /// As [`Section::finish`], for a section that is only borrowed.
+    /// Notes the same faults as [`Section::finish`], for a section that is only borrowed.
     pub fn check_done(&self) {
         let mut missing = self.missing.take();
         for (key, _) in self.table.iter() {
@@ -18,7 +18,7 @@ impl Section<'_> {
                 continue;
             }
             let fault = self.unknown(name);
-            // A misspelt key is not missing as well.
+            // A misspelt key is not reported as missing too.
             let meant = self.guess(name);
             missing.retain(|(k, _)| Some(*k) != meant);
             self.sink.push(key.span(), fault);
@@ -31,7 +31,7 @@ impl Section<'_> {
         }
     }
 
-    /// The key that was probably meant: not one that is there.
+    /// Returns the key that was probably meant, unless it is present.
     fn guess(&self, name: &str) -> Option<&'static str> {
         let asked = self.asked.borrow();
         let absent = asked.iter().copied().filter(|k| !self.is_there(k));

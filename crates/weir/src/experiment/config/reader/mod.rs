@@ -1,4 +1,4 @@
-//! Reading tables. Every key is asked for by name and parsed on the spot; a key that was not asked for is
+//! Reading of tables. Every key is requested by name and parsed at once; a key that was never requested is
 //! unknown. Faults are collected, so that one run shows all of them.
 
 mod finish;
@@ -17,7 +17,7 @@ use std::path::Path;
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
-/// Parses a file into its root table. Syntax errors carry the parser's own words.
+/// Parses a file into its root table. Syntax errors are in the parser's words.
 pub fn parse_toml(source: &Source) -> Result<toml::Spanned<DeTable<'_>>, Errors> {
     DeTable::parse(&source.text).map_err(|e| {
         let span = e.span().unwrap_or(0..0);
@@ -26,17 +26,17 @@ pub fn parse_toml(source: &Source) -> Result<toml::Spanned<DeTable<'_>>, Errors>
     })
 }
 
-/// A key that is refused, what is said of it after its name, and why.
+/// Refused key: its name, the message after the name, and the reason.
 pub type Refused = (&'static str, &'static str, &'static str);
 
-/// What is said of keys that are not built yet.
+/// Message about keys that are not built yet.
 pub const NOT_YET: &str = "does not exist yet";
 
-/// The path of options, which have no place in a file.
+/// Path of options, which have no place in a file.
 const OPTIONS: &str = "--";
 
-/// The table that options of a command make. A value is what it would be in a file: a number, a boolean or else a
-/// string.
+/// Builds a table from the options of a command. A value is the same as in a file: a number, a boolean, or
+/// else a string.
 pub fn options_table<'a>(options: &'a [(&str, String)]) -> DeTable<'a> {
     let mut table = DeTable::new();
     for (name, text) in options {
@@ -49,32 +49,33 @@ pub fn options_table<'a>(options: &'a [(&str, String)]) -> DeTable<'a> {
     table
 }
 
-/// A table being read.
+/// Table being read.
 pub struct Section<'a> {
     table: &'a DeTable<'a>,
-    /// The table's header, or the table itself if it is inline.
+    /// Place of the table's header, or of the table itself if it is inline.
     pub span: Range<usize>,
     path: String,
     sink: &'a Sink,
     asked: RefCell<Vec<&'static str>>,
-    /// Required keys that are not there, with an example of each.
+    /// Missing required keys, with an example of each.
     missing: RefCell<Vec<(&'static str, String)>>,
     /// Keys that are known and refused.
     refused: &'static [Refused],
 }
 
 impl<'a> Section<'a> {
-    /// The root table of a file.
+    /// Returns the root table of a file.
     pub fn root(table: &'a toml::Spanned<DeTable<'a>>, sink: &'a Sink) -> Section<'a> {
         Section::new(table.get_ref(), 0..0, String::new(), sink)
     }
 
-    /// Options of a command as a table of the keys that they are named after; messages name the options.
+    /// Returns the options of a command as a table of the keys that they are named after; messages name the
+    /// options.
     pub fn options(table: &'a DeTable<'a>, sink: &'a Sink) -> Section<'a> {
         Section::new(table, 0..0, OPTIONS.to_string(), sink)
     }
 
-    /// The table of this name that stands for a value, read for itself.
+    /// Returns the table of this name that stands for a value, read on its own.
     pub fn inline(table: &'a DeTable<'a>, name: &str, sink: &'a Sink) -> Section<'a> {
         Section::new(table, 0..0, name.to_string(), sink)
     }
@@ -91,7 +92,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Keys that are no keys here but that people may try.
+    /// Refuses keys that do not exist here but that people may try.
     pub fn refuse(&mut self, refused: &'static [Refused]) {
         self.refused = refused;
     }
@@ -100,78 +101,78 @@ impl<'a> Section<'a> {
         if !self.asked.borrow().contains(&key) {
             self.asked.borrow_mut().push(key);
         }
-        // Few keys in a table: looking at each is cheap, and gives the key's own span.
+        // A table has few keys: looking at each is cheap, and gives the key's own span.
         self.table.iter().find(|(k, _)| k.get_ref() == key).map(|(k, v)| (k.span(), v))
     }
 
-    /// The value of a key, if it is there and right. It does not become a known one by this.
+    /// Returns the value of a key, if it is present and right. The key does not become known.
     pub fn peek<T: FromValue>(&self, key: &str) -> Option<T> {
         let (_, value) = self.table.iter().find(|(k, _)| k.get_ref() == key)?;
         T::from_value(value.get_ref()).ok()
     }
 
-    /// Is the key there? It does not become a known one by this.
+    /// Returns whether the key is present. The key does not become known.
     pub fn is_there(&self, key: &str) -> bool {
         self.table.iter().any(|(k, _)| k.get_ref() == key)
     }
 
-    /// Is the key there?
+    /// Returns whether the key is present.
     pub fn has(&self, key: &'static str) -> bool {
         self.entry(key).is_some()
     }
 
-    /// Where the key is, or the whole table if it is not there.
+    /// Returns the place of the key, or of the whole table if the key is absent.
     pub fn key_span(&self, key: &'static str) -> Range<usize> {
         self.entry(key).map_or(self.span.clone(), |(k, _)| k)
     }
 
-    /// Where its value is, or the whole table if the key is not there.
+    /// Returns the place of the value, or of the whole table if the key is absent.
     pub fn value_span(&self, key: &'static str) -> Range<usize> {
         self.entry(key).map_or(self.span.clone(), |(_, v)| v.span())
     }
 
-    /// A fault about the value of a key.
+    /// Notes a fault about the value of a key.
     pub fn fault(&self, key: &'static str, fault: Fault) {
         self.sink.push(self.value_span(key), fault);
     }
 
-    /// A fault about the value of a key, which the message names.
+    /// Notes a fault about the value of a key, which the message names.
     pub fn fault_in(&self, key: &'static str, mut fault: Fault) {
         fault.message = format!("`{}`: {}", self.full(key), fault.message);
         self.fault(key, fault);
     }
 
-    /// A fault about a key itself.
+    /// Notes a fault about a key itself.
     pub fn key_fault(&self, key: &'static str, fault: Fault) {
         self.sink.push(self.key_span(key), fault);
     }
 
-    /// Has the table no keys at all?
+    /// Returns whether the table has no keys.
     pub fn is_empty(&self) -> bool {
         self.table.iter().next().is_none()
     }
 
-    /// A fault about the table.
+    /// Notes a fault about the table.
     pub fn fault_here(&self, fault: Fault) {
         self.sink.push(self.span.clone(), fault);
     }
 
-    /// Has nothing been wrong so far, anywhere in the file?
+    /// Returns whether no fault was found so far in the file.
     pub fn all_well(&self) -> bool {
         self.sink.is_empty()
     }
 
-    /// The directory that files are in which this one names; empty where options are read.
+    /// Returns the directory of the files that this one names; empty for options.
     pub fn directory(&self) -> &Path {
         &self.sink.directory
     }
 
-    /// The path of this table: `path.wan`.
+    /// Returns the path of this table: `path.wan`.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// A key with its path, for messages.
+    /// Returns a key with its path, for messages.
     pub fn full(&self, key: &str) -> String {
         match self.path.as_str() {
             "" => key.to_string(),
@@ -180,17 +181,17 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The value of a key; `None` if it is absent or faulty, which is noted.
+    /// Returns the value of a key; `None` if it is absent, or faulty, which is noted.
     pub fn get<T: FromValue>(&self, key: &'static str) -> Option<T> {
         self.value(key, T::from_value)
     }
 
-    /// Is the key there with a table as its value?
+    /// Returns whether the key is present with a table as its value.
     pub fn is_table(&self, key: &'static str) -> bool {
         self.entry(key).is_some_and(|(_, v)| matches!(v.get_ref(), DeValue::Table(_)))
     }
 
-    /// The value of a key parsed by a function.
+    /// Returns the value of a key, parsed by a function.
     pub fn value<T>(&self, key: &'static str, parse: impl FnOnce(&DeValue) -> Result<T, Fault>) -> Option<T> {
         let (_, value) = self.entry(key)?;
         match parse(value.get_ref()) {
@@ -202,7 +203,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The value of a key made with a further check.
+    /// Returns the value of a key after a further conversion with checks.
     pub fn parsed<T: FromValue, U>(
         &self,
         key: &'static str,
@@ -211,30 +212,30 @@ impl<'a> Section<'a> {
         self.value(key, |v| T::from_value(v).and_then(check))
     }
 
-    /// A whole number from `range`.
+    /// Returns a whole number from `range`.
     pub fn int(&self, key: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
         self.value(key, |value| int(value, range))
     }
 
-    /// One of a closed set of names.
+    /// Returns one of a closed set of names.
     pub fn choice<T: Copy>(&self, key: &'static str, known: &[(&str, T)], future: &[&str]) -> Option<T> {
         self.value(key, |value| one_of(value, known, future))
     }
 
-    /// As [`Section::get`], but the key must be there.
+    /// Returns the value of a required key, as [`Section::get`] does.
     pub fn required<T: FromValue>(&self, key: &'static str, example: &str) -> Option<T> {
         self.need(key, example);
         self.get(key)
     }
 
-    /// The key must be there; [`Section::finish`] notes a fault if it is not.
+    /// Requires a key; [`Section::finish`] notes a fault if it is absent.
     pub fn need(&self, key: &'static str, example: &str) {
         if !self.has(key) {
             self.missing.borrow_mut().push((key, example.to_string()));
         }
     }
 
-    /// Notes a fault if more than one of these keys is there: they say the same thing.
+    /// Notes a fault if more than one of these keys is present: they set the same value.
     pub fn at_most_one(&self, keys: &[&'static str], why: &str) {
         let there: Vec<_> = keys.iter().filter(|&&k| self.has(k)).collect();
         if let [first, .., last] = there.as_slice() {

@@ -7,7 +7,7 @@ use core::ops::Range;
 use toml::de::DeValue;
 
 impl<'a> Section<'a> {
-    /// The elements of the array under a key; `None` if it is absent or one of them is faulty.
+    /// Returns the elements of the array under a key; `None` if it is absent or one of them is faulty.
     pub fn list<T>(
         &self,
         key: &'static str,
@@ -39,7 +39,7 @@ impl<'a> Section<'a> {
         out
     }
 
-    /// The table under a key.
+    /// Returns the table under a key.
     pub fn section(&self, key: &'static str) -> Option<Section<'a>> {
         let (key_span, value) = self.entry(key)?;
         match value.get_ref() {
@@ -55,7 +55,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The tables of the array under a key; none if it is absent.
+    /// Returns the tables of the array under a key; none if it is absent.
     pub fn sections(&self, key: &'static str) -> Vec<Section<'a>> {
         let Some((key_span, value)) = self.entry(key) else {
             return Vec::new();
@@ -90,7 +90,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// The span of a table for messages: its header line, not all of its lines. A table that exists only
+/// Returns the span of a table for messages: its header line, not all of its lines. A table that exists only
 /// through its dotted children has an empty span; then the key stands for it.
 fn table_span(value: &toml::Spanned<DeValue>, key: Range<usize>) -> Range<usize> {
     if value.span().is_empty() {

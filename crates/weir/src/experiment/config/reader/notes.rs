@@ -1,4 +1,4 @@
-//! Notes on a file beside its faults: keys that only one world has, and times that bins must divide.
+//! Notes on a file beside its faults: keys of one world only, and times that bins must divide.
 
 use super::sink::{diagnostic, Only};
 use super::Section;
@@ -8,7 +8,7 @@ use core::ops::Range;
 use weir_core::time::Duration;
 
 impl Section<'_> {
-    /// Notes that a key that one world only has is used.
+    /// Notes the use of a key that only one world has.
     pub fn note_only(&self, world: Backend, key: &'static str) {
         if let Some((span, _)) = self.entry(key) {
             let other = other(world).name();
@@ -18,7 +18,7 @@ impl Section<'_> {
         }
     }
 
-    /// Notes that the value of a key is one that one world only can do; the other says the fault.
+    /// Notes a value that only one world supports; the fault is for the other world.
     pub fn note_value(&self, world: Backend, key: &'static str, fault: Fault) {
         self.only(world, self.value_span(key), fault);
     }
@@ -32,18 +32,18 @@ impl Section<'_> {
         self.sink.times.borrow_mut().push((self.value_span(key), time));
     }
 
-    /// The times noted anywhere in the file, and where they are.
+    /// Returns the times noted in the file, with their places.
     pub fn times(&self) -> Vec<(Range<usize>, Duration)> {
         self.sink.times.borrow().clone()
     }
 
-    /// A fault about some other part of the file.
+    /// Notes a fault about some other part of the file.
     pub fn fault_at(&self, span: Range<usize>, fault: Fault) {
         self.sink.push(span, fault);
     }
 }
 
-/// The world that is not this one.
+/// Returns the other world.
 fn other(world: Backend) -> Backend {
     match world {
         Backend::Lab => Backend::Sim,

@@ -1,4 +1,4 @@
-//! The place where faults are collected while a file is read.
+//! Collection of faults while a file is read.
 
 use crate::experiment::config::diag::{Diagnostic, Errors, Fault, Source};
 use crate::result::Backend;
@@ -7,28 +7,28 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use weir_core::time::Duration;
 
-/// Where faults are collected, where keys that not every world has are noted, and times that bins of
-/// received bytes must divide.
+/// Collector of faults, of keys that not every world has, and of times that bins of received bytes must
+/// divide.
 #[derive(Default)]
 pub struct Sink {
     faults: RefCell<Vec<Diagnostic>>,
     pub(super) only: RefCell<Vec<Only>>,
     pub(super) times: RefCell<Vec<(Range<usize>, Duration)>>,
-    /// The directory that files named in this one are in, unless their path is absolute.
+    /// Directory of the files named in this one, unless their path is absolute.
     pub(super) directory: PathBuf,
 }
 
-/// A key or a value that one world only can do.
+/// Key or value that only one world supports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Only {
-    /// The world that can.
+    /// World that supports it.
     pub world: Backend,
-    /// What the other one says about it.
+    /// Message of the other world.
     pub refusal: Diagnostic,
 }
 
 impl Sink {
-    /// For this file: files that it names are beside it.
+    /// Creates a sink for this file; the files that it names are beside it.
     pub fn of(source: &Source) -> Sink {
         let directory = Path::new(&source.name).parent().map(Path::to_path_buf).unwrap_or_default();
         Sink { directory, ..Sink::default() }
@@ -38,14 +38,14 @@ impl Sink {
     pub fn push(&self, span: Range<usize>, fault: Fault) {
         self.faults.borrow_mut().push(diagnostic(span, fault));
     }
-    /// No faults so far?
+    /// Returns whether there are no faults so far.
     pub fn is_empty(&self) -> bool {
         self.faults.borrow().is_empty()
     }
-    /// The faults, without their places.
+    /// Returns the faults, without their places.
     pub fn into_faults(self) -> Vec<Fault> {
         let fault = |d: Diagnostic| Fault { message: d.message, help: d.help };
-        // An option is read for each direction.
+        // An option is read once for each direction.
         let mut faults: Vec<Fault> = Vec::new();
         for found in self.faults.into_inner().into_iter().map(fault) {
             if !faults.contains(&found) {
@@ -54,7 +54,7 @@ impl Sink {
         }
         faults
     }
-    /// `value`, unless there were faults.
+    /// Returns `value`, unless there were faults.
     pub fn finish<T>(self, source: &Source, value: Option<T>) -> Result<(T, Vec<Only>), Errors> {
         let faults = self.faults.into_inner();
         match value {

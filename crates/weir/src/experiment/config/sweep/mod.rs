@@ -1,8 +1,8 @@
-//! `[sweep]`: lists of values for parts of the file, by their dotted path. The runs are the product of the
-//! lists.
+//! Table `[sweep]`: lists of values for parts of the file, by their dotted path. The runs are the product of
+//! the lists.
 //!
-//! Each run is the whole file with its values put in and parsed anew: a value of a sweep is held to the same
-//! rules as one in its place, and a message about it points into the list.
+//! Each run is the whole file with its values put in and parsed again. So a value of a sweep must follow the
+//! rules of its place, and a message about it points into the list.
 
 pub(super) mod place;
 
@@ -14,25 +14,25 @@ use place::{place, set};
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
-/// Paths and the values that they are set to, as they are written.
+/// Paths and their values, as written.
 pub type Settings = Vec<(String, String)>;
 
-/// One run of a file.
+/// Run of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// What `[sweep]` sets in it, by path, in the order of the file; empty without one.
+    /// Settings made by `[sweep]`, by path, in the order of the file; empty without a sweep.
     pub settings: Settings,
-    /// What it says.
+    /// Experiment of the run.
     pub experiment: Experiment,
 }
 
-/// No file makes more runs.
+/// Most runs of a file.
 const MOST_RUNS: usize = 10_000;
-/// Different messages about runs; more of them teach nothing.
+/// Most different messages about runs; more would not help the reader.
 const MOST_FAULTS: usize = 20;
 
-/// The runs of a file, one without `[sweep]`: the values of the first path change slowest. All errors of the
-/// file come at once.
+/// Returns the runs of a file, one without `[sweep]`. The values of the first path change slowest. All errors
+/// of the file come at once.
 pub fn runs(source: &Source) -> Result<Vec<Run>, Errors> {
     let mut table = parse_toml(source)?;
     let Some((key, sweep)) = table.get_mut().remove_entry("sweep") else {
@@ -62,13 +62,13 @@ pub fn runs(source: &Source) -> Result<Vec<Run>, Errors> {
     }
 }
 
-/// One path and the values that it takes.
+/// Path with its list of values.
 struct Axis<'a> {
-    /// The path, taken apart at its dots.
+    /// Parts of the path, which dots separate.
     path: Vec<String>,
-    /// Where it is written.
+    /// Place of the path in the file.
     span: Range<usize>,
-    /// Its values, and each as it is written.
+    /// Values, each with its notation in the file.
     values: Vec<(Spanned<DeValue<'a>>, String)>,
 }
 
@@ -129,7 +129,7 @@ fn flatten<'a>(
     }
 }
 
-/// Notes what is wrong with the paths and the lists themselves.
+/// Notes faults of the paths and of the lists themselves.
 fn check(sink: &Sink, axes: &[Axis], table: &DeTable, key: Range<usize>) {
     for (i, axis) in axes.iter().enumerate() {
         let name = axis.name();
@@ -163,7 +163,7 @@ fn check(sink: &Sink, axes: &[Axis], table: &DeTable, key: Range<usize>) {
     }
 }
 
-/// Which value of each axis the run has; the last axis changes fastest.
+/// Returns the index of the run's value on each axis; the last axis changes fastest.
 fn chosen(axes: &[Axis], mut number: usize) -> Vec<usize> {
     let mut chosen: Vec<usize> = axes
         .iter()
@@ -182,7 +182,7 @@ fn settings(axes: &[Axis], chosen: &[usize]) -> Settings {
     axes.iter().zip(chosen).map(|(a, &i)| (a.name(), a.values[i].1.clone())).collect()
 }
 
-/// The file with the chosen values in their places.
+/// Returns the file with the chosen values in their places.
 fn with<'a>(file: &Spanned<DeTable<'a>>, axes: &[Axis<'a>], chosen: &[usize]) -> Spanned<DeTable<'a>> {
     let mut file = file.clone();
     for (axis, &i) in axes.iter().zip(chosen) {
@@ -191,7 +191,7 @@ fn with<'a>(file: &Spanned<DeTable<'a>>, axes: &[Axis<'a>], chosen: &[usize]) ->
     file
 }
 
-/// What was wrong with runs: each fault, in how many of them, and the settings of the first.
+/// Faults of runs: each fault, the number of its runs, and the settings of the first.
 #[derive(Default)]
 struct Faults {
     list: Vec<(Diagnostic, usize, Settings)>,
@@ -207,8 +207,8 @@ impl Faults {
         }
     }
 
-    /// The faults as errors of the file. What is wrong with some runs only, and not at a value of the sweep,
-    /// says with which settings.
+    /// Returns the faults as errors of the file. A fault of some runs that is not at a value of the sweep
+    /// names the settings.
     fn finish(self, source: &Source, axes: &[Axis], total: usize) -> Errors {
         let swept = |d: &Diagnostic| {
             let mut values = axes.iter().flat_map(|a| &a.values).map(|(v, _)| v.span());
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn the_first_path_changes_slowest() {
-        // Not in alphabetical order: the file's own decides.
+        // The order is that of the file, not of the alphabet.
         let runs = runs_of("seed = [7, 8]\n'path.wan.loss' = ['0.1%', 0.01]\n'tcp.mss' = [500]");
         let settings: Vec<Vec<&str>> =
             runs.iter().map(|r| r.settings.iter().map(|(_, v)| v.as_str()).collect()).collect();
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(all[0].experiment, experiment::parse(&source).unwrap());
     }
 
-    /// Every fault once; at its value if it is one, else with what leads to it.
+    /// Reports each fault once: at its value if it is one, else with the settings that lead to it.
     #[test]
     fn faults_of_some_runs_and_of_all() {
         let errors = runs(&source("'flow.b.count' = [1, 0]\n'flow.b.id' = ['b', 'a']")).unwrap_err();
@@ -319,7 +319,7 @@ mod tests {
             ["`flow.count`: 0 is not from 1 to 100000", "a second group of flows named \"a\""],
             "{errors}"
         );
-        // The class exists for one of two names only.
+        // The class exists for only one of two names.
         let some =
             "'expect.0.what' = ['flow.a.0.bytes', 'class.ten.held_ack_peak_bytes']\n'gateway.class.ten.name' = ['ten', 'x']";
         let errors = runs(&source(some)).unwrap_err();

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
-/// Where the part after `name` of a path goes on in an array of tables: at the tables with that `id` or `name`, in which `*` is any
-/// run of characters, or at the one with that number.
+/// Returns the elements of an array of tables that `name` in a path stands for. These are the tables with
+/// that `id` or `name`, in which `*` is any run of characters, or the one with that number.
 fn elements(items: &[Spanned<DeValue>], name: &str) -> Vec<usize> {
     let called = |item: &Spanned<DeValue>, key| {
         let found = item.get_ref().as_table().and_then(|t| t.get(key)?.get_ref().as_str());
@@ -22,7 +22,7 @@ fn elements(items: &[Spanned<DeValue>], name: &str) -> Vec<usize> {
     }
 }
 
-/// Can a path be followed? What is not there is made, except the elements of arrays.
+/// Checks that a path can be followed. Missing parts are made, except elements of arrays.
 pub(in crate::experiment::config) fn place(table: &DeTable, path: &[String]) -> Result<(), Fault> {
     let mut at = table;
     for (i, part) in path.iter().enumerate() {
@@ -74,7 +74,7 @@ fn no_element(array: &str, items: &[Spanned<DeValue>], name: &str) -> Fault {
     Fault::new(format!("no `[[{array}]]` is named `{name}`"), help)
 }
 
-/// Puts a value in its place, which [`place`] has found. Keys that are made stand where the path does.
+/// Puts a value in its place, which [`place`] has found. New keys have the place of the path.
 pub(in crate::experiment::config) fn set<'a>(
     table: &mut DeTable<'a>,
     path: &[String],

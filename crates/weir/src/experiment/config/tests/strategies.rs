@@ -1,4 +1,4 @@
-//! Any valid configuration of each kind, for property tests.
+//! Valid configurations of each kind, for property tests.
 
 use super::super::gateway::GatewayFile;
 use super::super::ports::{Attach, Driving};

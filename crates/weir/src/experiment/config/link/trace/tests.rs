@@ -1,8 +1,8 @@
-//! Traces as files have them.
+//! Tests of traces in files.
 
 use super::*;
 
-/// What a file with this text is read as.
+/// Returns the trace of a file with this text.
 fn read<T>(text: &str, parse: fn(&DeValue, Option<&Path>) -> Result<T, Fault>) -> Result<T, String> {
     static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
