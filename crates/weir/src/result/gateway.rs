@@ -66,7 +66,7 @@ pub struct Frames {
     pub dropped: Counts,
 }
 
-/// One class of the gateway.
+/// Result of one class of the gateway.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClassResult {
     /// Name of the class.
@@ -89,7 +89,7 @@ pub struct ClassResult {
     /// Peak sum of data in its queue and of waiting ACKs, in bytes; 0 without a queue.
     #[serde(default)]
     pub buffer_peak_bytes: u64,
-    /// Pure ACKs of which only the number was held, not the packet.
+    /// Pure ACKs reduced to their held number; the packet was not kept.
     pub acks_absorbed: u64,
     /// ACKs made by the gateway.
     pub acks_generated: u64,

@@ -3,7 +3,7 @@
 use super::{Counts, QuantilesMax};
 use serde::{Deserialize, Serialize};
 
-/// One direction of a link.
+/// Result of one direction of a link.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkResult {
     /// Name of the direction: `lan.out`, `lan.back`, `wan.out` or `wan.back`. The access links of host

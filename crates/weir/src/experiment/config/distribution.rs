@@ -3,7 +3,7 @@
 //! ```toml
 //! bytes = { uniform = ["1kB", "100kB"] }                       # both included
 //! bytes = { exponential = "30kB" }                             # its mean
-//! bytes = { pareto = "10kB", shape = 1.2, max = "10MB" }       # its smallest value; draws below `min` are `min`
+//! bytes = { pareto = "10kB", shape = 1.2, max = "10MB" }       # smallest value; lower draws become `min`
 //! bytes = { bounded_pareto = "1kB", shape = 0.5, max = "5MB" } # nothing is drawn beyond
 //! bytes = { list = ["1kB", "5kB", "5kB"] }                     # each alike
 //! arrivals = { poisson = "100/s" }                             # exponential gaps of 10 ms on average

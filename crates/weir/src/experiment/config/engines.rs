@@ -186,7 +186,7 @@ impl Groups {
         groups
     }
 
-    /// Keeps addresses on the first engine whose flows a class for all addresses may take.
+    /// Keeps addresses on the first engine if a class for all addresses may take their flows.
     fn keep_what_others_may_take(&mut self, config: &Config) {
         for direction in [Direction::Out, Direction::In] {
             let is_for_all =

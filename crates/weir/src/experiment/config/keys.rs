@@ -14,7 +14,7 @@ pub struct Key<T> {
     read: fn(&mut T, &DeValue) -> Result<(), Fault>,
     write: fn(&T) -> Option<Written>,
     words: fn(&T) -> Option<String>,
-    /// Keys of which one is required, and the reason; none if the key stands alone.
+    /// Alternative keys, one of which is required, and the reason; none if the key stands alone.
     needs: (&'static [&'static str], &'static str),
     /// Keys above that set the same value in another way, and the difference.
     instead_of: (&'static [&'static str], &'static str),

@@ -1,7 +1,7 @@
 //! Settings laid over a gateway's file while the gateway runs: `class/voip.rate=90kbit`,
 //! `customer/17.down=50Mbit`, `site/tower.up=100Mbit`.
 //!
-//! They are put into the file before it is read. So each value must follow the rules of its place.
+//! The settings are put into the file before it is read. So each value must follow the rules of its place.
 
 use super::customers::label;
 use super::diag::Fault;

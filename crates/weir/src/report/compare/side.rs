@@ -64,7 +64,7 @@ fn flat(name: &str) -> String {
     }
 }
 
-/// One side of a comparison.
+/// Side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Side {
     /// Flows in the order of the plan.

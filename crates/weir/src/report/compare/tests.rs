@@ -210,7 +210,7 @@ fn means_of_different_numbers_of_flows_are_not_judged() {
     assert_eq!((c.outside.len(), c.outside[0].off, c.outside[0].measured), (1, None, measured));
     let b = c.settings[0].groups[0][1].values.get("fct_s").unwrap();
     assert_eq!((b.median, b.measured), (1.0, Some(Measured { n: 2, of: 4 })));
-    // Within the bound, the difference in how many ended is no greater than what is allowed.
+    // The difference in the ended shares is within the bound.
     assert!(compared(run(2, 1.0), bounds).outside.is_empty());
     let text = table::comparison(&c, false);
     assert!(text.contains("known of 100 % of the flows on one side and of 50 % on the other"), "{text}");

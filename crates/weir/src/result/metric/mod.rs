@@ -141,7 +141,7 @@ pub enum Total {
     Most,
     /// The one furthest from zero.
     Furthest,
-    /// One value if all are the same, and none otherwise.
+    /// The common value if all are equal, and none otherwise.
     Same,
 }
 
