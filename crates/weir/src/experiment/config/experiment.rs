@@ -109,7 +109,7 @@ fn alone(
     let notes = files.notes.take();
     let (plan, only) = sink.finish(source, plan)?;
     let experiment = Experiment { plan, source: source.clone(), only, notes };
-    // No world can run an experiment that only the simulator supports and that it never gets past.
+    // The experiment needs the simulator, which would never get past one instant of it: no world can run it.
     let endless: Vec<Diagnostic> = experiment.endless().map(|o| o.refusal.clone()).collect();
     match experiment.worlds().is_empty() && !endless.is_empty() {
         true => Err(Errors::new(source, endless)),

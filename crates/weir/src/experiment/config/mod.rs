@@ -64,8 +64,8 @@ pub enum File {
     Wan(Box<wan::WanFile>),
 }
 
-/// Parses a file of any kind. A file with `[ports]` is a gateway's, or an emulator's if it also has `[path]`.
-/// A file without `[ports]`, or with flows, is an experiment.
+/// Parses a file of any kind. A file with `[ports]` and without flows is a gateway's, or an emulator's if it
+/// also has `[path]`. All other files are experiments.
 pub fn parse(source: &Source) -> Result<File, Errors> {
     let has = {
         let table = reader::parse_toml(source)?;

@@ -326,7 +326,7 @@ pub(super) fn check(sections: &[Section], classes: &[ClassConfig], port: Port, i
     sections[refused.class].fault(key, Fault::new(message, help));
 }
 
-/// Checks that a class is at least as fast as the guarantee of one of its flows.
+/// Checks that the guarantee of each flow fits the limits of its class and of the classes above.
 fn check_flow_min(sections: &[Section], config: &Config) {
     for (s, spec) in sections.iter().zip(&config.classes).filter_map(|(s, c)| Some((s, c.share?))) {
         let above = |spec: &Spec| spec.parent.and_then(|parent| config.classes[parent].share);

@@ -91,7 +91,7 @@ fn absolute(e: &Expect, bin: Duration, result: &RunResult) -> Result<Expect, &'s
     if samples.is_empty() {
         return Err("nothing to compare with");
     }
-    // A comparison with a part of a lower bound does not decide about the same part of the value.
+    // A value above a part of a lower bound may still be below the same part of the value.
     if e.op != Op::AtMost && samples.iter().any(|s| !s.is_known()) {
         return Err("what it is compared with is not known");
     }
