@@ -1,29 +1,29 @@
-//! The disciplines that a link's queue may have, by their parameters.
+//! Active queue management (AQM) of a link's queue, by its parameters.
 
 use super::{ack_filter, codel, dualpi2, fq_codel, red};
 use super::{AckFilter, Codel, DualPi2, Fifo, FqCodel, Queue, QueueLimit, Red};
 use crate::rate::Rate;
 
-/// Active queue management: what is dropped or marked while there is room.
+/// Active queue management: decides which packets to drop or mark while there is room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Aqm {
-    /// Nothing.
+    /// No AQM: drop tail only.
     #[default]
     None,
-    /// By how long frames wait ([`codel`]).
+    /// Signals by how long frames wait ([`codel`]).
     Codel(codel::Params),
-    /// A queue for each flow, each with CoDel ([`fq_codel`]).
+    /// One queue per flow, each with CoDel ([`fq_codel`]).
     FqCodel(fq_codel::Params),
-    /// By how much waits on average ([`red`]).
+    /// Signals by the average queue length ([`red`]).
     Red(red::Params),
-    /// Two queues, for what reacts to each mark and for the rest ([`dualpi2`]).
+    /// Two queues: one for senders that react to each mark, one for the rest ([`dualpi2`]).
     DualPi2(dualpi2::Params),
-    /// ACKs that newer ones make redundant ([`ack_filter`]).
+    /// Erases ACKs that newer ones make redundant ([`ack_filter`]).
     AckFilter(ack_filter::Params),
 }
 
 impl Aqm {
-    /// Does it mark packets?
+    /// Returns whether this AQM marks packets.
     pub fn marks(&self) -> bool {
         match self {
             Aqm::None | Aqm::AckFilter(_) => false,
@@ -34,8 +34,8 @@ impl Aqm {
         }
     }
 
-    /// Its defaults where a full frame is charged so many bytes: CoDel's, quanta, and RED's thresholds of 5
-    /// and 15 frames.
+    /// Scales the defaults to full frames of `bytes`, as charged: CoDel's limit, the quanta, and RED's
+    /// thresholds of 5 and 15 frames.
     #[must_use]
     pub fn with_full_frames(mut self, bytes: u32) -> Aqm {
         match &mut self {
@@ -48,8 +48,8 @@ impl Aqm {
         self
     }
 
-    /// The queue, in front of `rate`, that holds `limit`. `mark` is the threshold of step marking, which only a queue without
-    /// active queue management has. What is drawn or hashed comes from `seed`.
+    /// Builds the queue in front of `rate`, with room for `limit`. `mark` is the threshold of step marking;
+    /// only a queue without AQM uses it. Random draws and hashes come from `seed`.
     pub fn queue(&self, limit: QueueLimit, mark: Option<QueueLimit>, rate: Rate, seed: u64) -> Queue {
         match *self {
             Aqm::None => Queue::Fifo(Fifo::new(limit, mark, rate)),

@@ -4,7 +4,7 @@ use crate::frame::{Charge, Parked};
 use crate::node::Cx;
 use crate::stats::{DropReason, Drops};
 
-/// What a queue has done.
+/// Counters of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Most packets that ever waited at once.
@@ -13,15 +13,16 @@ pub struct Stats {
     pub peak_bytes: u64,
     /// Packets (segments of giant frames) marked with Congestion Experienced.
     pub marks: u64,
-    /// ACKs erased because newer ones of their flows say what they did: absorbed, not dropped.
+    /// ACKs erased because a newer ACK of the flow carries their information: absorbed, not dropped.
     pub filtered: u64,
-    /// ACKs that came while an ACK filter fell back to classical filtering, since more flows were active than it measures.
+    /// ACKs that arrived while an ACK filter fell back to classical filtering, because more flows were active
+    /// than it measures.
     pub fallback: u64,
-    /// Frames dropped, on their way in or out, by reason.
+    /// Frames dropped on arrival or on departure, by reason.
     pub drops: Drops,
 }
 
-/// How much waits, and what has become of it.
+/// Current length of a queue, and its counters.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     packets: u64,
@@ -36,33 +37,33 @@ impl Backlog {
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
-    /// A frame begins to wait.
+    /// Counts an enqueued frame.
     pub(crate) fn enter(&mut self, charge: Charge) {
         self.enter_first(charge);
         self.note_peak();
     }
-    /// A frame begins to wait, before others are dropped in its place.
+    /// Counts an enqueued frame before others are dropped in its place.
     pub(super) fn enter_first(&mut self, charge: Charge) {
         self.packets += u64::from(charge.packets);
         self.bytes += charge.bytes;
     }
-    /// What waits now may be the most.
+    /// Raises the peaks to the current length.
     pub(super) fn note_peak(&mut self) {
         self.stats.peak_packets = self.stats.peak_packets.max(self.packets);
         self.stats.peak_bytes = self.stats.peak_bytes.max(self.bytes);
     }
-    /// A frame no longer waits.
+    /// Counts a frame that has left the queue.
     pub(crate) fn leave(&mut self, charge: Charge) {
         self.packets -= u64::from(charge.packets);
         self.bytes -= charge.bytes;
     }
-    /// A frame that no longer waits: a newer one says what it did.
+    /// Absorbs a frame that has left the queue, because a newer one carries its information.
     pub(super) fn absorb(&mut self, cx: &mut Cx<'_>, frame: Parked) {
         self.stats.filtered += 1;
         let frame = cx.frames.unpark(frame);
         cx.frames.absorb(frame);
     }
-    /// The one door for losses: of a frame that does not wait, or no longer.
+    /// Drops and counts a frame that is not counted as waiting. All losses of a queue pass here.
     pub(super) fn drop(&mut self, cx: &mut Cx<'_>, frame: Parked, reason: DropReason) -> DropReason {
         self.stats.drops.count(reason);
         let frame = cx.frames.unpark(frame);

@@ -1,12 +1,16 @@
-//! CoDel, "Controlled Delay" (RFC 8289): it drops or marks frames when frames have waited too long for longer than a round trip.
+//! CoDel, "Controlled Delay" (RFC 8289): drops or marks frames once frames have waited too long for more than
+//! a round trip.
 //!
-//! How long a frame waited is known when it leaves, so everything is decided then. If every frame of an interval waited longer
-//! than the target, one frame is signalled, and the next after `interval / √n`, where n counts the signals (§5.3, the control law), until a frame
-//! waited less. [`Law`] is this rule and nothing else: a discipline with many lists keeps one for each.
+//! The wait of a frame is known when it leaves, so every decision is made then. If every frame of an interval
+//! waited longer than the target, one frame is signalled. The next follows after `interval / √n`, where n
+//! counts the signals (§5.3, the control law), until a frame waited less. `Law` holds this rule alone, so a
+//! discipline with many lists can keep one for each.
 //!
-//! Arithmetic is in whole nanoseconds: the control law is `⌊√(interval² / n)⌋`, which is `⌊interval / √n⌋` exactly.
+//! Arithmetic is in whole nanoseconds. The control law is `⌊√(interval² / n)⌋`, which is exactly
+//! `⌊interval / √n⌋`.
 //!
-//! One thing differs from §5.5: with `ecn`, an ECN-capable packet is marked and leaves, as in Linux's `codel_dequeue`.
+//! One difference from §5.5: with `ecn`, an ECN-capable packet is marked and leaves, as in Linux's
+//! `codel_dequeue`.
 
 use super::backlog::Backlog;
 use super::limit::{Bound, QueueLimit};
@@ -20,29 +24,30 @@ use crate::time::{Duration, Time};
 #[cfg(test)]
 mod tests;
 
-/// What CoDel is told.
+/// Parameters of CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// How long a frame may wait for ever. RFC 8289 §4.3: 5 to 10 % of the interval.
+    /// Wait that may persist. RFC 8289 §4.3: 5 to 10 % of the interval.
     pub target: Duration,
-    /// A round trip: how long a sender may take to react. Below 4.29 s it is exact; a longer one counts as that.
+    /// A round trip: the time that a sender may take to react. Values below 4.29 s are exact; longer ones
+    /// count as 4.29 s.
     pub interval: Duration,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
-    /// A full frame as charged, or less than one: as long as no more bytes than that wait, nothing is
-    /// signalled (`maxpacket` of §5.5). A larger packet that comes takes its place.
+    /// Charge of a full frame, or less. Nothing is signalled while at most this many bytes wait (`maxpacket`
+    /// of §5.5). A larger packet that arrives raises the value.
     pub full_frame: u32,
 }
 
 impl Params {
-    /// A packet comes: it may be the largest.
+    /// Raises the full frame to the size of an arriving packet.
     pub(super) fn note_packet(&mut self, charge: Charge) {
         self.full_frame = self.full_frame.max(u32::try_from(charge.of_one()).unwrap_or(u32::MAX));
     }
 }
 
 impl Default for Params {
-    /// RFC 8289 §4: 5 ms and 100 ms, and frames of Ethernet.
+    /// Defaults of RFC 8289 §4: 5 ms and 100 ms, and Ethernet frames.
     fn default() -> Params {
         Params {
             target: Duration::from_millis(5),
@@ -53,29 +58,30 @@ impl Default for Params {
     }
 }
 
-/// What is to be done with a frame that is about to leave.
+/// Verdict on a frame that is about to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It leaves.
+    /// The frame leaves.
     Pass,
-    /// It is dropped, and the next one is judged; or it is marked ([`Law::marked`]) and leaves.
+    /// The frame is dropped and the next one is judged, or it is marked ([`Law::marked`]) and leaves.
     Signal,
 }
 
-/// The state of one list.
+/// State of one list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Law {
-    /// When all frames will have waited too long for an interval; [`Time::MAX`] if the last one did not.
+    /// Time at which all frames will have waited too long for an interval; [`Time::MAX`] if the last frame
+    /// did not wait too long.
     first_above: Time,
-    /// When the next frame is signalled, while `signals`.
+    /// Time of the next signal, while `signals`.
     next: Time,
-    /// Signals since `signals`, or what that began with.
+    /// n of the control law: the count at the start of the dropping state, plus one per later signal.
     count: u32,
-    /// `count` as it was when it began.
+    /// Value of `count` at the start of the dropping state.
     began_with: u32,
-    /// In the dropping state of the RFC.
+    /// True in the dropping state of the RFC.
     signals: bool,
-    /// The last signal was the first of its kind: the frame behind it leaves whatever it waited.
+    /// The last signal was the first of its dropping state: the next frame leaves however long it waited.
     began: bool,
 }
 
@@ -87,8 +93,8 @@ impl Default for Law {
 }
 
 impl Law {
-    /// What becomes of a frame that has `waited` and could leave `now`, with `behind` bytes waiting behind it. `again`: the
-    /// frame before it was dropped, in the same moment, to signal.
+    /// Judges a frame that has `waited` and could leave `now`, with `behind` bytes waiting behind it. `again`
+    /// is true if the frame before it was dropped as a signal in the same moment.
     pub(super) fn judge(
         &mut self,
         p: &Params,
@@ -123,19 +129,19 @@ impl Law {
         }
     }
 
-    /// The frame that was to signal was marked, and leaves.
+    /// Records that the frame that was to signal was marked, and leaves.
     pub(super) fn marked(&mut self, p: &Params) {
         if !self.began {
             self.next = self.law(p, self.next);
         }
     }
 
-    /// There was no frame to leave.
+    /// Records that no frame was there to leave.
     pub(super) fn found_nothing(&mut self) {
         (self.first_above, self.signals) = (Time::MAX, false);
     }
 
-    /// Have all frames waited too long for an interval?
+    /// Returns whether all frames have waited too long for an interval.
     fn is_above(&mut self, p: &Params, now: Time, waited: Duration, behind: u64) -> bool {
         if waited < p.target || behind <= u64::from(p.full_frame) {
             self.first_above = Time::MAX;
@@ -147,7 +153,8 @@ impl Law {
         now >= self.first_above
     }
 
-    /// The first signal. If the last ones are not long ago, it goes on with about the rate that was right then (§5.4).
+    /// Makes the first signal. If the last signals are recent, it continues at about the rate that was right
+    /// then (§5.4).
     fn begin(&mut self, p: &Params, now: Time) {
         let grown = self.count.wrapping_sub(self.began_with);
         let recent = now.since(self.next) < p.interval.saturating_mul(16);
@@ -157,32 +164,32 @@ impl Law {
         (self.signals, self.began) = (true, true);
     }
 
-    /// The control law: `t + interval / √count`.
+    /// Control law: `t + interval / √count`.
     fn law(&self, p: &Params, t: Time) -> Time {
         let interval = p.interval.as_nanos().min(u32::MAX.into());
         t + Duration::from_nanos((interval * interval / u64::from(self.count.max(1))).isqrt())
     }
 }
 
-/// First in, first out, with CoDel where frames leave and drop tail where they come.
+/// First in, first out, with CoDel at the head and drop tail on arrival.
 #[derive(Debug)]
 pub struct Codel {
     list: List,
     pub(super) backlog: Backlog,
     law: Law,
     params: Params,
-    /// The limit at the rate that the queue waits for.
+    /// Limit at the rate of the link that the queue feeds.
     holds: Bound,
 }
 
 impl Codel {
-    /// A queue in front of `rate` that holds `limit`.
+    /// Creates a queue in front of `rate`, with room for `limit`.
     pub fn new(params: Params, limit: QueueLimit, rate: Rate) -> Codel {
         let (list, backlog, holds) = (List::new(), Backlog::default(), Bound::new(limit, rate));
         Codel { list, backlog, law: Law::default(), params, holds }
     }
 
-    /// Marks the frame instead of dropping it, if that is wanted and can be done.
+    /// Marks the frame instead of dropping it, if `ecn` is set and the packet is ECN-capable.
     fn mark(&mut self, cx: &mut Cx<'_>, waiting: &Waiting) -> bool {
         let marked = self.params.ecn && mark::mark(cx.frames.parked_bytes_mut(&waiting.frame));
         if marked {

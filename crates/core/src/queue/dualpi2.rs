@@ -1,19 +1,20 @@
-//! DualPI2, the coupled AQM of two queues of RFC 9332: one queue for traffic whose senders react to each mark (L4S: ECT(1) and CE), with
-//! a delay of a millisecond, and one for all other traffic (Classic).
+//! DualPI2, the coupled AQM of two queues of RFC 9332. One queue is for senders that react to each mark (L4S:
+//! ECT(1) and CE), with a delay of a millisecond. The other is for all other traffic (Classic).
 //!
-//! At each `update`, a proportional-integral controller moves the base probability p' by two differences: between the wait at the head of the queues and
-//! the target, and between this wait and the last one (appendix A.1, fig. 6). Classic packets are dropped, or marked if they are ECN-capable,
-//! with p'². L4S packets are marked with the larger of k × p' and the probability of their own queue, a ramp from `step` on (figs 4 and
-//! 5). Nothing is drawn: probabilities add up, and each whole one is a signal (`recur`). While
-//! k × p' is 1 or more, there is overload. Then L4S packets are dropped with p'² too, and Classic packets are dropped whatever their ECN field says
-//! (appendix A.2).
+//! At each `update`, a proportional-integral controller moves the base probability p'. It uses two
+//! differences: between the wait at the head of the queues and the target, and between this wait and the last
+//! one (appendix A.1, fig. 6). Classic packets are dropped with p'², or marked if they are ECN-capable. L4S
+//! packets are marked with the larger of k × p' and the probability of their own queue, a ramp from `step` on
+//! (figs 4 and 5). There are no random draws: probabilities add up, and each whole one is a signal (`recur`).
+//! While k × p' is 1 or more, there is overload. Then L4S packets are dropped with p'² too, and Classic
+//! packets are dropped whatever their ECN field says (appendix A.2).
 //!
-//! The queues take turns by bytes, nine for the L4S queue to one for the other (§4.2.2 asks for a scheduler that gives the L4S queue
-//! conditional priority; the weights are Linux's). As in Linux, the controller looks at the longer of both waits, and both queues
-//! share one limit.
+//! The queues take turns by bytes, nine for the L4S queue to one for the Classic queue. §4.2.2 asks for a
+//! scheduler that gives the L4S queue conditional priority; the weights are Linux's. As in Linux, the
+//! controller uses the longer of the two waits, and both queues share one limit.
 //!
-//! Arithmetic is in integers: probabilities are in units of 2^-32. Updates that came due while nothing happened are
-//! made up for, each as of its own time.
+//! Arithmetic is in integers, with probabilities in units of 2^-32. Updates that came due between
+//! two calls are made up for, each as of its own time.
 
 use super::backlog::Backlog;
 use super::limit::{Bound, QueueLimit};
@@ -29,29 +30,30 @@ mod pi;
 #[cfg(test)]
 mod tests;
 
-/// Certainty.
+/// Probability 1.
 const ONE: u64 = 1 << 32;
-/// Bytes of a Classic packet, in tenths, that one of the L4S queue makes room for, and the other way round.
+/// Weights of the queues, in tenths. Each L4S byte adds the Classic weight to the credit; each Classic byte
+/// takes off the L4S weight.
 const CLASSIC_SHARE: i64 = 1;
 const L4S_SHARE: i64 = 9;
 
-/// What DualPI2 is told.
+/// Parameters of DualPI2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// How long Classic packets are to wait.
+    /// Target wait of Classic packets.
     pub target: Duration,
-    /// From one look of the controller to the next; above zero.
+    /// Time between two updates of the controller; above zero.
     pub update: Duration,
-    /// How long an L4S packet waits before its own queue begins to mark.
+    /// Wait at which the L4S queue's own marking begins.
     pub step: Duration,
-    /// How much longer until it marks every one; zero is a step.
+    /// Further wait at which every L4S packet is marked; zero makes a step.
     pub range: Duration,
-    /// k: how much more often L4S packets are marked than the square root of the Classic probability; 1 to 16.
+    /// k: ratio of the L4S marking probability to the square root of the Classic probability; 1 to 16.
     pub coupling: u8,
 }
 
 impl Default for Params {
-    /// RFC 9332, appendix A.1: 15 ms, 16 ms, a ramp from 0.8 to 1.2 ms, 2.
+    /// Defaults of RFC 9332, appendix A.1: 15 ms, 16 ms, a ramp from 0.8 to 1.2 ms, and k = 2.
     fn default() -> Params {
         Params {
             target: Duration::from_millis(15),
@@ -63,7 +65,7 @@ impl Default for Params {
     }
 }
 
-/// One of both queues, and its share of a signal that has come together.
+/// One of the two queues, and its accumulated share of a signal.
 #[derive(Debug, Default)]
 struct Lane {
     list: List,
@@ -71,7 +73,8 @@ struct Lane {
 }
 
 impl Lane {
-    /// Is a packet signalled that is with this probability? At most one signal for each packet.
+    /// Adds `probability` to the share. Returns whether this packet is signalled: at most one signal per
+    /// packet.
     fn recur(&mut self, probability: u64) -> bool {
         self.share += probability.min(ONE);
         let signal = self.share > ONE || probability >= ONE;
@@ -79,27 +82,27 @@ impl Lane {
         signal
     }
 
-    /// How long the first packet has waited.
+    /// Returns the wait of the first packet.
     fn waited(&self, frames: &Frames, now: Time) -> Duration {
         self.list.head(frames).map_or(Duration::ZERO, |head| now.since(head.since))
     }
 }
 
-/// See the [module documentation](self).
+/// DualPI2. See the [module documentation](self).
 #[derive(Debug)]
 pub struct DualPi2 {
     classic: Lane,
     l4s: Lane,
     pi: Pi,
-    /// Above zero, the Classic queue is to be served.
+    /// Above zero, the Classic queue is served next.
     credit: i64,
     pub(super) backlog: Backlog,
     params: Params,
-    /// The limit at the rate that the queues wait for.
+    /// Limit at the rate of the link that the queues feed.
     holds: Bound,
 }
 
-/// What becomes of a packet that is about to leave.
+/// Verdict on a packet that is about to leave.
 enum Fate {
     Pass,
     Mark,
@@ -107,7 +110,7 @@ enum Fate {
 }
 
 impl DualPi2 {
-    /// Queues in front of `rate` that hold `limit` together.
+    /// Creates queues in front of `rate`, with room for `limit` together.
     pub fn new(params: Params, limit: QueueLimit, rate: Rate) -> DualPi2 {
         DualPi2 {
             classic: Lane::default(),
@@ -120,18 +123,18 @@ impl DualPi2 {
         }
     }
 
-    /// The controller's updates up to `now`.
+    /// Runs the controller's updates up to `now`.
     fn update(&mut self, frames: &Frames, now: Time) {
         let DualPi2 { classic, l4s, pi, .. } = self;
         pi.catch_up(now, |at| classic.waited(frames, at).max(l4s.waited(frames, at)));
     }
 
-    /// Is the L4S queue served next?
+    /// Returns whether the L4S queue is served next.
     fn is_l4s_next(&self) -> bool {
         !self.l4s.list.is_empty() && (self.classic.list.is_empty() || self.credit <= 0)
     }
 
-    /// The queues have served a packet of this queue.
+    /// Moves the credit after a packet of one queue was served.
     fn take_turns(&mut self, l4s: bool, bytes: u64) {
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX >> 8);
         self.credit += if l4s { CLASSIC_SHARE * bytes } else { -L4S_SHARE * bytes };
@@ -140,7 +143,7 @@ impl DualPi2 {
         }
     }
 
-    /// The L4S queue's own probability for a packet that has waited so long, if more than this one wait.
+    /// Returns the L4S queue's own marking probability for this wait, if more packets wait behind.
     fn ramp(&self, waited: Duration) -> u64 {
         let Params { step, range, .. } = self.params;
         if self.l4s.list.is_empty() || waited < step {
@@ -182,13 +185,13 @@ impl DualPi2 {
     }
 }
 
-/// ECT(1) and CE have the lower bit (fig. 3).
+/// Returns whether the packet is L4S: ECT(1) and CE have the lower bit (fig. 3).
 fn is_l4s(frames: &Frames, waiting: &Waiting) -> bool {
     mark::field(frames.parked_bytes(&waiting.frame).0) & 1 == 1
 }
 
 impl DualPi2 {
-    /// Marks a packet that leaves, or drops it; `None` then.
+    /// Marks or drops a packet that leaves; `None` if dropped.
     fn judge(&mut self, cx: &mut Cx<'_>, waiting: Waiting, l4s: bool) -> Option<Waiting> {
         let fate = match l4s {
             true => self.fate_of_l4s(cx.now.since(waiting.since)),
@@ -235,8 +238,8 @@ impl Discipline for DualPi2 {
         }
     }
 
-    /// Every packet is enqueued, dequeued and judged (RFC 9332 figs 2 to 5): the coupled probability stays
-    /// for a while when the queues have run empty.
+    /// Enqueues, dequeues and judges every packet (RFC 9332 figs 2 to 5). The coupled probability outlasts
+    /// the moment when the queues run empty.
     fn pass(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<Waiting> {
         self.update(cx.frames, cx.now);
         let l4s = is_l4s(cx.frames, &waiting);

@@ -8,20 +8,20 @@ use crate::node::Cx;
 use crate::rate::Rate;
 use crate::stats::DropReason;
 
-/// A queue that refuses what does not fit behind what waits.
+/// Queue that refuses packets that do not fit behind the waiting ones.
 #[derive(Debug)]
 pub struct Fifo {
     list: List,
     pub(super) backlog: Backlog,
     mark: Option<QueueLimit>,
-    /// The limit, and what marks, as they are at the rate that the queue waits for.
+    /// Limit and marking threshold at the rate of the link that the queue feeds.
     holds: Bound,
     marks_above: Bound,
 }
 
 impl Fifo {
-    /// A queue in front of `rate` that holds `limit`. With `mark` it marks an ECN-capable packet that finds more than
-    /// that waiting.
+    /// Creates a queue in front of `rate`, with room for `limit`. With `mark`, an ECN-capable packet that
+    /// finds more than this waiting is marked.
     pub fn new(limit: QueueLimit, mark: Option<QueueLimit>, rate: Rate) -> Fifo {
         let unlimited = Bound::new(QueueLimit::Unlimited, rate);
         let (list, backlog) = (List::new(), Backlog::default());
@@ -30,7 +30,7 @@ impl Fifo {
         fifo
     }
 
-    /// A queue that holds so many packets, whatever the rate.
+    /// Creates a queue of `limit` packets at any rate.
     pub fn of_packets(limit: u32) -> Fifo {
         Fifo::new(QueueLimit::Packets(limit), None, Rate::mbit(1))
     }

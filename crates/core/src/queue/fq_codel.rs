@@ -1,12 +1,13 @@
-//! FQ-CoDel, "Flow Queue CoDel" (RFC 8290): flows are hashed into queues, which are served by a deficit round robin that prefers new queues, each
-//! with CoDel of its own.
+//! FQ-CoDel, "Flow Queue CoDel" (RFC 8290): hashes flows into queues, each with its own CoDel. A deficit
+//! round robin that prefers new queues serves them.
 //!
-//! - The hash of its flow says which queue a frame goes to ([`Key`]). A queue that was empty becomes a new one, with a quantum
-//!   to send (§4.1). Flows that fall into one queue share it.
-//! - New queues are served before old ones, each until its deficit is used up. It then gets another quantum and becomes the last
-//!   of the old ones. A queue that is found empty leaves, but a new one becomes an old one first, so that no flow stays new by sending
-//!   little at a time (§4.2).
-//! - Beyond the limit, the queue with most bytes loses from its head: half of its bytes, up to 64 frames (§4.1).
+//! - The hash of a frame's flow selects its queue ([`Key`]). A queue that was empty becomes a new one, with a
+//!   quantum to send (§4.1). Flows that fall into one queue share it.
+//! - New queues are served before old ones, each until its deficit is used up. It then gets another quantum
+//!   and becomes the last of the old ones. A queue that is found empty leaves the list. A new queue becomes
+//!   an old one first, so that no flow stays new by sending little at a time (§4.2).
+//! - Beyond the limit, the queue with most bytes loses half of its bytes from its head, up to 64 frames
+//!   (§4.1).
 //! - Each queue's CoDel judges by that queue's bytes.
 
 use super::backlog::Backlog;
@@ -25,22 +26,22 @@ mod ring;
 #[cfg(test)]
 mod tests;
 
-/// Frames that are dropped at once from the longest queue, at most.
+/// Maximum number of frames dropped at once from the longest queue.
 const BATCH: usize = 64;
 
-/// What FQ-CoDel is told.
+/// Parameters of FQ-CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// Queues that flows are hashed into, 1 to 65,536.
+    /// Number of queues that flows are hashed into, 1 to 65,536.
     pub flows: u32,
-    /// Bytes that a queue may send in its turn; above zero.
+    /// Bytes that a queue may send per turn; above zero.
     pub quantum: u32,
-    /// Of each queue's CoDel.
+    /// Parameters of each queue's CoDel.
     pub codel: codel::Params,
 }
 
 impl Default for Params {
-    /// RFC 8290 §5.2: 1,024 queues, 1,514 bytes; and marks where that is possible (§5.2.6).
+    /// Defaults of RFC 8290 §5.2: 1,024 queues of 1,514 bytes, with marking where possible (§5.2.6).
     fn default() -> Params {
         let codel = codel::Params { ecn: true, ..codel::Params::default() };
         Params { flows: 1024, quantum: 1514, codel }
@@ -54,13 +55,13 @@ pub(super) struct Flow {
     bytes: u64,
     law: Law,
     deficit: i64,
-    /// It is among the new or the old ones.
+    /// True while in the list of new or old queues.
     active: bool,
-    /// The one behind it there.
+    /// Next queue in that list.
     next: u32,
 }
 
-/// See the [module documentation](self).
+/// FQ-CoDel. See the [module documentation](self).
 #[derive(Debug)]
 pub struct FqCodel {
     flows: Box<[Flow]>,
@@ -69,12 +70,12 @@ pub struct FqCodel {
     pub(super) backlog: Backlog,
     params: Params,
     seed: u64,
-    /// The limit at the rate that the queues wait for.
+    /// Limit at the rate of the link that the queues feed.
     holds: Bound,
 }
 
 impl FqCodel {
-    /// Queues in front of `rate` that hold `limit` together. The hash is keyed with `seed`.
+    /// Creates queues in front of `rate`, with room for `limit` together. The hash is keyed with `seed`.
     pub fn new(params: Params, limit: QueueLimit, rate: Rate, seed: u64) -> FqCodel {
         let empty = || Flow {
             list: List::new(),
@@ -101,7 +102,7 @@ impl FqCodel {
         ((u128::from(key.hash(self.seed)) * self.flows.len() as u128) >> 64) as u32
     }
 
-    /// Takes the first frame of a queue out.
+    /// Dequeues the first frame of a queue.
     fn take(&mut self, frames: &Frames, i: u32) -> Option<Waiting> {
         let flow = &mut self.flows[i as usize];
         let waiting = flow.list.pop(frames)?;
@@ -110,7 +111,7 @@ impl FqCodel {
         Some(waiting)
     }
 
-    /// Drops from the longest queue. Is queue `i` empty by that?
+    /// Drops from the longest queue. Returns whether queue `i` is empty as a result.
     fn shorten(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
         let longest = (0..).zip(&*self.flows).max_by_key(|(n, flow)| (flow.bytes, core::cmp::Reverse(*n)));
         let Some((longest, keep)) = longest.map(|(n, flow)| (n, flow.bytes / 2)) else { return false };
@@ -124,7 +125,7 @@ impl FqCodel {
         longest == i && self.flows[i as usize].list.is_empty()
     }
 
-    /// The next frame of a queue that its CoDel lets leave.
+    /// Dequeues the next frame of a queue that its CoDel lets leave.
     fn judged(&mut self, cx: &mut Cx<'_>, i: u32) -> Option<Waiting> {
         let codel = self.params.codel;
         let mut again = false;
@@ -145,12 +146,12 @@ impl FqCodel {
         None
     }
 
-    /// The queue whose turn it is, and whether it is a new one.
+    /// Returns the queue whose turn it is, and whether it is a new one.
     fn turn(&self) -> Option<(u32, bool)> {
         self.new.first().map(|i| (i, true)).or_else(|| self.old.first().map(|i| (i, false)))
     }
 
-    /// The queue whose turn it was goes behind the old ones, or away.
+    /// Moves the queue whose turn it was behind the old ones, or out of the lists.
     fn pass_turn(&mut self, new: bool, stays: bool) {
         let ring = if new { &mut self.new } else { &mut self.old };
         let Some(i) = ring.pop(&self.flows) else { return };
@@ -200,7 +201,7 @@ impl Discipline for FqCodel {
         None
     }
 
-    /// The first frame of the queue that is the first to have something to send, after so many turns as that takes.
+    /// Finds the first frame of the queue that is the first to send, after as many turns as this takes.
     fn head(&self, frames: &Frames) -> Option<Head> {
         let quantum = i64::from(self.params.quantum);
         let turns = |flow: &Flow| if flow.deficit > 0 { 0 } else { 1 - flow.deficit / quantum };

@@ -6,9 +6,9 @@ use crate::frame::Charge;
 use crate::rate::Rate;
 use crate::time::Duration;
 
-/// What a drop-tail queue holds at most. Counted are the frames that wait; the one being serialized
-/// has left the queue, as in mahimahi's link and behind Linux's queueing disciplines, where it is the
-/// device's. A link without a rate has no queue.
+/// Maximum content of a drop-tail queue. Only waiting frames count. The frame being serialized has left the
+/// queue, as in mahimahi's link, and as behind Linux's queueing disciplines, where it belongs to the device.
+/// A link without a rate has no queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
     /// No limit but the frame pool's.
@@ -32,7 +32,7 @@ impl Default for QueueLimit {
 }
 
 impl QueueLimit {
-    /// The most bytes that wait in front of `rate` if packets have `packet` bytes each; saturating.
+    /// Returns the most bytes that wait in front of `rate` if packets have `packet` bytes each; saturating.
     pub fn most_bytes(self, rate: Rate, packet: u64) -> u64 {
         match self {
             QueueLimit::Unlimited => u64::MAX,
@@ -43,7 +43,7 @@ impl QueueLimit {
     }
 }
 
-/// A limit at a known rate: both hold.
+/// A limit at a known rate, in packets and in bytes. Both hold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bound {
     packets: u64,
@@ -60,20 +60,20 @@ impl Bound {
         };
         Bound { packets, bytes }
     }
-    /// Is there room for this one behind what waits?
+    /// Returns whether the packet fits behind the waiting ones.
     pub(crate) fn admits(&self, backlog: &Backlog, charge: Charge) -> bool {
         backlog.packets() + u64::from(charge.packets) <= self.packets
             && backlog.bytes() + charge.bytes <= self.bytes
     }
-    /// Is there room for this one if nothing waits?
+    /// Returns whether the packet fits into an empty queue.
     pub(super) fn admits_alone(&self, charge: Charge) -> bool {
         u64::from(charge.packets) <= self.packets && charge.bytes <= self.bytes
     }
-    /// Does more wait in a queue than one part of this in so many?
+    /// Returns whether the queue holds more than this bound divided by `parts`.
     pub(crate) fn is_exceeded_by(&self, queue: &Queue, parts: u64) -> bool {
         queue.packets() > self.packets / parts || queue.bytes() > self.bytes / parts
     }
-    /// Does more than this wait?
+    /// Returns whether the queue holds more than this bound.
     pub(super) fn is_exceeded(&self, backlog: &Backlog) -> bool {
         backlog.packets() > self.packets || backlog.bytes() > self.bytes
     }

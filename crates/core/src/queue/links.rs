@@ -1,6 +1,6 @@
-//! Lists of what is in a table, linked by numbers.
+//! Lists of a table's entries, linked by index.
 
-/// No number.
+/// Marks the absence of a neighbour.
 const NOBODY: u32 = u32::MAX;
 
 /// Neighbours in a list.
@@ -11,21 +11,21 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// In no list.
+    /// Links of an entry that is in no list.
     pub(super) const ALONE: Links = Links { before: NOBODY, behind: NOBODY };
 
-    /// The one before it in its list.
+    /// Returns the previous entry of the list.
     pub(super) fn before(self) -> Option<u32> {
         (self.before != NOBODY).then_some(self.before)
     }
 
-    /// The one behind it.
+    /// Returns the next entry of the list.
     pub(super) fn behind(self) -> Option<u32> {
         (self.behind != NOBODY).then_some(self.behind)
     }
 }
 
-/// A list. `of` says which of its links something of the table has in this list.
+/// List of entries. `of` selects the links that an entry has in this list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
     first: u32,
@@ -45,7 +45,7 @@ impl Ends {
         (self.last != NOBODY).then_some(self.last)
     }
 
-    /// Behind the others.
+    /// Appends an entry.
     #[inline]
     pub(super) fn push<T>(&mut self, table: &mut [T], i: u32, of: impl Fn(&mut T) -> &mut Links) {
         *of(&mut table[i as usize]) = Links { before: self.last, behind: NOBODY };
@@ -56,7 +56,7 @@ impl Ends {
         self.last = i;
     }
 
-    /// Before the others.
+    /// Prepends an entry.
     #[inline]
     pub(super) fn push_first<T>(&mut self, table: &mut [T], i: u32, of: impl Fn(&mut T) -> &mut Links) {
         *of(&mut table[i as usize]) = Links { before: NOBODY, behind: self.first };
@@ -67,7 +67,7 @@ impl Ends {
         self.first = i;
     }
 
-    /// Out of this list, in which it is.
+    /// Removes an entry from this list, which must hold it.
     #[inline]
     pub(super) fn remove<T>(&mut self, table: &mut [T], i: u32, of: impl Fn(&mut T) -> &mut Links) {
         let Links { before, behind } = core::mem::replace(of(&mut table[i as usize]), Links::ALONE);

@@ -1,17 +1,17 @@
 //! Congestion Experienced, set in the IP header of ECN-capable packets (RFC 3168 §5).
 //!
-//! The ECN field is part of no pseudo-header, so the transport checksum stays as it is; IPv4's header checksum
-//! changes by the difference (RFC 1624).
+//! The ECN field is part of no pseudo-header, so the transport checksum stays as it is. IPv4's header
+//! checksum changes by the difference (RFC 1624).
 
 use crate::frame::{be16, link_header};
 use crate::wire::checksum::update16;
 
-/// Congestion Experienced in the two bits of the ECN field; 0 is not ECN-capable.
+/// Congestion Experienced in the two bits of the ECN field. Zero means not ECN-capable.
 const CE: u8 = 0b11;
 
-/// Sets Congestion Experienced in the packet that `head` begins with. False, with nothing written, unless the
-/// packet is ECN-capable. One that came with the mark keeps it and need not be dropped (RFC 3168 §5, and Linux's
-/// `INET_ECN_set_ce`).
+/// Sets Congestion Experienced in the packet at the start of `head`. Returns false and writes nothing unless
+/// the packet is ECN-capable. A packet that arrived with the mark keeps it and need not be dropped (RFC 3168
+/// §5, and Linux's `INET_ECN_set_ce`).
 pub(super) fn mark(head: &mut [u8]) -> bool {
     let (ether_type, at) = link_header(head);
     match (ether_type, head.get_mut(at..)) {
@@ -21,8 +21,8 @@ pub(super) fn mark(head: &mut [u8]) -> bool {
     }
 }
 
-/// The ECN field of the packet that `head` begins with: 0 not capable, 1 ECT(1), 2 ECT(0), 3 congestion experienced; 0 for what
-/// is no IP packet.
+/// Returns the ECN field of the packet at the start of `head`: 0 not capable, 1 ECT(1), 2 ECT(0), 3
+/// congestion experienced. Returns 0 for other protocols than IP.
 pub(super) fn field(head: &[u8]) -> u8 {
     let (ether_type, at) = link_header(head);
     match (ether_type, head.get(at..)) {
@@ -46,7 +46,7 @@ fn mark_v4(ip: &mut [u8]) -> bool {
     true
 }
 
-/// The traffic class begins in the middle of the first byte.
+/// Marks an IPv6 packet. The traffic class begins in the middle of the first byte.
 fn mark_v6(ip: &mut [u8]) -> bool {
     if ip.len() < 40 || ip[0] >> 4 != 6 || !capable(ip[1] >> 4) {
         return false;
@@ -55,7 +55,7 @@ fn mark_v6(ip: &mut [u8]) -> bool {
     true
 }
 
-/// ECT(0), ECT(1) or CE?
+/// Returns whether the ECN field is ECT(0), ECT(1) or CE.
 fn capable(traffic_class: u8) -> bool {
     traffic_class & CE != 0
 }
@@ -66,12 +66,13 @@ mod tests {
     use crate::wire::{build::SegmentBuilder, checksum, packet};
     use proptest::prelude::*;
 
-    /// Built whole, so that its checksums are computed and not updated.
+    /// Builds the packet anew, so that its checksums are computed and not updated.
     fn v4(traffic_class: u8) -> Vec<u8> {
         SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).tos(traffic_class).payload(100).build()
     }
 
-    /// Both codepoints of ECN-capable transports become 11, which stays; 00 is not capable (RFC 3168 §5).
+    /// Both codepoints of ECN-capable transports become 11. Codepoint 11 stays, and 00 is not capable (RFC
+    /// 3168 §5).
     #[test]
     fn both_ect_codepoints_are_marked_and_nothing_else() {
         for (ecn, marked) in [(0b00, false), (0b01, true), (0b10, true), (0b11, true)] {

@@ -1,24 +1,28 @@
 //! Queues: in front of links, of a gateway's ports, and of classes.
 //!
-//! A queue decides which frames wait, which are lost, and in which order they leave. It does not decide when: whoever owns
-//! it takes a frame out with [`Queue::pop`] as soon as that can be sent, which is when its departure is known,
-//! and not before. So a discipline may change its mind about any frame that waits, and a rate may
-//! change while they do. What has left a queue and flies is a [link](crate::link)'s.
+//! A queue decides which frames wait, which are lost, and in which order they leave. It does not decide when.
+//! Its owner calls [`Queue::pop`] only once the frame can be sent and its departure is known. So a discipline
+//! may change its decision about any waiting frame, and the rate may change meanwhile. Frames in flight after
+//! the queue belong to a [link](crate::link).
 //!
 //! # The interface
 //!
-//! - [`Queue::push`]: a frame arrives at `cx.now`. The discipline keeps it, or drops it or others in its place.
-//! - [`Queue::pass`]: a frame arrives and can be sent at once: it does not wait, but disciplines that judge arrivals or departures judge it.
+//! - [`Queue::push`]: a frame arrives at `cx.now`. The discipline keeps it, or drops it or others in its
+//!   place.
+//! - [`Queue::pass`]: a frame arrives and can be sent at once. It does not wait, but disciplines that judge
+//!   arrivals or departures judge it.
 //! - [`Queue::pop`]: one frame can be sent from `cx.now` on. The discipline may drop some before it finds
-//!   the one.
-//! - [`Queue::head`]: the frame that `pop` would look at first, with its charge and the time it arrived.
-//! - [`Queue::set_limit`], [`Queue::release`]: another limit or rate; what waits is handed over to another queue.
-//! - [`Queue::packets`], [`Queue::bytes`]: what waits now. [`Queue::stats`]: peaks, marks, and drops by reason.
+//!   this one.
+//! - [`Queue::head`]: the frame that `pop` would consider first, with its charge and time of arrival.
+//! - [`Queue::set_limit`], [`Queue::release`]: change the limit or rate; hand the waiting frames over to
+//!   another queue.
+//! - [`Queue::packets`], [`Queue::bytes`]: current length. [`Queue::stats`]: peaks, marks, and drops by
+//!   reason.
 //!
-//! Times never go backwards from call to call. A frame ends in a queue by `cx.drop`, and each such drop is in
-//! [`Stats::drops`], or it is absorbed by an ACK filter ([`Stats::filtered`]). Disciplines are a closed set, told apart by one match: no call is dynamic, and none
-//! allocates. Frames are parked in the pool ([`List`](crate::frame::List)), so that a discipline may have as many
-//! lists as there are flows.
+//! Times never go backwards from call to call. A frame ends in a queue by `cx.drop`, counted in
+//! [`Stats::drops`], or an ACK filter absorbs it ([`Stats::filtered`]). Disciplines are a closed set and told
+//! apart by one match: no call is dynamic, and none allocates. Frames are parked in the pool
+//! ([`List`](crate::frame::List)), so that a discipline may have one list per flow.
 
 pub mod ack_filter;
 mod aqm;
@@ -55,8 +59,8 @@ use crate::node::Cx;
 use crate::rate::Rate;
 use crate::stats::DropReason;
 
-/// What a discipline does. A new one is a file with this and with a field `backlog`, which counts what waits in it and what has become of the
-/// rest, a variant of [`Queue`] and its row in `each`.
+/// Interface of a discipline. A new discipline is a file that implements this, a variant of [`Queue`] and its
+/// row in `each`. Its field `backlog` counts the waiting frames and the lost ones.
 trait Discipline {
     /// See [`Queue::push`].
     fn push(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<DropReason>;
@@ -81,62 +85,62 @@ trait Discipline {
 /// A queue of one of the disciplines.
 #[derive(Debug)]
 pub enum Queue {
-    /// First in, first out, drop tail, with step marking if wanted.
+    /// First in, first out, drop tail, with optional step marking.
     Fifo(Fifo),
     /// First in, first out, with CoDel.
     Codel(Codel),
-    /// A queue for each flow, served in turn.
+    /// One queue per flow, served in turn.
     Pfq(Box<Pfq>),
-    /// A queue for each flow, new ones first, each with CoDel.
+    /// One queue per flow, new ones first, each with CoDel.
     FqCodel(Box<FqCodel>),
     /// First in, first out, with RED.
     Red(Box<Red>),
-    /// Two queues, coupled.
+    /// Two coupled queues.
     DualPi2(Box<DualPi2>),
     /// Erases ACKs that newer ones make redundant.
     AckFilter(Box<AckFilter>),
 }
 
-/// What a queue is to be.
+/// Configuration of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How much may wait.
+    /// Limit of the queue.
     pub limit: QueueLimit,
-    /// What is done with it.
+    /// Discipline of the queue.
     pub kind: Kind,
 }
 
-/// A discipline and what it is told.
+/// Discipline with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// First in, first out, drop tail.
     Fifo,
     /// First in, first out, with CoDel.
     Codel(codel::Params),
-    /// A queue for each flow, served in turn.
+    /// One queue per flow, served in turn.
     Pfq(pfq::Params),
-    /// A queue for each flow, new ones first, each with CoDel.
+    /// One queue per flow, new ones first, each with CoDel.
     FqCodel {
-        /// What it is told.
+        /// Parameters.
         params: fq_codel::Params,
-        /// Seed of the hash, so that nobody outside can aim at the queue of another.
+        /// Seed of the hash, so that an outsider cannot aim at another flow's queue.
         seed: u64,
     },
     /// First in, first out, with RED.
     Red {
-        /// What it is told.
+        /// Parameters.
         params: red::Params,
-        /// Seed of what it draws.
+        /// Seed of the random draws.
         seed: u64,
     },
-    /// Two queues, coupled.
+    /// Two coupled queues.
     DualPi2(dualpi2::Params),
     /// Erases ACKs that newer ones make redundant.
     AckFilter(ack_filter::Params),
 }
 
 impl Kind {
-    /// The same, whose hashes and draws come from `seed`.
+    /// Replaces the seed of hashes and draws.
     #[must_use]
     pub fn seeded(self, seed: u64) -> Kind {
         match self {
@@ -150,7 +154,7 @@ impl Kind {
 }
 
 impl Config {
-    /// A queue in front of `rate`.
+    /// Builds a queue in front of `rate`.
     pub fn build(&self, rate: Rate) -> Queue {
         match self.kind {
             Kind::Fifo => Queue::Fifo(Fifo::new(self.limit, None, rate)),
@@ -166,7 +170,7 @@ impl Config {
     }
 }
 
-/// Calls the discipline, whichever it is.
+/// Calls the discipline of a queue.
 macro_rules! each {
     ($queue:expr, $discipline:ident => $call:expr) => {
         match $queue {
@@ -182,44 +186,45 @@ macro_rules! each {
 }
 
 impl Queue {
-    /// A frame arrives, at `cx.now`. Why it was not taken in and has been dropped, if so.
+    /// Enqueues a frame that arrives at `cx.now`. Returns the reason if the frame was dropped instead.
     pub fn push(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<DropReason> {
         each!(self, q => q.push(cx, waiting))
     }
 
-    /// A frame has waited in another queue, and goes on here. Nothing is signalled; where its limit leaves room, it is taken in.
+    /// Takes over a frame that has waited in another queue. Signals nothing; the limit still applies.
     pub fn admit(&mut self, cx: &mut Cx<'_>, waiting: Waiting) {
         each!(self, q => q.admit(cx, waiting));
     }
 
-    /// A frame arrives while nothing waits, and can be sent at once, at `cx.now`. It does not wait, and no
-    /// limit holds for it. `None` if the discipline has dropped it all the same.
+    /// Passes a frame that arrives while nothing waits and can be sent at once, at `cx.now`. It does not
+    /// wait, and no limit applies. Returns `None` if the discipline has dropped it all the same.
     pub fn pass(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<Waiting> {
         each!(self, q => q.pass(cx, waiting))
     }
 
-    /// The next frame to be sent, which begins at `cx.now`. `None` if no frame waits, or none is left of those that did.
+    /// Dequeues the next frame to send, which begins at `cx.now`. Returns `None` if no frame waits, or if all
+    /// were dropped.
     pub fn pop(&mut self, cx: &mut Cx<'_>) -> Option<Waiting> {
         each!(self, q => q.pop(cx))
     }
 
-    /// What is known of the frame that [`Queue::pop`] would look at first.
+    /// Returns the frame that [`Queue::pop`] would consider first, without dequeuing it.
     pub fn head(&self, frames: &Frames) -> Option<Head> {
         each!(self, q => q.head(frames))
     }
 
-    /// The next frame in the discipline's order, whatever it has waited: nothing is signalled. For a queue that is given up.
+    /// Dequeues the next frame in the discipline's order without any signal. Used when a queue is given up.
     pub fn release(&mut self, frames: &Frames) -> Option<Waiting> {
         each!(self, q => q.release(frames))
     }
 
-    /// The limit, and the rate that the queue waits for, are others now. What it holds stays, even if that is more than its limit
-    /// has become, until frames come for which there is no room.
+    /// Changes the limit and the rate of the link that the queue feeds. Waiting frames stay, even above the
+    /// new limit, until frames arrive that find no room.
     pub fn set_limit(&mut self, limit: QueueLimit, rate: Rate) {
         each!(self, q => q.set_limit(limit, rate));
     }
 
-    /// It goes on counting from what another one has counted.
+    /// Continues the counters of another queue.
     pub fn set_stats(&mut self, stats: Stats) {
         *self.stats_mut() = stats;
     }
@@ -228,15 +233,15 @@ impl Queue {
         &mut each!(self, q => &mut q.backlog).stats
     }
 
-    /// Packets that wait.
+    /// Returns the number of waiting packets.
     pub fn packets(&self) -> u64 {
         self.backlog().packets()
     }
-    /// Bytes that wait, as charged.
+    /// Returns the number of waiting bytes, as charged.
     pub fn bytes(&self) -> u64 {
         self.backlog().bytes()
     }
-    /// What the queue has done.
+    /// Returns the counters.
     pub fn stats(&self) -> &Stats {
         &self.backlog().stats
     }

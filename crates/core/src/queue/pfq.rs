@@ -1,12 +1,12 @@
 //! Per-flow queues served by deficit round robin (Shreedhar and Varghese, SIGCOMM 1995).
 //!
-//! The addresses, ports, protocol and tags of a frame say which flow it belongs to ([`Key`]). Only flows that have something waiting take
-//! room: a bounded table, in sets of eight ways, holds them by a keyed hash of the key. Where more than eight flows of a set have
-//! something waiting, two of them share a queue until a queue is empty.
+//! The addresses, ports, protocol and tags of a frame identify its flow ([`Key`]). Only backlogged flows take
+//! room: a bounded table, in sets of eight ways, holds them by a keyed hash of the key. If more than eight
+//! flows of a set are backlogged, two of them share a queue until a queue is empty.
 //!
-//! Each operation takes constant time, whatever the number of flows: turns are those of `rounds`, and beyond the limit, frames are dropped
-//! from the head of the longest flow, or of one that is more than half as long (`sizes`).
-//! A flow may have an owner, who is told how many of its frames wait ([`Pfq::claim`]).
+//! Each operation takes constant time, whatever the number of flows. `rounds` decides the turns. Beyond the
+//! limit, frames are dropped from the head of the longest flow, or of one more than half as long (`sizes`). A
+//! flow may have an owner, which is told the number of its waiting frames ([`Pfq::claim`]).
 
 use super::backlog::Backlog;
 use super::limit::{Bound, QueueLimit};
@@ -24,27 +24,27 @@ use crate::wire;
 #[cfg(test)]
 mod tests;
 
-/// Ways of a set.
+/// Ways per set.
 const WAYS: usize = 8;
-/// The tag of no flow.
+/// Tag of a free way.
 const FREE: u32 = 0;
-/// Below so many flows everything stays in the caches.
+/// Number of flows below which everything stays in the caches.
 const FEW: u32 = 4096;
-/// No owner, or no flow.
+/// Marks the absence of an owner or flow.
 const NOBODY: u32 = u32::MAX;
 
-/// A flow of which something waits; free if nothing does. One cache line.
+/// A backlogged flow; a free entry if empty. One cache line.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Flow {
-    /// Its frames.
+    /// Waiting frames.
     list: List,
-    /// Bytes that wait.
+    /// Waiting bytes.
     bytes: u64,
     turn: Turn,
-    /// By its bytes.
+    /// Place in the order of bytes.
     size: Size,
-    /// Whose it is ([`Pfq::claim`]), or [`NOBODY`]'s.
+    /// Owner ([`Pfq::claim`]), or [`NOBODY`].
     owner: u32,
 }
 
@@ -62,61 +62,64 @@ impl TakesTurns for Flow {
     }
 }
 
-/// What per-flow queues are told.
+/// Parameters of per-flow queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// Flows that have a queue of their own, 8 to 16,777,216; rounded up to a power of two. Each takes 68 bytes.
+    /// Flows that have a queue of their own, 8 to 16,777,216; rounded up to a power of two. Each takes 68
+    /// bytes.
     pub flows: u32,
-    /// Bytes that each flow may send in a round, at least 1; a full frame makes each turn of one of these one frame.
+    /// Bytes that each flow may send in a round, at least 1. With a quantum of a full frame, each turn of
+    /// full frames is one frame.
     pub quantum: u32,
-    /// Seed of the hash, so that nobody outside can aim at the queue of another.
+    /// Seed of the hash, so that an outsider cannot aim at another flow's queue.
     pub seed: u64,
 }
 
 impl Default for Params {
-    /// 1,024 flows, a full Ethernet frame a round.
+    /// Defaults: 1,024 flows, a full Ethernet frame a round.
     fn default() -> Params {
         Params { flows: 1024, quantum: 1514, seed: 1 }
     }
 }
 
-/// See the [module documentation](self).
+/// Per-flow queues. See the [module documentation](self).
 #[derive(Debug)]
 pub struct Pfq {
     flows: Box<[Flow]>,
-    /// By set, a part of the hash of each flow of which something waits, or [`FREE`]: half a cache line is all that a search looks at.
+    /// Per set, a part of the hash of each backlogged flow, or [`FREE`]. A search reads half a cache line
+    /// only.
     tags: Box<[[u32; WAYS]]>,
     rounds: Rounds,
-    /// By their bytes.
+    /// Order of the flows by bytes.
     sizes: Sizes,
     pub(super) backlog: Backlog,
-    /// Of the hash.
+    /// Seed of the hash.
     seed: u64,
-    /// The limit at the rate that the queue waits for.
+    /// Limit at the rate of the link that the queue feeds.
     holds: Bound,
-    /// Flows of which something waits.
+    /// Number of backlogged flows.
     waiting: u32,
-    /// The flow of the last frame that came.
+    /// Flow of the last frame that arrived.
     came: u32,
-    /// What owners are to be told: see [`Pfq::claim`].
+    /// Notices for owners: see [`Pfq::claim`].
     news: Vec<(u32, u32)>,
 }
 
-/// The frame that leaves next, of a queue whose flows have owners.
+/// Next frame to leave, of a queue whose flows have owners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coming {
-    /// Whose it is.
+    /// Owner of its flow.
     pub owner: Option<u32>,
-    /// Frames of its flow that wait, with this one.
+    /// Waiting frames of its flow, with this one.
     pub frames: u32,
     /// Packets that it stands for.
     pub packets: u32,
-    /// Flows of which anything waits.
+    /// Number of backlogged flows.
     pub flows: u32,
 }
 
 impl Pfq {
-    /// Queues in front of `rate` that hold `limit` together.
+    /// Creates queues in front of `rate`, with room for `limit` together.
     pub fn new(params: Params, limit: QueueLimit, rate: Rate) -> Pfq {
         let count = (params.flows.clamp(WAYS as u32, 1 << 24) as usize).next_power_of_two();
         Pfq {
@@ -133,8 +136,9 @@ impl Pfq {
         }
     }
 
-    /// The flow of the frame that came last, if it waits, is `owner`'s, a number of the caller's. Returns how many of its frames wait. From
-    /// now on there is [news](Pfq::news) for the owner whenever these become fewer.
+    /// Sets the owner of the flow whose frame arrived last, if that frame waits. `owner` is a number of the
+    /// caller's. Returns the number of the flow's waiting frames. From now on the owner gets
+    /// [news](Pfq::news) whenever this number falls.
     pub fn claim(&mut self, owner: Option<u32>) -> u32 {
         let came = self.flows.get_mut(self.came as usize);
         let Some(flow) = came.filter(|flow| !flow.list.is_empty()) else { return 0 };
@@ -146,12 +150,13 @@ impl Pfq {
         frames
     }
 
-    /// Owners, and how many frames of their flows wait now, in the order in which that changed.
+    /// Drains the owners whose flows changed, each with the number of frames that wait now, in the order of
+    /// the changes.
     pub fn news(&mut self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.news.drain(..)
     }
 
-    /// The frame that leaves next.
+    /// Returns the next frame to leave.
     pub fn coming(&self, frames: &Frames) -> Option<Coming> {
         let flow = self.flows.get(self.rounds.next()? as usize)?;
         Some(Coming {
@@ -162,12 +167,12 @@ impl Pfq {
         })
     }
 
-    /// Flows that wait with at least one frame: of tests and samplers, which may take their time.
+    /// Counts the flows with at least one waiting frame. For tests and samplers, since it scans all flows.
     pub fn waiting_flows(&self) -> usize {
         self.flows.iter().filter(|flow| !flow.list.is_empty()).count()
     }
 
-    /// The queue of the flow with this hash: its own, a free one, or one of another flow.
+    /// Returns the queue of the flow with this hash: its own, a free one, or another flow's.
     fn find(&mut self, hash: u64) -> u32 {
         let tag = (hash as u32).max(FREE + 1);
         let number = (hash >> 32) as usize % self.tags.len();
@@ -180,7 +185,7 @@ impl Pfq {
         (number * WAYS + way) as u32
     }
 
-    /// The flow has as many bytes waiting now.
+    /// Sets the waiting bytes of a flow.
     fn set_bytes(&mut self, i: u32, bytes: u64) {
         let flow = &mut self.flows[i as usize];
         flow.bytes = bytes;
@@ -188,7 +193,7 @@ impl Pfq {
         self.sizes.set(&mut self.flows, i, amount, |flow| &mut flow.size);
     }
 
-    /// Takes the first frame of a flow out.
+    /// Dequeues the first frame of a flow.
     fn take(&mut self, frames: &Frames, i: u32) -> Option<Waiting> {
         let flow = &mut self.flows[i as usize];
         let waiting = flow.list.pop(frames)?;
@@ -207,8 +212,9 @@ impl Pfq {
         Some(waiting)
     }
 
-    /// Asks for the lines that the turns after the next one will look at, and waits for none: of the second flow its frame, of the third the
-    /// flow itself, which says where its frame is. Of many flows each line would be waited for, one after the other.
+    /// Prefetches the cache lines of the turns after the next one, without waiting for any. For the second
+    /// flow this is its frame; for the third it is the flow itself, which says where its frame is. With many
+    /// flows, each line would otherwise be waited for, one after the other.
     #[inline]
     fn load(&self, frames: &Frames) {
         if self.waiting < FEW {
@@ -223,7 +229,8 @@ impl Pfq {
         }
     }
 
-    /// Drops from the longest flow what is too much. Was a frame dropped that waited alone in the queue of flow `i`?
+    /// Drops the excess from the longest flow. Returns whether this dropped the only frame in the queue of
+    /// flow `i`.
     fn drop_from_longest(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
         let mut dropped = false;
         while self.holds.is_exceeded(&self.backlog) {
@@ -240,7 +247,7 @@ impl Pfq {
     }
 }
 
-/// A keyed hash of the flow that a frame is of; that of nothing where it is not IP.
+/// Returns a keyed hash of a frame's flow, or the hash of no flow if it is not IP.
 fn hash(frames: &Frames, waiting: &Waiting, seed: u64) -> u64 {
     let (bytes, len) = frames.parked_bytes(&waiting.frame);
     let key = wire::any_packet(bytes, len).map(|p| Key::of_packet(bytes, &p)).unwrap_or_default();

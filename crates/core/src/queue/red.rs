@@ -1,16 +1,16 @@
-//! RED, "Random Early Detection" (Floyd and Jacobson, IEEE/ACM Transactions on Networking 1(4), 1993): it drops or marks frames with a
-//! probability that grows with the average queue length.
+//! RED, "Random Early Detection" (Floyd and Jacobson, IEEE/ACM Transactions on Networking 1(4), 1993): drops
+//! or marks frames with a probability that grows with the average queue length.
 //!
-//! The average is an exponentially weighted one of the bytes that a frame finds waiting when it arrives (§4,
-//! fig. 2), also if the server is idle. While nothing is sent, the average falls as if small packets of
-//! [`SMALL`] bytes had arrived (§11). Between both thresholds the probability grows from 0 to `max_p`. It is
-//! spread out, so that the distances between signals are uniform and not geometric (§7, method 2). From the
-//! upper threshold to twice that threshold it grows on to 1: the "gentle" variant (Floyd, "Recommendation on
-//! using the gentle_ variant of RED", 2000). Above that every frame is dropped, even if it could be marked
-//! (RFC 3168 §7).
+//! The average is exponentially weighted. Its samples are the bytes that each arrival finds waiting (§4, fig.
+//! 2), also if the server is idle. During idle time, the average falls as if small packets of [`SMALL`] bytes
+//! had arrived (§11). Between the two thresholds the probability grows from 0 to `max_p`. It is spread out,
+//! so that the distances between signals are uniform and not geometric (§7, method 2). From the upper
+//! threshold to twice that threshold it grows on to 1: the "gentle" variant (Floyd, "Recommendation on using
+//! the gentle_ variant of RED", 2000). Above that every frame is dropped, even an ECN-capable one (RFC 3168
+//! §7).
 //!
-//! Arithmetic is in integers: the average is kept times 2^weight, as in §11, and probabilities are in units of 10^-12. Two things are
-//! left out: adapting `max_p`, and probabilities that depend on a packet's length.
+//! Arithmetic is in integers: the average is kept times 2^weight, as in §11, and probabilities are in units
+//! of 10^-12. Two things are left out: adapting `max_p`, and probabilities that depend on a packet's length.
 
 use super::backlog::Backlog;
 use super::limit::{Bound, QueueLimit};
@@ -25,55 +25,55 @@ use crate::time::{Duration, Time};
 #[cfg(test)]
 mod tests;
 
-/// Bytes of the packets by which the average falls while nothing is sent.
+/// Size of the packets by which the average falls during idle time, in bytes.
 pub const SMALL: u64 = 1000;
-/// The unit of probabilities is one in so many.
+/// Probability 1.
 const ONE: u64 = 1_000_000_000_000;
 
-/// What RED is told.
+/// Parameters of RED.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// Up to this average in bytes nothing is signalled.
+    /// Lower threshold: nothing is signalled up to this average, in bytes.
     pub min: u64,
-    /// At this average the probability is `max_p`, and at twice that 1; above `min`.
+    /// Upper threshold, above `min`: the probability is `max_p` here, and 1 at twice this average.
     pub max: u64,
-    /// In units of 10^-12, at most 10^12.
+    /// Probability at `max`, in units of 10^-12, at most 10^12.
     pub max_p: u64,
-    /// Each arrival counts 2^-weight in the average; 0 to 24.
+    /// Weight of each arrival in the average is 2^-weight; 0 to 24.
     pub weight: u8,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
 }
 
 impl Default for Params {
-    /// 5 and 15 full Ethernet frames, 10 %, 1/512: the defaults of ns-2, by Floyd's recommendations of 1997.
+    /// Defaults of ns-2, by Floyd's recommendations of 1997: 5 and 15 full Ethernet frames, 10 %, 1/512.
     fn default() -> Params {
         Params { min: 5 * 1514, max: 15 * 1514, max_p: ONE / 10, weight: 9, ecn: false }
     }
 }
 
-/// What becomes of a frame that arrives.
+/// Verdict on a frame that arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Pass,
-    /// Dropped, or marked.
+    /// The frame is dropped, or marked.
     Signal,
-    /// Dropped.
+    /// The frame is dropped.
     Drop,
 }
 
-/// The average and what is drawn.
+/// The average and the random draws.
 #[derive(Debug)]
 struct Law {
     params: Params,
     rng: Rng,
-    /// Times 2^weight.
+    /// Average times 2^weight.
     average: u64,
-    /// Frames that passed since the last signal, while there may be one.
+    /// Frames that passed since the last signal, while signals are possible.
     count: u64,
-    /// The last frame was one of those.
+    /// True if `count` includes the last frame.
     counts: bool,
-    /// When the last frame will have been sent, if none waits.
+    /// Time at which the last frame will have been sent, if none waits.
     idle: Option<Time>,
 }
 
@@ -82,7 +82,7 @@ impl Law {
         Law { params, rng: Rng::new(seed), average: 0, count: 0, counts: false, idle: Some(Time::ZERO) }
     }
 
-    /// A frame arrives at `now` and finds so many bytes. `small` is how long a small packet takes.
+    /// Judges a frame that arrives at `now` and finds `bytes` waiting. `small` is the time of a small packet.
     fn arrives(&mut self, now: Time, bytes: u64, small: Duration) -> Fate {
         self.follow(now, bytes, small);
         let p = match self.probability() {
@@ -97,7 +97,7 @@ impl Law {
         if p >= ONE {
             return Fate::Drop;
         }
-        // p / (1 - count × p), of which the divisor is drawn from.
+        // The signalling probability is p / (1 - count × p). The draw is from its divisor.
         let left = u128::from(ONE).saturating_sub(u128::from(self.count) * u128::from(p)) as u64;
         if left <= p || self.rng.below(left) < p {
             self.counts = false;
@@ -115,7 +115,7 @@ impl Law {
         self.average = self.average - (self.average >> weight) + bytes;
     }
 
-    /// Before it is spread out.
+    /// Returns the probability before it is spread out.
     fn probability(&self) -> u64 {
         let Params { min, max, max_p, weight, .. } = self.params;
         let part = |of: u64, above: u64, range: u64| {
@@ -130,7 +130,7 @@ impl Law {
     }
 }
 
-/// (1 - 2^-weight)^n, in units of 2^-32, by squaring; each step rounds down.
+/// Computes (1 - 2^-weight)^n, in units of 2^-32, by squaring; each step rounds down.
 fn power(weight: u8, mut n: u64) -> u64 {
     const UNIT: u64 = 1 << 32;
     let (mut base, mut result) = (UNIT - (UNIT >> weight), UNIT);
@@ -144,32 +144,32 @@ fn power(weight: u8, mut n: u64) -> u64 {
     result
 }
 
-/// First in, first out, with RED where frames come.
+/// First in, first out, with RED on arrival.
 #[derive(Debug)]
 pub struct Red {
     list: List,
     pub(super) backlog: Backlog,
     law: Law,
-    /// The limit at the rate that the queue waits for.
+    /// Limit at the rate of the link that the queue feeds.
     holds: Bound,
     rate: Rate,
 }
 
 impl Red {
-    /// A queue in front of `rate` that holds `limit`; what is drawn comes from `seed`.
+    /// Creates a queue in front of `rate`, with room for `limit`. Random draws come from `seed`.
     pub fn new(params: Params, limit: QueueLimit, rate: Rate, seed: u64) -> Red {
         let (list, backlog, holds) = (List::new(), Backlog::default(), Bound::new(limit, rate));
         Red { list, backlog, law: Law::new(params, seed), holds, rate }
     }
 
-    /// The average of what waited, in bytes.
+    /// Returns the average of the waiting bytes.
     pub fn average(&self) -> u64 {
         self.law.average >> self.law.params.weight
     }
 }
 
 impl Red {
-    /// Marks a frame that is to be signalled, if that is wanted and can be done. Is it to be dropped?
+    /// Marks a signalled frame, if `ecn` is set and the packet is ECN-capable. Returns whether to drop it.
     fn drops(&mut self, cx: &mut Cx<'_>, waiting: &Waiting, fate: Fate) -> bool {
         let ecn = self.law.params.ecn && fate == Fate::Signal;
         let marked = ecn && mark::mark(cx.frames.parked_bytes_mut(&waiting.frame));
@@ -179,7 +179,7 @@ impl Red {
         fate != Fate::Pass && !marked
     }
 
-    /// The queue is empty, and the server done with a frame of so many bytes that it begins now.
+    /// Records that the queue is empty, and that the server begins a frame of `bytes` now.
     fn rests_behind(&mut self, now: Time, bytes: u64) {
         self.law.idle = Some(now + self.rate.time_for(bytes));
     }
@@ -187,7 +187,7 @@ impl Red {
 
 impl Discipline for Red {
     fn push(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<DropReason> {
-        // A frame may still be on its way when none waits: the server is idle only behind it.
+        // A frame may still be in transmission when none waits: the server is idle only after it.
         let idle = self.law.idle.map(|since| since.max(cx.now));
         let fate = self.law.arrives(cx.now, self.backlog.bytes(), self.rate.time_for(SMALL));
         if !self.holds.admits(&self.backlog, waiting.charge) {

@@ -1,39 +1,41 @@
-//! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) over the flows of a table, in constant time whatever their number.
+//! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) over a table's flows, in constant time whatever
+//! their number.
 //!
-//! - A flow may send as long as its deficit is above zero, and goes below zero with its last frame. It then waits for as many rounds as it
-//!   takes, at a quantum a round, to make up for that. A giant segment is charged as the packets that it stands for, so it pays with
-//!   the rounds that these take. The flows of one round are a list, and the rounds are a ring of lists.
-//! - A flow that begins to wait does so behind the flows that have been served in this round. A flow that has nothing left is forgotten,
-//!   and its debt with it.
+//! - A flow may send while its deficit is above zero, and its last frame takes it below zero. It then waits
+//!   for as many rounds as pay off that debt, at a quantum a round. A giant segment is charged as the packets
+//!   that it stands for, so it waits for the rounds that these take. The flows of one round are a list, and
+//!   the rounds are a ring of lists.
+//! - A flow that becomes backlogged is placed behind the flows already served in this round. A flow with
+//!   nothing left is forgotten, and so is its debt.
 
 use super::links::{Ends, Links};
 
-/// Rounds that are told apart.
+/// Number of distinct rounds in the ring.
 const ROUNDS: usize = 64;
-/// Rounds that a flow waits at once, at most; a debt that these do not pay is kept.
+/// Maximum rounds that a flow waits at once. Debt beyond these is kept.
 const MOST_ROUNDS: i64 = ROUNDS as i64 - 1;
 
-/// What is kept of a flow that takes turns.
+/// Scheduling state of one flow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
-    /// Bytes that it may still send in its round.
+    /// Bytes that the flow may still send in its round.
     deficit: i64,
     links: Links,
-    /// The round that it waits for.
+    /// Round that the flow waits for.
     round: u8,
 }
 
 impl Turn {
-    /// Of a flow that waits for none.
+    /// State of a flow that waits for no round.
     pub(super) const NONE: Turn = Turn { deficit: 0, links: Links::ALONE, round: 0 };
 
-    /// The flow that waits behind it in its round.
+    /// Returns the flow that waits behind this one in its round.
     pub(super) fn behind(&self) -> Option<u32> {
         self.links.behind()
     }
 }
 
-/// A flow that takes turns.
+/// A flow with scheduling state.
 pub(super) trait TakesTurns {
     fn turn(&mut self) -> &mut Turn;
 }
@@ -42,22 +44,22 @@ fn links<T: TakesTurns>(flow: &mut T) -> &mut Links {
     &mut flow.turn().links
 }
 
-/// See the [module documentation](self).
+/// Scheduler. See the [module documentation](self).
 #[derive(Debug)]
 pub(super) struct Rounds {
     rounds: [Ends; ROUNDS],
-    /// Rounds in which a flow waits.
+    /// Bit set of the rounds in which a flow waits.
     occupied: u64,
-    /// The round that is being served.
+    /// Round that is being served.
     round: u8,
     /// Bytes that each flow may send in a round.
     quantum: i64,
-    /// Bytes of the flows that have begun before others in this round.
+    /// Bytes of the flows that were placed before others in this round.
     ahead: u64,
 }
 
 impl Rounds {
-    /// Nothing waits. A quantum is 1 byte at least.
+    /// Creates a scheduler without flows. A quantum is 1 byte at least.
     pub(super) fn new(quantum: u32) -> Rounds {
         Rounds {
             rounds: [Ends::EMPTY; ROUNDS],
@@ -68,21 +70,23 @@ impl Rounds {
         }
     }
 
-    /// The flow whose turn it is.
+    /// Returns the flow whose turn it is.
     pub(super) fn next(&self) -> Option<u32> {
         self.rounds[usize::from(self.round)].first()
     }
 
-    /// The flow waits for its turn: behind those that were served in this round.
+    /// Adds a flow behind those that were served in this round.
     pub(super) fn begin<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
         let rounds_on = u8::from(self.occupied != 0);
         flows[i as usize].turn().deficit = self.quantum;
         self.enter(flows, i, rounds_on);
     }
 
-    /// As [`Rounds::begin`], but before the others of this round, unless the flow has had its turn in it: who sends little waits for
-    /// the frame that is being sent and for no other, and nobody gets more than a quantum in a round. All that begin so with their first
-    /// frames, of so many bytes, have one quantum in a round: a flood of new flows does not keep the others from their turns.
+    /// Adds a flow before the others of this round, unless it has had its turn in the round. So a flow that
+    /// sends little waits only for the frame in transmission, and no flow gets more than a quantum in a
+    /// round. All flows added this way share one quantum in a round with their first frames, of `bytes` each.
+    /// This keeps a flood of new flows from taking the turns of the others. Otherwise works as
+    /// [`Rounds::begin`].
     pub(super) fn begin_first<T: TakesTurns>(&mut self, flows: &mut [T], i: u32, bytes: u64) {
         let turn = flows[i as usize].turn();
         let ahead = self.ahead.saturating_add(bytes);
@@ -94,7 +98,7 @@ impl Rounds {
         self.rounds[usize::from(self.round)].push_first(flows, i, links);
     }
 
-    /// Nothing of the flow waits any more. [`Rounds::go_on`] follows.
+    /// Removes a flow that is no longer backlogged. Call [`Rounds::go_on`] next.
     pub(super) fn end<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
         let round = flows[i as usize].turn().round;
         let ends = &mut self.rounds[usize::from(round)];
@@ -104,7 +108,7 @@ impl Rounds {
         }
     }
 
-    /// The flow has sent so many bytes. Does it end with them?
+    /// Charges a flow for `bytes` that it has sent. `ends` is true if it has nothing left.
     pub(super) fn charge<T: TakesTurns>(&mut self, flows: &mut [T], i: u32, bytes: u64, ends: bool) {
         let turn = flows[i as usize].turn();
         turn.deficit = turn.deficit.saturating_sub_unsigned(bytes);
@@ -117,12 +121,12 @@ impl Rounds {
         self.go_on(flows);
     }
 
-    /// A flow in debt waits for as many rounds as pay for that, and for no more than there are at once.
+    /// Postpones a flow in debt by the rounds that pay off the debt, up to the maximum at once.
     fn postpone<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
         self.end(flows, i);
         let turn = flows[i as usize].turn();
         let all = -turn.deficit / self.quantum + 1;
-        // Of a flow that is alone all rounds pass at once.
+        // If the flow is alone, all rounds pass at once.
         let (paid, rounds_on) = match self.occupied {
             0 => (all, 1),
             _ => (all.min(MOST_ROUNDS), all.min(MOST_ROUNDS)),
@@ -131,8 +135,8 @@ impl Rounds {
         self.enter(flows, i, rounds_on as u8);
     }
 
-    /// The next round in which a flow waits is served once this one is done. A flow whose debt is not paid by
-    /// then waits for more.
+    /// Advances to the next round in which a flow waits, once this one is done. A flow whose debt is still
+    /// unpaid waits for more rounds.
     pub(super) fn go_on<T: TakesTurns>(&mut self, flows: &mut [T]) {
         while self.occupied != 0 {
             let ahead = self.occupied.rotate_right(self.round.into()).trailing_zeros();

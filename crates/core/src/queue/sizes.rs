@@ -1,43 +1,45 @@
-//! Flows of a table by how much of something they have: one that has most is found in constant time, to a factor of two.
+//! Order of a table's flows by amount: finds one with the largest amount in constant time, to a factor of
+//! two.
 //!
 //! Flows are in lists by the power of two of their amount.
 
 use super::links::{Ends, Links};
 
-/// The power of two of a flow that is in no list.
+/// Power of two of a flow that is in no list.
 const NONE: u8 = u8::MAX;
 
-/// What is kept of a flow.
+/// State of one flow in this order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     links: Links,
-    /// The power of two of its amount.
+    /// Power of two of its amount.
     power: u8,
 }
 
 impl Size {
-    /// Of a flow that is in no list.
+    /// State of a flow that is in no list.
     pub(super) const NONE: Size = Size { links: Links::ALONE, power: NONE };
 }
 
-/// See the [module documentation](self). `of` says which of its sizes a flow has here.
+/// Order by amount. See the [module documentation](self). `of` selects the [`Size`] of a flow that belongs to
+/// this order.
 #[derive(Debug)]
 pub(super) struct Sizes {
     lists: [Ends; 65],
-    /// Powers of two that a flow has.
+    /// Bit set of the powers of two with at least one flow.
     occupied: u128,
 }
 
 impl Sizes {
     pub(super) const EMPTY: Sizes = Sizes { lists: [Ends::EMPTY; 65], occupied: 0 };
 
-    /// A flow that has most, to a factor of two.
+    /// Returns a flow with the largest amount, to a factor of two.
     pub(super) fn most(&self) -> Option<u32> {
         let power = 127u32.checked_sub(self.occupied.leading_zeros())?;
         self.lists[power as usize].first()
     }
 
-    /// The flow has this amount now; `None` takes it out.
+    /// Sets the amount of a flow; `None` removes it.
     #[inline]
     pub(super) fn set<T, F>(&mut self, flows: &mut [T], i: u32, amount: Option<u64>, of: F)
     where

@@ -1,4 +1,4 @@
-//! Rules that every discipline has to keep, and the limits of each against a model.
+//! Rules of every discipline, and the limits of each against a model.
 
 use super::*;
 use crate::frame::{Charge, Waiting};
@@ -7,7 +7,7 @@ use crate::time::{Duration, Time};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
-/// A queue, its pool, and the frames that it was handed.
+/// A queue, its frame pool, and the frames that it was handed.
 pub(super) struct Bench {
     queue: Queue,
     frames: Frames,
@@ -19,7 +19,7 @@ impl Bench {
         Bench { queue, frames: Frames::growing(128), pushed: 0 }
     }
 
-    /// Pushes a frame with a number. Why it was dropped, if so.
+    /// Pushes a frame with a number. Returns the reason if it was dropped.
     pub(super) fn push(&mut self, now: Time, number: u32, charge: Charge) -> Option<DropReason> {
         let frame = self.frames.receive_copy(&number.to_be_bytes(), 60, now).unwrap();
         self.pushed += 1;
@@ -28,7 +28,7 @@ impl Bench {
         self.queue.push(&mut cx, Waiting { frame, charge, since: now })
     }
 
-    /// Pops a frame: its number, and what was said of it.
+    /// Pops a frame. Returns its number, and the charge and time that the head reported.
     pub(super) fn pop(&mut self, now: Time) -> Option<(u32, Charge, Time)> {
         let head = self.queue.head(&self.frames).map(|w| (w.charge, w.since));
         let Waiting { frame, charge, since } = self.queue.pop(&mut Cx { now, frames: &mut self.frames })?;
@@ -39,7 +39,8 @@ impl Bench {
         Some((number, charge, since))
     }
 
-    /// Every frame that was handed in has left, waits, or was dropped with a reason that the queue counted.
+    /// Checks that every frame handed in has left, waits, or was dropped with a reason that the queue
+    /// counted.
     pub(super) fn check(&self, waiting: usize) {
         let ledger = self.frames.ledger();
         assert_eq!((ledger.received, ledger.held()), (self.pushed, waiting as u64));
@@ -77,7 +78,7 @@ fn a_limit_in_round_trips_follows_the_rate() {
     let pushed: Vec<_> = (0..4).map(|n| b.push(Time::ZERO, n, one(1000)).is_none()).collect();
     assert_eq!(pushed, [true, true, true, false]);
     b.queue.set_limit(bdp, Rate::mbit(2));
-    // What waits stays; what comes finds no room until less than that waits.
+    // Waiting frames stay. A new frame finds no room until less than the limit waits.
     assert_eq!(b.push(Time::ZERO, 4, one(1)), Some(DropReason::QueueFull));
     assert_eq!((0..3).filter_map(|_| b.pop(Time::ZERO)).count(), 3);
     assert_eq!(b.push(Time::ZERO, 5, one(601)), Some(DropReason::QueueFull));

@@ -4,7 +4,7 @@ use super::*;
 use crate::frame::Charge;
 use crate::wire::build::SegmentBuilder;
 
-/// A queue and its pool. Frames are told apart by when they came.
+/// A queue and its frame pool. The time of arrival identifies a frame.
 struct Bench {
     codel: Codel,
     frames: Frames,
@@ -16,12 +16,12 @@ impl Bench {
         Bench { codel, frames: Frames::growing(128) }
     }
 
-    /// `n` frames of 1,500 bytes with these bits in their ECN fields.
+    /// Pushes `n` frames of 1,500 bytes with these bits in the ECN field.
     fn push(&mut self, at: Time, n: u32, ecn: u8) {
         self.push_charged(at, n, ecn, 1500);
     }
 
-    /// The same, charged so many bytes each.
+    /// Pushes `n` frames charged `bytes` each.
     fn push_charged(&mut self, at: Time, n: u32, ecn: u8, bytes: u64) {
         let (head, len) =
             SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).tos(ecn).payload(1448).build_head();
@@ -34,7 +34,7 @@ impl Bench {
         }
     }
 
-    /// Takes a frame out: how many were dropped on the way, and the ECN field of the one that left.
+    /// Pops a frame. Returns the number of drops on the way, and the ECN field of the frame that left.
     fn pop(&mut self, now: Time) -> (u64, Option<u8>) {
         let dropped = self.codel.backlog.stats.drops.total();
         let waiting = self.codel.pop(&mut Cx { now, frames: &mut self.frames });
@@ -48,7 +48,7 @@ impl Bench {
         (self.codel.backlog.stats.drops.total() - dropped, ecn)
     }
 
-    /// A frame leaves every 10 ms from `from` on; the times of those pops that dropped, in ms, until `to`.
+    /// Pops a frame every 10 ms from `from` to `to`. Returns the times of the pops that dropped, in ms.
     fn drops(&mut self, from: u64, to: u64) -> Vec<u64> {
         let times = (from..=to).step_by(10);
         times.filter(|&t| self.pop(ms(t)).0 > 0).collect()
@@ -75,17 +75,18 @@ fn the_control_law_in_whole_nanoseconds() {
 fn drops_follow_the_control_law() {
     let mut b = Bench::new(Params::default());
     b.push(ms(0), 100, 0);
-    // At 10 ms the first frame has waited too long, and at 110 ms all have for an interval: the first drop. The next are due
-    // at 210, then 280.7, 338.4, 388.4, 433.2, 474.0 and 511.8 ms, and happen at the next frame that leaves.
+    // At 10 ms the first frame has waited too long. At 110 ms all have done so for an interval: the first
+    // drop. The next are due at 210, 280.7, 338.4, 388.4, 433.2, 474.0 and 511.8 ms. They happen at the next
+    // departure.
     assert_eq!(b.drops(10, 520), [110, 210, 290, 340, 390, 440, 480, 520]);
     assert_eq!(b.codel.backlog.stats.drops.get(DropReason::Aqm), 8);
 }
 
 #[test]
 fn a_full_frame_is_as_large_as_what_comes() {
-    // RFC 8289 §5.5: nothing is signalled while `maxpacket` bytes or fewer wait, whatever a packet is
-    // charged: with all that Ethernet sends beside it, or of 9,000 bytes. One waits behind the one that
-    // leaves; with two, the first drop is that of 110 ms.
+    // RFC 8289 §5.5: nothing is signalled while `maxpacket` bytes or fewer wait. This holds for any charge of
+    // a packet: with the overhead of Ethernet, or of 9,000 bytes. With one packet behind the one that leaves,
+    // nothing is dropped; with two, the first drop is at 110 ms.
     for bytes in [1500, 1518, 1538, 9014] {
         for (behind, drops) in [(1, vec![]), (2, vec![110])] {
             let mut b = Bench::new(Params::default());
@@ -117,18 +118,20 @@ fn what_waited_little_ends_it_and_soon_after_it_goes_on_as_fast() {
     assert_eq!(b.drops(10, 300), [110, 210, 290]);
     let left = b.codel.list.len() as u64;
     assert_eq!(left, 7);
-    // Nothing is due before 338.4 ms, and what has only a full frame behind it ends the drops.
+    // Nothing is due before 338.4 ms. A frame with only a full frame behind it ends the dropping state.
     (0..left).for_each(|_| assert_eq!(b.pop(ms(301)), (0, Some(0))));
     assert_eq!(b.pop(ms(302)), (0, None));
-    // Again too long from 400 ms on, and so for an interval at 500 ms. The count began with 1 and had grown by 2: it begins
-    // with 2, so the next drop is due 70.7 ms later, at 570.7 ms, and the one after it, the third, 57.7 ms later.
+    // Frames wait too long again from 400 ms on, so for an interval at 500 ms. The count began with 1 and had
+    // grown by 2, so it begins with 2. The next drop is due 70.7 ms later, at 570.7 ms, and the third 57.7 ms
+    // after that.
     b.push(ms(390), 60, 0);
     assert_eq!(b.drops(400, 640), [500, 580, 630]);
 }
 
 #[test]
 fn a_full_frame_behind_is_no_standing_queue() {
-    // All have waited for 200 ms, longer than target and interval. Behind the one that leaves then, one more waits, or two.
+    // All have waited for 200 ms, longer than target and interval. One or two frames wait behind the one that
+    // leaves.
     for (frames, dropped) in [(3, 0), (4, 1)] {
         let mut b = Bench::new(Params::default());
         b.push(ms(0), frames, 0);
@@ -143,10 +146,10 @@ fn capable_packets_are_marked_and_leave() {
     b.push(ms(0), 100, 2);
     let marked: Vec<u64> = (10..=290).step_by(10).filter(|&t| b.pop(ms(t)) == (0, Some(3))).collect();
     assert_eq!((marked, b.codel.backlog.stats.marks), (vec![110, 210, 290], 3));
-    // Where many are due, one departure is one mark: the law goes on from its own times.
+    // If many signals are due, one departure makes one mark: the law continues from its own times.
     assert_eq!(b.pop(ms(500)), (0, Some(3)));
     assert_eq!(b.pop(ms(500)), (0, Some(3)));
-    // What is not capable is dropped all the same.
+    // Packets that are not ECN-capable are dropped all the same.
     let mut b = Bench::new(Params { ecn: true, ..Params::default() });
     b.push(ms(0), 100, 0);
     assert_eq!(b.drops(10, 290), [110, 210, 290]);

@@ -1,25 +1,26 @@
-//! The controller: a base probability that rises while packets wait longer than the target, and while they wait longer and longer.
+//! The controller: a base probability that rises while packets wait longer than the target, and while their
+//! wait grows.
 
 use super::ONE;
 use crate::time::{Duration, Time};
 
-/// Gains per second of wait, in thousandths: 0.16 and 3.2 Hz for a target of 15 ms and round trips up to 100 ms (RFC 9332,
-/// appendix A.1, fig. 2).
+/// Gains per second of wait, in thousandths: 0.16 and 3.2 Hz for a target of 15 ms and round trips up to 100
+/// ms (RFC 9332, appendix A.1, fig. 2).
 const ALPHA: i128 = 160;
 const BETA: i128 = 3200;
 /// Nanoseconds in a second times thousandths.
 const SCALE: i128 = 1_000_000_000_000;
 
-/// See the [module documentation](self).
+/// PI controller. See the [module documentation](self).
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Pi {
     target: Duration,
     update: Duration,
-    /// When the next update is due; `None` before the first packet.
+    /// Time of the next update; `None` before the first packet.
     next: Option<Time>,
-    /// How long the first packet had waited at the last one.
+    /// Wait of the first packet at the last update.
     waited: Duration,
-    /// p' in units of 2^-64, so that no update is too small to count.
+    /// p' in units of 2^-64, so that even the smallest update counts.
     base: u128,
 }
 
@@ -39,14 +40,15 @@ impl Pi {
         ((p * p) >> 32) as u64
     }
 
-    /// All updates up to `now`; `waited` says how long the first packet had waited at a time, zero if there was none. They begin one
-    /// interval after the first call. Call it before a packet comes or leaves.
+    /// Runs all updates up to `now`. `waited` returns the wait of the first packet at a given time, zero
+    /// without a packet. Updates begin one interval after the first call. Call it before each enqueue and
+    /// dequeue.
     pub(super) fn catch_up(&mut self, now: Time, waited: impl Fn(Time) -> Duration) {
         let mut next = self.next.unwrap_or(now + self.update);
         while next <= now {
             let waits = waited(next);
             if waits == Duration::ZERO && self.waited == Duration::ZERO && self.base == 0 {
-                // Nothing changes until something waits, which is at `now` at the earliest.
+                // Nothing changes until a packet waits, which is at `now` at the earliest.
                 let idle = now.since(next).as_nanos() / self.update.as_nanos().max(1);
                 next += self.update.saturating_mul(idle + 1);
                 continue;
@@ -69,7 +71,7 @@ impl Pi {
 
 #[cfg(test)]
 impl Pi {
-    /// p' is this, in units of 2^-32.
+    /// Sets p', in units of 2^-32.
     pub(super) fn force(&mut self, probability: u64) {
         self.base = u128::from(probability) << 32;
     }

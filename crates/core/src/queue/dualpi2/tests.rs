@@ -12,8 +12,8 @@ fn p(pi: &Pi) -> f64 {
     pi.probability() as f64 / ONE as f64
 }
 
-/// Fig. 6 by hand, with waits of 20, 30 and 10 ms: 0.16 × 5 ms + 3.2 × 20 ms = 0.0648; + 0.16 × 15 + 3.2 × 10 ms = 0.0344;
-/// 0.16 × -5 + 3.2 × -20 ms = -0.0648.
+/// Fig. 6 by hand, with waits of 20, 30 and 10 ms. Changes: 0.16 × 5 ms + 3.2 × 20 ms = 0.0648; 0.16 × 15 ms
+/// + 3.2 × 10 ms = 0.0344; 0.16 × -5 ms + 3.2 × -20 ms = -0.0648.
 #[test]
 fn the_base_probability_follows_the_wait() {
     let mut pi = Pi::new(MS(15), MS(16));
@@ -28,7 +28,7 @@ fn the_base_probability_follows_the_wait() {
         assert!((p(&pi) - want).abs() < 1e-9, "{waits}: {}", p(&pi));
     }
     assert_eq!(pi.probability(), 0);
-    // At most 1, and 1 is 1 squared.
+    // p' is at most 1, and 1 squared is 1.
     pi.catch_up(at + MS(16), |_| Duration::from_secs(1000));
     assert_eq!((pi.probability(), pi.squared()), (ONE, ONE));
 }
@@ -40,7 +40,7 @@ fn updates_that_were_missed_are_made_each_at_its_time() {
     for ms in 0..400 {
         often.catch_up(Time::from_millis(ms), waited);
     }
-    // A packet that comes is told of at once.
+    // A packet that arrives is reported at once.
     once.catch_up(Time::ZERO, waited);
     once.catch_up(Time::from_millis(100), waited);
     once.catch_up(Time::from_millis(399), waited);
@@ -48,7 +48,7 @@ fn updates_that_were_missed_are_made_each_at_its_time() {
     assert_eq!(once.next(), Some(Time::from_millis(400)));
 }
 
-/// A packet of this ECN field with 1,000 bytes.
+/// A queue that is fed packets of 1,000 bytes.
 struct Bench {
     queue: Queue,
     frames: Frames,
@@ -68,7 +68,7 @@ impl Bench {
         }
     }
 
-    /// `number` is its source port.
+    /// Pushes a packet with this ECN field. `number` is its source port.
     fn push(&mut self, ecn: u8, number: u16) {
         let segment =
             SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).tos(ecn).ports(number, 80).payload(960);
@@ -79,7 +79,7 @@ impl Bench {
         self.queue.push(&mut Cx { now: self.now, frames: &mut self.frames }, waiting);
     }
 
-    /// Its number and its ECN field.
+    /// Pops a packet. Returns its number and its ECN field.
     fn pop(&mut self) -> Option<(u16, u8)> {
         let waiting = self.queue.pop(&mut Cx { now: self.now, frames: &mut self.frames })?;
         let frame = self.frames.unpark(waiting.frame);
@@ -90,14 +90,14 @@ impl Bench {
     }
 }
 
-/// The coupled probability outlasts the queue: RFC 9332 figs 2 to 5 judge what finds it empty as well.
+/// The coupled probability outlasts the queue: RFC 9332 figs 2 to 5 judge packets that find it empty as well.
 #[test]
 fn what_finds_the_server_idle_is_judged() {
     let mut b = Bench::new(Params::default());
     b.push(0b00, 1);
     b.now = Time::from_secs(1000);
-    // After so long p' is 1, which drops the packet that waited; and the next, though nothing waits before
-    // it.
+    // After this wait p' is 1. It drops the packet that waited, and also the next, which finds nothing
+    // waiting before it.
     assert_eq!((b.pop(), b.queue.stats().drops.get(DropReason::Aqm)), (None, 1));
     let pass = |b: &mut Bench| {
         let (head, len) = SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).payload(960).build_head();
@@ -112,12 +112,13 @@ fn what_finds_the_server_idle_is_judged() {
     };
     assert!(!pass(&mut b));
     assert_eq!(b.queue.stats().drops.get(DropReason::Aqm), 2);
-    // With nothing waiting it falls by 0.16 × 15 ms in each of 62.5 updates a second: from 1 to 0 in 7 s.
+    // With an empty queue p' falls by 0.16 × 15 ms in each of 62.5 updates a second: from 1 to 0 in 7 s.
     b.now += Duration::from_secs(8);
     assert!(pass(&mut b));
 }
 
-/// One Classic packet, then nine of L4S before the next: the first L4S packet turns the credit to +1,000.
+/// One Classic packet, then nine L4S packets before the next: the first L4S packet turns the credit to
+/// +1,000.
 #[test]
 fn the_queues_take_turns_by_bytes() {
     let mut b = Bench::new(Params::default());
@@ -134,7 +135,8 @@ fn the_queues_take_turns_by_bytes() {
     assert_eq!(b.inner().credit, 0);
 }
 
-/// Of L4S packets that wait 0.9 ms a quarter is marked by the ramp from 0.8 to 1.2 ms, not the last one of the queue.
+/// The ramp from 0.8 to 1.2 ms marks a quarter of the L4S packets that wait 0.9 ms, but not the last one of
+/// the queue.
 #[test]
 fn the_ramp_marks_l4s_packets_alone() {
     let mut b = Bench::new(Params::default());
@@ -144,12 +146,12 @@ fn the_ramp_marks_l4s_packets_alone() {
     }
     b.now = Time::from_micros(900);
     let sent: Vec<(u16, u8)> = core::iter::from_fn(|| b.pop()).collect();
-    // The shares that have come together: after five packets 1.25, which is above 1, after the next three 1 again and then 1.25.
+    // Accumulated shares: after five packets 1.25, above 1; after the next three 1, and then 1.25 again.
     let marked: Vec<u16> = sent.iter().filter(|(_, ecn)| *ecn == 3).map(|(n, _)| *n).collect();
     assert_eq!(marked, [4]);
     assert_eq!(sent.len(), 18);
     assert_eq!(b.queue.stats().marks, 1);
-    // A step marks from its time on.
+    // A step marks from its wait on.
     let mut b = Bench::new(Params { step: MS(1), range: Duration::ZERO, ..Params::default() });
     for n in 0..4 {
         b.push(0b01, n);
@@ -174,8 +176,8 @@ fn both_queues_are_coupled() {
             Some(_) => (),
         }
     }
-    // Each 16th, once more than a whole one has come together: at packets 17, 33, … The odd ones are those with a number
-    // that is even, which are not ECN-capable.
+    // Every 16th packet, once the shares exceed one: packets 17, 33, … These have even numbers, which are not
+    // ECN-capable.
     assert_eq!((dropped, marked), (19, 0));
     let mut marked = 0;
     for n in 0..100 {
@@ -186,14 +188,14 @@ fn both_queues_are_coupled() {
     assert_eq!(b.queue.stats().drops.get(DropReason::Aqm), 19);
 }
 
-/// p' = n/4, and no update comes.
+/// Controller with p' = n/4 and no further updates.
 fn quarter(n: u64) -> Pi {
     let mut pi = Pi::new(MS(15), Duration::from_secs(1 << 30));
     pi.force(n * ONE / 4);
     pi
 }
 
-/// From p' = 1/2 on, with k = 2, everything is dropped with p'²: here 1/4.
+/// From p' = 1/2 on, with k = 2, every kind of packet is dropped with p'²: here 1/4.
 #[test]
 fn under_overload_what_is_ecn_capable_is_dropped_too() {
     for ecn in [0b00, 0b01, 0b10, 0b11] {
@@ -206,7 +208,7 @@ fn under_overload_what_is_ecn_capable_is_dropped_too() {
             })
             .collect();
         let dropped: Vec<usize> = (0..81).filter(|i| !sent[*i]).collect();
-        // Shares of a quarter: more than one after five packets, and then after each four.
+        // Shares of a quarter: more than one after five packets, and then after every four.
         assert_eq!(dropped, (4..81).step_by(4).collect::<Vec<_>>(), "{ecn:02b}");
     }
 }

@@ -2,10 +2,10 @@
 
 use super::Flow;
 
-/// No queue.
+/// Marks the absence of a queue.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// First and last of a list.
+/// First and last queue of a list.
 #[derive(Debug)]
 pub(super) struct Ring {
     first: u32,

@@ -17,7 +17,7 @@ impl Bench {
         Bench { queue: Queue::FqCodel(Box::new(queue)), frames: Frames::growing(128), now: Time::ZERO }
     }
 
-    /// A packet of a flow by its port, with a number in its sequence number.
+    /// Pushes a packet of the flow with this port, with `number` in its sequence number.
     fn push(&mut self, flow: u16, number: u32, bytes: u64) -> Option<DropReason> {
         let segment =
             SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).tos(2).ports(flow, 80).seq(number).payload(900);
@@ -28,7 +28,8 @@ impl Bench {
         self.queue.push(&mut Cx { now: self.now, frames: &mut self.frames }, waiting)
     }
 
-    /// Its flow, its number, and whether it is marked. What is said of the head before is what comes.
+    /// Pops a packet. Returns its flow, its number, and whether it is marked. Checks it against the head
+    /// reported before.
     fn pop(&mut self) -> Option<(u16, u32, bool)> {
         let waiting = self.queue.pop(&mut Cx { now: self.now, frames: &mut self.frames })?;
         let frame = self.frames.unpark(waiting.frame);
@@ -54,18 +55,19 @@ impl Bench {
 fn queues_take_turns_and_new_ones_go_first() {
     let mut b = Bench::new(Params { quantum: 1500, ..Params::default() }, QueueLimit::Packets(100));
     (1..=3).for_each(|n| assert_eq!(b.push(1, n, 1000), None));
-    // Deficit 500, and so -500 after the next; that one is served to the end of its turn first.
+    // The deficit is 500, and -500 after the next packet. This queue is served to the end of its turn first.
     assert_eq!(b.pop(), Some((1, 1, false)));
     (1..=4).for_each(|n| assert_eq!(b.push(2, n, 500), None));
     assert_eq!(b.pop(), Some((1, 2, false)));
-    // The first is old now. The second has a quantum: three packets, and then is behind it.
+    // The first queue is old now. The second sends its quantum of three packets, and then is behind the
+    // first.
     let head = b.queue.head(&b.frames).unwrap();
     assert_eq!(head.charge.bytes, 500);
     assert_eq!(b.flows(), [(2, 1), (2, 2), (2, 3), (1, 3), (2, 4)]);
     b.check();
 }
 
-/// A flow that sends one packet at a time is new once: while others wait, it has to become old before it leaves.
+/// A flow that sends one packet at a time is new once: while others wait, it becomes old before it leaves.
 #[test]
 fn a_flow_that_sends_little_is_not_new_again_before_the_others_had_their_turn() {
     let mut b = Bench::new(Params { quantum: 1000, ..Params::default() }, QueueLimit::Packets(100));
@@ -74,7 +76,8 @@ fn a_flow_that_sends_little_is_not_new_again_before_the_others_had_their_turn() 
     assert_eq!(b.pop(), Some((1, 1, false)));
     b.push(2, 1, 100);
     assert_eq!(b.pop(), Some((2, 1, false)));
-    // Its queue is empty, but it still is the first of the new ones: what comes has 900 bytes of its turn left.
+    // Its queue is empty, but still the first of the new ones. The next packets have 900 bytes of its turn
+    // left.
     b.push(2, 2, 900);
     b.push(2, 3, 100);
     assert_eq!([b.pop(), b.pop()], [Some((2, 2, false)), Some((1, 2, false))]);
@@ -82,7 +85,7 @@ fn a_flow_that_sends_little_is_not_new_again_before_the_others_had_their_turn() 
     b.check();
 }
 
-/// Beyond the limit, half of the longest queue goes, from its head.
+/// Beyond the limit, the longest queue loses half from its head.
 #[test]
 fn the_longest_queue_loses_half_from_its_head() {
     let mut b = Bench::new(Params::default(), QueueLimit::Packets(10));
@@ -100,7 +103,7 @@ fn the_longest_queue_loses_half_from_its_head() {
     (0..=200).for_each(|n| assert_eq!(b.push(1, n, 1000), None));
     assert_eq!(b.queue.packets(), 201 - 64);
     b.check();
-    // What is longest as it comes is lost itself.
+    // A frame that makes its own queue the longest may be lost itself.
     let mut b = Bench::new(Params::default(), QueueLimit::Bytes(1000));
     assert_eq!(b.push(1, 1, 400), None);
     assert_eq!(b.push(2, 1, 800), Some(DropReason::QueueFull));
@@ -112,7 +115,8 @@ fn the_longest_queue_loses_half_from_its_head() {
 fn each_queue_has_its_own_delay() {
     let mut b = Bench::new(Params::default(), QueueLimit::Packets(1000));
     let mut marked = [0; 2];
-    // 8 Mb/s: a packet of 1,000 bytes each millisecond leaves. Flow 1 keeps 40 waiting, flow 2 sends one in ten.
+    // 8 Mb/s: one packet of 1,000 bytes leaves each millisecond. Flow 1 keeps 40 waiting, flow 2 sends one in
+    // ten.
     (0..40).for_each(|n| assert_eq!(b.push(1, n, 1000), None));
     for n in 0..1000 {
         b.now += Duration::from_millis(1);

@@ -1,4 +1,4 @@
-//! Turns and drops computed by hand, and what holds whatever happens.
+//! Turns and drops computed by hand, and invariants of any sequence.
 
 use super::*;
 use crate::frame::Charge;
@@ -19,7 +19,7 @@ impl Bench {
         Bench { pfq: Pfq::new(params, limit, Rate::mbit(1)), frames: Frames::growing(256), pushed: 0 }
     }
 
-    /// A frame of a flow; false if it was dropped at once.
+    /// Pushes a frame of a flow. Returns false if it was dropped at once.
     fn push(&mut self, flow: u16, charge: Charge) -> bool {
         let now = Time::from_nanos(self.pushed.into());
         self.pushed += 1;
@@ -31,7 +31,7 @@ impl Bench {
         self.pfq.push(&mut cx, Waiting { frame, charge, since: now }).is_none()
     }
 
-    /// The flow of the frame that leaves, when it came, and its bytes.
+    /// Pops a frame. Returns its flow, its time of arrival, and its bytes.
     fn pop(&mut self) -> Option<(u16, u64, u64)> {
         let head = self.pfq.head(&self.frames);
         let now = Time::from_nanos(self.pushed.into());
@@ -84,7 +84,7 @@ fn bytes_are_shared_whatever_the_frames() {
     (0..20).for_each(|_| assert!(b.push(1, one(1000))));
     (0..100).for_each(|_| assert!(b.push(2, one(200))));
     (0..13).for_each(|_| assert!(b.push(3, one(1500))));
-    // Three thousand bytes of each: the third flow sends in two rounds of three.
+    // Three thousand bytes of each flow. The third flow sends in two rounds of three.
     let mut sent = HashMap::new();
     let order: Vec<_> = (0..3 + 15 + 2).map(|_| b.pop().unwrap()).collect();
     order.iter().for_each(|&(flow, _, bytes)| *sent.entry(flow).or_insert(0) += bytes);
@@ -101,11 +101,11 @@ fn a_giant_pays_with_the_rounds_of_its_packets() {
     (0..12).for_each(|_| assert!(b.push(2, one(1514))));
     let turns = b.flows();
     assert_eq!(turns.iter().position(|&f| f == 1), Some(0));
-    // Nine full frames of the other one, and in the tenth round the giant's flow is first again.
+    // Nine full frames of the other flow; in the tenth round the giant's flow is first again.
     assert_eq!(turns.iter().rposition(|&f| f == 1), Some(10));
 }
 
-/// 65,535 bytes are 219 quanta of 300 bytes: so many frames of the others are before the next giant.
+/// 65,535 bytes are 219 quanta of 300 bytes: as many frames of the others come before the next giant.
 #[test]
 fn a_giant_pays_for_all_of_its_bytes_whatever_the_quantum() {
     let mut b = Bench::new(Params { quantum: 300, ..Params::default() }, QueueLimit::Unlimited);
@@ -116,7 +116,7 @@ fn a_giant_pays_for_all_of_its_bytes_whatever_the_quantum() {
     assert_eq!(turns.iter().position(|&f| f == 1), Some(0));
     let second = turns.iter().rposition(|&f| f == 1).unwrap();
     assert!((218..=220).contains(&second), "{second}");
-    // Alone it waits for nobody.
+    // Alone it waits for no other flow.
     (0..2).for_each(|_| assert!(b.push(1, giant)));
     assert_eq!(b.flows(), [1, 1]);
 }
@@ -125,13 +125,13 @@ fn a_giant_pays_for_all_of_its_bytes_whatever_the_quantum() {
 fn the_longest_flow_gives_way() {
     let mut b = bench(QueueLimit::Packets(8));
     (0..8).for_each(|_| assert!(b.push(1, one(1514))));
-    // Each frame of another flow takes the place of the first one that waits there.
+    // Each frame of another flow takes the place of the first waiting frame.
     assert!(b.push(2, one(100)) && b.push(3, one(100)));
     assert_eq!(b.pfq.backlog.stats.drops.get(DropReason::QueueFull), 2);
     let left: Vec<_> = std::iter::from_fn(|| b.pop()).map(|(flow, since, _)| (flow, since)).collect();
     assert_eq!(left, [(1, 2), (2, 8), (3, 9), (1, 3), (1, 4), (1, 5), (1, 6), (1, 7)]);
     assert_eq!(b.pfq.backlog.stats.peak_packets, 8);
-    // What does not fit alone is not kept.
+    // A frame that does not fit into an empty queue is not kept.
     let mut b = bench(QueueLimit::Bytes(1000));
     assert!(b.push(1, one(900)));
     assert!(!b.push(2, one(1001)));
@@ -162,8 +162,9 @@ fn frames_that_are_not_ip_are_one_flow() {
 }
 
 proptest! {
-    /// Frames of a flow leave in order, nothing is lost but what is counted, the limit holds, and flows that wait all the time
-    /// get the same but for two quanta and a frame of each (Shreedhar and Varghese, theorem 3, for debts instead of deficits).
+    /// Frames of a flow leave in order, every loss is counted, and the limit holds. Flows that are always
+    /// backlogged get equal shares to within two quanta and a frame of each (Shreedhar and Varghese, theorem
+    /// 3, for debts instead of deficits).
     #[test]
     fn whatever_happens(
         steps in prop::collection::vec((prop::bool::weighted(0.6), 0u16..6, 1u64..3000), 0..600),
@@ -171,7 +172,7 @@ proptest! {
     ) {
         let mut b = Bench::new(Params { flows: 64, ..Params::default() }, QueueLimit::Bytes(limit));
         let mut model: HashMap<u16, VecDeque<u64>> = HashMap::new();
-        // By flow: bytes sent since it began to wait.
+        // Bytes sent since each flow became backlogged.
         let mut sent: HashMap<u16, u64> = HashMap::new();
         for (n, (push, flow, bytes)) in (0u64..).zip(steps) {
             let drops = b.pfq.backlog.stats.drops.total();

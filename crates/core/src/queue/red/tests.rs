@@ -1,4 +1,4 @@
-//! The average and the probabilities by arithmetic; which frames go through a draw of its own.
+//! The average and the probabilities by arithmetic. An independent draw selects the frames.
 
 use super::*;
 use crate::queue::tests::{one, Bench};
@@ -10,7 +10,8 @@ fn law(params: Params) -> Law {
     Law::new(params, 1)
 }
 
-/// A quarter of the difference each time, from 0: 4 × 0.25, then 1 + (8 - 1) / 4 and so on.
+/// Each sample moves the average by a quarter of the difference, from 0: 4 × 0.25, then 1 + (8 - 1) / 4 and
+/// so on.
 #[test]
 fn the_average_follows_what_waits() {
     let mut l = law(Params { weight: 2, ..Params::default() });
@@ -23,14 +24,14 @@ fn the_average_follows_what_waits() {
     assert_eq!(averages, [4000, 11_000, 8250, 22_188]);
 }
 
-/// After m small packets' time without a frame, (1 - 1/4)^m of it is left.
+/// After m small packets' time without a frame, (1 - 1/4)^m of the average is left.
 #[test]
 fn the_average_falls_while_nothing_is_sent() {
     for (m, left) in [(0, 16_000), (1, 12_000), (2, 9_000), (3, 6_750), (1_000_000, 0)] {
         let mut l = law(Params { weight: 2, ..Params::default() });
         (l.average, l.idle) = (16_000 << 2, Some(Time::from_millis(5)));
         l.follow(Time::from_millis(5 + m), 0, MS);
-        // What arrives finds nothing and takes a quarter of what was left.
+        // The next arrival finds nothing and takes off a quarter of the rest.
         assert!((l.average >> 2).abs_diff(left * 3 / 4) <= 1, "{m}: {}", l.average >> 2);
     }
     // (511/512)^512 = 0.36752 (Python).
@@ -69,7 +70,8 @@ fn distances_between_signals_are_uniform() {
     assert!(counts[1..].iter().all(|n| (3700..=4300).contains(n)), "{counts:?}");
 }
 
-/// Each arrival is a sample (Floyd and Jacobson 1993, fig. 2), and what finds the server idle may be dropped.
+/// Each arrival is a sample (Floyd and Jacobson 1993, fig. 2). A frame that finds the server idle may be
+/// dropped.
 #[test]
 fn what_finds_the_server_idle_is_judged() {
     let params = Params { min: 1, max: 2, max_p: ONE, weight: 4, ecn: false };
@@ -86,25 +88,26 @@ fn what_finds_the_server_idle_is_judged() {
         left.map(|waiting| frames.unpark(waiting.frame)).map(|frame| frames.transmitted(frame)).is_some()
     };
     red.law.average = 1000 << 4;
-    // 1,000 bytes on average: 1000 × 15/16 with the next, and 1000 × (15/16)^2 with the one after it, whether
-    // it is dropped or not.
+    // The average is 1,000 bytes: 1000 × 15/16 with the next frame and 1000 × (15/16)^2 with the one after
+    // it, dropped or not.
     assert!(!arrive(Time::ZERO, &mut red, true));
     assert_eq!(red.average(), 937);
     assert!(!arrive(Time::ZERO, &mut red, false));
     assert_eq!((red.average(), red.backlog.stats.drops.get(DropReason::Aqm)), (878, 2));
-    // (15/16)^n of it is left after n ms, the time of a small packet: less than a byte after 200.
+    // After n ms, the time of n small packets, (15/16)^n of it is left: less than a byte after 200.
     assert!(arrive(Time::from_millis(200), &mut red, false));
-    // It is being sent until 201 ms.
+    // The frame is being sent until 201 ms.
     assert_eq!(red.law.idle, Some(Time::from_millis(201)));
 }
 
-/// A weight of one and no randomness: the probability is 0 up to the lower threshold and 1 from twice the upper one on.
+/// A weight of one and no randomness: the probability is 0 up to the lower threshold and 1 from twice the
+/// upper one on.
 #[test]
 fn a_queue_drops_what_makes_its_average_too_long() {
     let params = Params { min: 3000, max: 3001, max_p: ONE, weight: 0, ecn: true };
     let mut b = Bench::new(Queue::Red(Box::new(Red::new(params, QueueLimit::Packets(9), Rate::mbit(12), 1))));
     let fates: Vec<_> = (0..7).map(|n| b.push(Time::ZERO, n, one(1000))).collect();
-    // 0, 1000, 2000 and 3000 bytes wait as they come; from 4,000 on the probability is 1.
+    // The arrivals find 0, 1000, 2000 and 3000 bytes; from 4,000 on the probability is 1.
     assert_eq!(fates[..4], [None; 4]);
     assert_eq!(fates[4..], [Some(DropReason::Aqm); 3]);
     for n in 0..4 {
