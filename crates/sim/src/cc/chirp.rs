@@ -1,8 +1,8 @@
-//! Paced chirping (Misund and Briscoe 2019): chirps instead of slow start. The start is `weir-chirp`, the C core that the
-//! kernel's `weir_chirp` has; what follows it is CUBIC, and DCTCP from the first mark on.
+//! Paced chirping (Misund and Briscoe 2019): chirps instead of slow start. The start is `weir-chirp`, the C
+//! core of the kernel's `weir_chirp`. CUBIC follows it, and DCTCP from the first mark on.
 //!
-//! While chirps are sent, the algorithm owns the window: marks do not reduce it, and a loss does only if the core says
-//! so. Differences from the kernel's: CUBIC and DCTCP are the simulator's own.
+//! While chirps are sent, the algorithm owns the window: marks do not reduce it, and a loss does only if the
+//! core says so. The kernel's version differs in one point: CUBIC and DCTCP are the simulator's own here.
 
 use super::cubic::Cubic;
 use super::dctcp::Dctcp;
@@ -10,26 +10,26 @@ use super::{Ack, Congestion, CongestionControl, Departure, Options, Phase, Windo
 use weir_chirp::{FlowStart, Phase as Stage, Rules, Seen, Watched};
 use weir_core::time::{Duration, Time};
 
-/// Paced chirping, and what follows it.
+/// Paced chirping with its successors.
 #[derive(Debug)]
 pub struct Chirp {
     rules: Rules,
     start: FlowStart,
     cubic: Cubic,
     dctcp: Dctcp,
-    /// A mark was echoed: there is a queue that marks.
+    /// True once a mark was echoed: the path has a queue that marks.
     marks: bool,
-    /// The window is not the sender's to reduce. That may last longer than chirps, until a reduction for a mark that came
-    /// meanwhile is over.
+    /// True while the sender must not reduce the window. This may outlast the chirps, until the reduction for
+    /// a mark received meanwhile is over.
     owns: bool,
-    /// The last stage acted upon.
+    /// Last stage that was acted upon.
     stage: Stage,
-    /// The window that came out, in segments.
+    /// Resulting window, in segments.
     window: u32,
 }
 
 impl Chirp {
-    /// For [`super::CONTROLS`].
+    /// Constructor for [`super::CONTROLS`].
     pub(super) fn make(options: &Options) -> Box<dyn CongestionControl> {
         Box::new(Chirp {
             rules: options.chirp,
@@ -47,24 +47,24 @@ impl Chirp {
         matches!(self.stage, Stage::First | Stage::Rounds)
     }
 
-    /// Chirps begin again.
+    /// Restarts chirping.
     fn begin_again(&mut self, w: &mut Window, in_flight: u64) {
         (self.stage, self.owns) = (Stage::Rounds, true);
         self.open(w, in_flight);
     }
 
-    /// The window lets the round's packets leave.
+    /// Opens the window for the round's packets.
     fn open(&self, w: &mut Window, in_flight: u64) {
         w.cwnd = in_flight + u64::from(self.start.room()) * u64::from(w.mss);
     }
 
-    /// The window is known, or corrected while it is sent for the first time: congestion avoidance goes on from there. The share
-    /// of marks is what chirps met, an eighth at least, since so little is known of it.
+    /// Hands the window over to congestion avoidance, or corrects it while it is sent for the first time. The
+    /// marked share starts from the chirps' marks, at least an eighth, since little is known of it.
     fn hand_over(&mut self, w: &mut Window, nxt: u64) {
         let report = self.start.report();
         self.window = report.window;
         w.cwnd = u64::from(report.window) * u64::from(w.mss);
-        // Without an estimate slow start goes on.
+        // Without an estimate, slow start continues.
         if self.stage == Stage::Done {
             return;
         }
@@ -73,7 +73,7 @@ impl Chirp {
         self.dctcp.begin_at((4 * report.marked).max(128), nxt);
     }
 
-    /// An ACK while chirps are sent, or on the way from them.
+    /// Handles an ACK during chirps or the handover.
     fn follow(&mut self, w: &mut Window, ack: &Ack) {
         let mends = matches!(ack.phase, Phase::Recovery | Phase::Loss);
         let disorder = mends || ack.lost > 0 || ack.delivered != ack.acked;
@@ -120,7 +120,7 @@ impl CongestionControl for Chirp {
             return;
         }
         if self.owns {
-            // Until the reduction that a mark began is over; the window stays.
+            // The window stays until the reduction that a mark began is over.
             self.owns = self.stage == Stage::Handover || ack.phase.reduces();
             return;
         }
@@ -136,7 +136,8 @@ impl CongestionControl for Chirp {
 
     fn on_congestion(&mut self, w: &mut Window, now: Time, in_flight: u64, congestion: Congestion) {
         self.marks |= congestion == Congestion::Ecn;
-        // Until the window that chirps found has been sent once, the queue that it leaves corrects it, and no mark.
+        // Until the window found by chirps has been sent once, the queue that it leaves corrects it; marks do
+        // not.
         if self.stage == Stage::Handover && congestion == Congestion::Ecn {
             return;
         }
@@ -220,7 +221,7 @@ mod tests {
     use super::*;
     use weir_core::rate::Rate;
 
-    /// 100 Mbit/s of payload, 20 ms, segments of 1000 bytes: 80 us each, 250 fill the path.
+    /// 100 Mbit/s of payload, 20 ms, segments of 1000 bytes: 80 us each, and 250 fill the path.
     fn hundred() -> Path {
         Path { rate: Some(Rate::mbit(100)), ..Path::new(Duration::from_millis(20)) }
     }
@@ -236,7 +237,8 @@ mod tests {
         rig.run(Time::from_millis(80), |r| peak = peak.max(r.backlog() / MSS));
         let before = rig.una;
         rig.run(Time::from_millis(180), |r| peak = peak.max(r.backlog() / MSS));
-        // 100 ms of 100 Mbit/s, within 5 %. Slow start sends 10, 20, 40, 80 and 160 of 250 segments until 100 ms.
+        // 100 ms of 100 Mbit/s, within 5 %. Slow start sends 10, 20, 40, 80 and 160 of 250 segments until 100
+        // ms.
         assert!(rig.una - before >= 1_187_500, "{}", rig.una - before);
         assert!(peak <= 16, "{peak}");
         assert_eq!(rig.lost, 0);
@@ -248,13 +250,13 @@ mod tests {
         rig.run(Time::from_secs(1), |_| {});
         let (before, mut most) = (rig.una, 0);
         rig.run(Time::from_secs(4), |r| most = most.max(r.backlog() / MSS));
-        // DCTCP's queue above its threshold: half a window in sqrt(2 W), as in its own test.
+        // The bound is DCTCP's queue above its threshold: half a window in sqrt(2 W), as in DCTCP's own test.
         assert!(most <= 12 + 4, "{most}");
         assert!(rig.una - before >= 35_000_000, "{}", rig.una - before);
         assert_eq!(rig.lost, 0);
     }
 
-    /// A chirp that is planned when the one before has left leaves as planned: no ACK has to come first.
+    /// A chirp planned when the previous one has left leaves as planned, without waiting for an ACK.
     #[test]
     fn the_window_opens_when_a_chirp_is_planned() {
         let mut rig = chirp(hundred());
@@ -272,8 +274,8 @@ mod tests {
         assert!(rig.w.cwnd > segment.in_flight, "{} {}", rig.w.cwnd, segment.in_flight);
     }
 
-    /// In the handover no mark lets the sender reduce the window in proportion: what is in flight is not yet the window, which would come in a burst
-    /// at the end.
+    /// During the handover no mark makes the sender reduce the window in proportion. The data in flight is
+    /// not yet the window, which would otherwise leave in a burst at the end.
     #[test]
     fn the_handover_owns_the_window() {
         let mut rig = chirp(Path { mark: 12 * MSS, ..hundred() });

@@ -1,8 +1,8 @@
-//! DCTCP (RFC 8257): Reno whose reduction after a mark is in proportion to the share of bytes marked.
+//! DCTCP (RFC 8257): Reno with a reduction after a mark that is proportional to the share of marked bytes.
 //!
-//! Losses and time-outs halve the window as in Reno (§3.5); growth is Reno's. The estimate of the share
-//! changes with the ACK that ends a window of data, after the reduction that the same ACK may bring about:
-//! that one goes by the estimate before, which differs by a sixteenth at most.
+//! Losses and time-outs halve the window as in Reno (§3.5), and growth is Reno's. The ACK that ends a window
+//! of data updates the estimate of the share. A reduction by the same ACK comes first and uses the earlier
+//! estimate, which differs by a sixteenth at most.
 
 use super::reno::Reno;
 use super::{Ack, Congestion, CongestionControl, Options, Window};
@@ -13,43 +13,43 @@ const ONE: u64 = 1 << 20;
 /// g = 1/16 (RFC 8257 §4.2).
 const SHIFT_G: u32 = 4;
 
-/// DCTCP.
+/// DCTCP sender.
 #[derive(Clone, Debug)]
 pub struct Dctcp {
     reno: Reno,
-    /// Estimate of the share of bytes marked, of [`ONE`]. It is 1 before the first, so that a flow reacts to
-    /// its first mark like Reno.
+    /// Estimate of the share of bytes marked, in units of 1/[`ONE`]. It is 1 before the first mark, so that a
+    /// flow reacts to its first mark like Reno.
     alpha: u64,
     bytes_acked: u64,
     bytes_marked: u64,
-    /// Stream offset that ends the window of data observed.
+    /// Stream offset at the end of the observed window of data.
     window_end: u64,
 }
 
 impl Dctcp {
-    /// DCTCP with these options.
+    /// Creates DCTCP with these options.
     pub fn new(options: &Options) -> Dctcp {
         Dctcp { reno: Reno::new(options), alpha: ONE, bytes_acked: 0, bytes_marked: 0, window_end: 0 }
     }
 
-    /// For [`super::CONTROLS`].
+    /// Constructor for [`super::CONTROLS`].
     pub(super) fn make(options: &Options) -> Box<dyn CongestionControl> {
         Box::new(Dctcp::new(options))
     }
 
-    /// Congestion avoidance begins, with `share` of 1024 marked so far and everything before `nxt` counted.
+    /// Begins congestion avoidance, with `share` of 1024 marked so far and all data before `nxt` counted.
     pub(super) fn begin_at(&mut self, share: u32, nxt: u64) {
         self.alpha = u64::from(share) * ONE / 1024;
         self.window_end = nxt;
         (self.bytes_acked, self.bytes_marked) = (0, 0);
     }
 
-    /// The share marked, of 1024.
+    /// Returns the marked share in 1024ths.
     pub(super) const fn share(&self) -> u32 {
         (self.alpha * 1024 / ONE) as u32
     }
 
-    /// RFC 8257 §3.3, steps 1 to 8. SACK does not count.
+    /// Updates the estimate (RFC 8257 §3.3, steps 1 to 8). SACK does not count.
     fn observe(&mut self, ack: &Ack) {
         self.bytes_acked += ack.acked;
         if ack.ece {
@@ -99,8 +99,8 @@ mod tests {
         d.alpha as f64 / ONE as f64
     }
 
-    /// One window of data of ten segments, the last `marked` of them with ECE. SND.NXT stands where the
-    /// window ends until then.
+    /// Acknowledges one window of data of ten segments, the last `marked` of them with ECE. SND.NXT stays at
+    /// the end of the window until then.
     fn window(d: &mut Dctcp, marked: u64) {
         let start = d.window_end;
         for i in 1..=10 {
@@ -123,7 +123,7 @@ mod tests {
             want = want * 15.0 / 16.0 + m / 16.0;
             assert!((share(&d) - want).abs() < 1e-5, "{} for {want}", share(&d));
         }
-        // All marked for ever is 1, none is 0 but for what the fixed point cannot show.
+        // All marked for ever gives 1. None marked gives 0, within the resolution of the fixed point.
         (0..500).for_each(|_| window(&mut d, 10));
         assert!(share(&d) > 0.9999);
         (0..500).for_each(|_| window(&mut d, 0));
@@ -152,9 +152,9 @@ mod tests {
 
     #[test]
     fn the_queue_stays_at_the_threshold() {
-        // Alizadeh et al. 2010 §3.3, one flow: W* = C RTT + K = 250 + 60, alpha = sqrt(2 / W*), the queue
-        // between K + 1 - A and K + 1 with A = sqrt(2 W*) / 2. The rig adds to both sides: no growth in the
-        // round of a reduction, a burst when the window opens.
+        // Alizadeh et al. 2010 §3.3, one flow: W* = C RTT + K = 250 + 60, alpha = sqrt(2 / W*), and the queue
+        // is between K + 1 - A and K + 1 with A = sqrt(2 W*) / 2. The rig adds to both sides: no growth in
+        // the round of a reduction, and a burst when the window opens.
         let path =
             Path { rate: Some(Rate::mbit(100)), mark: 60 * MSS, ..Path::new(Duration::from_millis(20)) };
         let mut rig = Rig::new("dctcp", &Options::default(), path);

@@ -1,14 +1,13 @@
-//! The increase of RFC 5681: slow start and the additive increase of congestion avoidance, by bytes
-//! (RFC 3465) or by ACKs. What Reno, DCTCP and CUBIC (in slow start) share.
+//! Window increase of RFC 5681: slow start and the additive increase of congestion avoidance, by bytes (RFC
+//! 3465) or by ACKs. Reno, DCTCP and CUBIC (in slow start) share it.
 //!
-//! Byte counting follows Linux: slow start hands what it cannot use below the threshold over to
-//! avoidance, and avoidance grows by one segment for each window acknowledged. Avoidance
-//! therefore grows in whole segments.
+//! Byte counting follows Linux. Slow start hands the bytes left over at the threshold to avoidance. Avoidance
+//! grows by one segment for each window acknowledged, so it grows in whole segments.
 
 use super::hystart::Brake;
 use super::{Ack, Options, Phase, Window};
 
-/// Both increases of one flow.
+/// Increase state of one flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Increase {
     abc: bool,
@@ -18,13 +17,13 @@ pub struct Increase {
 }
 
 impl Increase {
-    /// As the flow's options say; nothing counted yet.
+    /// Creates the state with the flow's options and nothing counted.
     pub fn new(options: &Options) -> Increase {
         Increase { abc: options.abc, abc_limit: options.abc_limit, counted: 0 }
     }
 
-    /// Slow start by `bytes` acknowledged (RFC 5681 §3.1), as far as the brake allows; returns the
-    /// bytes left over once the threshold is reached, for avoidance.
+    /// Grows the window in slow start by `bytes` acknowledged (RFC 5681 §3.1), as far as the brake allows.
+    /// Returns the bytes left over for avoidance once the threshold is reached.
     pub fn slow_start(&self, w: &mut Window, bytes: u64, phase: Phase, brake: Brake) -> u64 {
         let mss = u64::from(w.mss);
         if !self.abc {
@@ -38,8 +37,8 @@ impl Increase {
         allowed - taken
     }
 
-    /// L of RFC 3465 §2.2 in segments. §2.3 has it 1 after a time-out, where one ACK may cover much
-    /// that had arrived before; a flow without a limit (Linux) has none there either.
+    /// Returns L of RFC 3465 §2.2 in segments. By §2.3 it is 1 after a time-out, when one ACK may cover much
+    /// data that had arrived before. A flow without a limit (Linux) has none then either.
     fn limit(&self, phase: Phase) -> u64 {
         match phase {
             Phase::Loss if self.abc_limit != u32::MAX => 1,
@@ -47,8 +46,8 @@ impl Increase {
         }
     }
 
-    /// Congestion avoidance by `bytes` acknowledged: one segment per window (RFC 3465 §2.1), or, by
-    /// ACKs, SMSS * SMSS / cwnd for each (RFC 5681 equation 3).
+    /// Grows the window in congestion avoidance by `bytes` acknowledged: one segment per window (RFC 3465
+    /// §2.1). By ACKs it is SMSS * SMSS / cwnd for each (RFC 5681 equation 3).
     pub fn avoid(&mut self, w: &mut Window, bytes: u64) {
         let mss = u64::from(w.mss);
         if !self.abc {
@@ -63,8 +62,8 @@ impl Increase {
         }
     }
 
-    /// Slow start below the threshold, then avoidance: Reno's reaction to an ACK that may grow the
-    /// window (see [`Ack::growth`]).
+    /// Grows the window by Reno's reaction to an ACK: slow start below the threshold, then avoidance. Uses
+    /// [`Ack::growth`].
     pub fn on_ack(&mut self, w: &mut Window, ack: &Ack, brake: Brake) {
         let mut bytes = ack.growth();
         if bytes == 0 {
@@ -79,12 +78,12 @@ impl Increase {
         self.avoid(w, bytes);
     }
 
-    /// By bytes, and so in whole segments? Otherwise by ACKs.
+    /// Returns whether growth is by bytes, and so in whole segments. Otherwise it is by ACKs.
     pub const fn by_bytes(&self) -> bool {
         self.abc
     }
 
-    /// Congestion: counting starts again.
+    /// Restarts counting after congestion.
     pub fn reset(&mut self) {
         self.counted = 0;
     }
@@ -119,7 +118,7 @@ mod tests {
         assert_eq!(w.cwnd, 6 * MSS);
         i.slow_start(&mut w, 3 * MSS, Phase::Loss, Brake::NONE);
         assert_eq!(w.cwnd, 7 * MSS);
-        // Without a limit there is none after a time-out.
+        // A flow without a limit has none after a time-out.
         increase(true, u32::MAX).slow_start(&mut w, 30 * MSS, Phase::Loss, Brake::NONE);
         assert_eq!(w.cwnd, 37 * MSS);
     }
@@ -144,7 +143,7 @@ mod tests {
         assert_eq!(w.cwnd, 10 * MSS);
         i.avoid(&mut w, MSS);
         assert_eq!(w.cwnd, 11 * MSS);
-        // 33 segments are three windows of 11, and one ACK may tell all of it.
+        // 33 segments are three windows of 11, and one ACK may report all of them.
         i.avoid(&mut w, 33 * MSS);
         assert_eq!(w.cwnd, 14 * MSS);
     }

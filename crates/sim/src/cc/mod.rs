@@ -1,15 +1,16 @@
-//! Congestion control: what decides about the congestion window. One algorithm is one file that
-//! implements [`CongestionControl`] and one line in [`CONTROLS`].
+//! Congestion control: algorithms that set the congestion window. One algorithm is one file that implements
+//! [`CongestionControl`] and one line in [`CONTROLS`].
 //!
-//! The sender ([`crate::tcp`]) does everything else: it finds losses, retransmits, restarts after a
-//! time-out and keeps the window during recovery (PRR, RFC 6937). Windows are bytes of payload, times
-//! integer nanoseconds; there is no floating point, so that a run is the same on any machine.
+//! The sender ([`crate::tcp`]) does everything else. It finds losses, retransmits, restarts after a time-out
+//! and keeps the window during recovery (PRR, RFC 6937). Windows are bytes of payload, and times are integer
+//! nanoseconds. There is no floating point, so that a run is the same on any machine.
 //!
-//! Calls come in this order for one ACK: [`CongestionControl::on_congestion`] if it reveals a loss or
-//! echoes a mark, then [`CongestionControl::on_delivered`] for those that want it, then [`CongestionControl::on_ack`].
+//! Calls come in this order for one ACK: [`CongestionControl::on_congestion`] if it reveals a loss or echoes
+//! a mark, then [`CongestionControl::on_delivered`] for the algorithms that want it, then
+//! [`CongestionControl::on_ack`].
 //!
-//! [`CongestionControl::on_send`] sets the time between two segments. So an algorithm may pace, send trains of any shape, or
-//! bound its bursts.
+//! [`CongestionControl::on_send`] sets the time between two segments. So an algorithm may pace, send trains
+//! of any shape, or bound its bursts.
 
 mod bbr;
 mod chirp;
@@ -28,7 +29,7 @@ pub use weir_chirp::Rules;
 use core::fmt;
 use weir_core::time::{Duration, Time};
 
-/// The sender's windows, as the algorithm sets them.
+/// Congestion window and threshold of the sender, as the algorithm sets them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Congestion window in bytes. The sender keeps it at one segment at least.
@@ -40,13 +41,13 @@ pub struct Window {
 }
 
 impl Window {
-    /// Below the slow-start threshold?
+    /// Returns whether the window is below the slow-start threshold.
     pub const fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
 }
 
-/// Where the sender is in loss recovery.
+/// Phase of loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// No recovery.
@@ -60,7 +61,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Is the window on its way to the slow-start threshold, so that no ACK grows it?
+    /// Returns whether the window moves to the slow-start threshold, so that no ACK grows it.
     pub const fn reduces(self) -> bool {
         matches!(self, Phase::Reducing | Phase::Recovery)
     }
@@ -75,58 +76,57 @@ pub struct RateSample {
     pub interval: Duration,
     /// Total bytes delivered when the newest delivered segment was sent.
     pub prior_delivered: u64,
-    /// Was the sender without data to send, at the time that segment left?
+    /// True if the sender had no data to send when that segment left.
     pub app_limited: bool,
-    /// Was that segment a retransmission?
+    /// True if that segment was a retransmission.
     pub retransmitted: bool,
 }
 
-/// What an ACK told the sender.
+/// Information of one ACK for the algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
-    /// When it arrived.
+    /// Time of arrival.
     pub now: Time,
     /// Bytes newly acknowledged cumulatively; 0 for a duplicate or a SACK alone.
     pub acked: u64,
     /// Bytes newly known to be delivered: cumulatively, by SACK, or without SACK by a duplicate ACK.
     pub delivered: u64,
-    /// Most bytes that the window may grow by; [`u64::MAX`] if all that was delivered counts.
+    /// Maximum growth of the window in bytes; [`u64::MAX`] if all delivered bytes count.
     pub growth_limit: u64,
-    /// All bytes ever delivered, these included.
+    /// Total bytes ever delivered, including these.
     pub total_delivered: u64,
     /// Bytes newly found lost by this ACK.
     pub lost: u64,
     /// Bytes in flight before and after this ACK.
     pub prior_in_flight: u64,
-    /// See `prior_in_flight`.
+    /// Bytes in flight after this ACK.
     pub in_flight: u64,
     /// Stream offset up to which everything is acknowledged (SND.UNA).
     pub una: u64,
     /// Stream offset of the next new byte (SND.NXT).
     pub nxt: u64,
-    /// A sample of the round-trip time, from the newest segment that this ACK acknowledges and that was
-    /// never retransmitted (Karn).
+    /// Round-trip time sample, from the newest acknowledged segment that was never retransmitted (Karn).
     pub rtt: Option<Duration>,
     /// Smoothed round-trip time; zero before the first sample.
     pub srtt: Duration,
-    /// The smallest round-trip time ever sampled; zero before the first.
+    /// Smallest round-trip time ever sampled; zero before the first sample.
     pub min_rtt: Duration,
-    /// Did the congestion window limit what was sent since the last ACK (RFC 9438 §4.2, RFC 2861)?
+    /// True if the congestion window limited the sender since the last ACK (RFC 9438 §4.2, RFC 2861).
     pub cwnd_limited: bool,
     /// The ACK echoes a mark (ECE).
     pub ece: bool,
-    /// Where the sender is in recovery, after this ACK.
+    /// Phase of recovery after this ACK.
     pub phase: Phase,
-    /// How long after `now` the next segment may leave by the gap behind the last one; zero for at once.
+    /// Time from `now` until the gap behind the last segment allows the next one; zero for at once.
     pub gap: Duration,
-    /// Delivery rate, if the ACK delivered something.
+    /// Delivery rate, if the ACK delivered any data.
     pub sample: Option<RateSample>,
 }
 
 impl Ack {
-    /// Bytes by which this ACK may grow a window: what it delivered, if it advanced the cumulative
-    /// acknowledgement. Like Linux, not all of `acked`: what SACK or duplicate ACKs told before is not counted
-    /// again when a hole is filled.
+    /// Returns the bytes by which this ACK may grow a window: the delivered bytes, if it advanced the
+    /// cumulative acknowledgement. Like in Linux, this is not all of `acked`. Bytes reported before by SACK
+    /// or duplicate ACKs do not count again when a hole is filled.
     pub const fn growth(&self) -> u64 {
         match self.acked {
             0 => 0,
@@ -136,30 +136,30 @@ impl Ack {
     }
 }
 
-/// Why the window is to be reduced.
+/// Reason for a reduction of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Congestion {
     /// Losses found by duplicate ACKs, SACK or RACK; once per recovery.
     Loss,
     /// A mark echoed by the receiver (RFC 3168 §6.1.2); at most once per window of data.
     Ecn,
-    /// The retransmission timer expired. Called once for what is lost, not again for a time-out in a recovery that has
-    /// reduced the window already, nor when the timer backs off.
+    /// Expiry of the retransmission timer. Called once for the lost data. Not called again for a time-out in
+    /// a recovery that has already reduced the window, nor when the timer backs off.
     Timeout,
 }
 
-/// How slow start looks for its end before there is a loss.
+/// Detector of the end of slow start before a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hystart {
-    /// Not at all.
+    /// No detector.
     Off,
-    /// By delay and by trains of ACKs (Ha and Rhee 2011), as Linux's CUBIC does.
+    /// Detection by delay and by trains of ACKs (Ha and Rhee 2011), as in Linux's CUBIC.
     Classic,
     /// HyStart++ (RFC 9406).
     PlusPlus,
 }
 
-/// Which CUBIC it is where Linux's differs from the RFC; the module of CUBIC lists the differences.
+/// Variant of CUBIC, where Linux's differs from the RFC. The module of CUBIC lists the differences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CubicRules {
     /// RFC 9438.
@@ -169,32 +169,32 @@ pub enum CubicRules {
     Linux,
 }
 
-/// What a flow may set of its algorithm.
+/// Options of a flow's algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Appropriate byte counting (RFC 3465): windows grow by bytes acknowledged. Off: by ACKs, as
+    /// Appropriate byte counting (RFC 3465): windows grow by bytes acknowledged. Off, they grow by ACKs, as
     /// RFC 5681 allows and the older papers assume: one segment per ACK in slow start.
     pub abc: bool,
-    /// Most segments that one ACK adds in slow start with byte counting (L of RFC 3465 §2.2), at least
-    /// 1; after a time-out it is 1 (§2.3). [`u32::MAX`] is no limit, then neither, as in Linux.
+    /// Most segments that one ACK adds in slow start with byte counting (L of RFC 3465 §2.2), at least 1.
+    /// After a time-out it is 1 (§2.3). [`u32::MAX`] means no limit, also after a time-out, as in Linux.
     pub abc_limit: u32,
-    /// How slow start looks for its end. `None` is what is usual for the algorithm: HyStart++ for CUBIC
-    /// by the RFC, HyStart of 2011 for Linux's, nothing for the others.
+    /// Detector of the end of slow start. `None` selects the algorithm's usual one: HyStart++ for CUBIC by
+    /// the RFC, HyStart of 2011 for Linux's, and none for the others.
     pub hystart: Option<Hystart>,
-    /// Which CUBIC it is.
+    /// Variant of CUBIC.
     pub cubic: CubicRules,
     /// CUBIC's fast convergence (RFC 9438 §4.7).
     pub fast_convergence: bool,
-    /// The sender spaces what it sends, whoever sets the rate. HyStart++ then does not limit bursts.
+    /// True if the sender spaces its segments, whatever sets the rate. HyStart++ then does not limit bursts.
     pub paced: bool,
-    /// In how far paced chirping differs from its default.
+    /// Deviations of paced chirping from its defaults.
     pub chirp: Rules,
-    /// Seed of what is random in the algorithm, one per flow: where BBR begins its cycle of gains.
+    /// Seed of the algorithm's random choices, one per flow: the start of BBR's gain cycle.
     pub seed: u64,
 }
 
 impl Default for Options {
-    /// As Linux: byte counting without a limit.
+    /// Defaults as in Linux: byte counting without a limit.
     fn default() -> Options {
         Options {
             abc: true,
@@ -209,86 +209,94 @@ impl Default for Options {
     }
 }
 
-/// A congestion control.
+/// Congestion control algorithm.
 pub trait CongestionControl: fmt::Debug + Send {
-    /// The connection is set up and may send; `rtt` is what the handshake took, if it was measured.
+    /// Reports that the connection is set up and may send. `rtt` is the duration of the handshake, if it was
+    /// measured.
     fn on_established(&mut self, _w: &mut Window, _now: Time, _rtt: Option<Duration>) {}
 
-    /// An ACK arrived that acknowledged something, cumulatively or by SACK. Called in every phase, since
-    /// algorithms observe what they do not react to; while the phase [reduces](Phase::reduces) the sender sets the
-    /// window itself, unless [`CongestionControl::owns_recovery`].
+    /// Reports an ACK that acknowledged data, cumulatively or by SACK. Called in every phase, since
+    /// algorithms may observe ACKs without reacting to them. While the phase [reduces](Phase::reduces) the
+    /// sender sets the window itself, unless [`CongestionControl::owns_recovery`].
     fn on_ack(&mut self, w: &mut Window, ack: &Ack);
 
-    /// Congestion: sets [`Window::ssthresh`]; `in_flight` is FlightSize (RFC 5681 §3.1). The sender
-    /// then brings `cwnd` there (to one segment after a time-out). Algorithms that own recovery set
-    /// `cwnd` as well.
+    /// Reports congestion; sets [`Window::ssthresh`]. `in_flight` is FlightSize (RFC 5681 §3.1). The sender
+    /// then brings `cwnd` there (to one segment after a time-out). Algorithms that own recovery set `cwnd` as
+    /// well.
     fn on_congestion(&mut self, w: &mut Window, now: Time, in_flight: u64, congestion: Congestion);
 
-    /// The retransmission timer expired, the first time or again, and everything of which that follows is marked lost.
+    /// Reports an expiry of the retransmission timer, the first one or a later one. Everything lost as a result
+    /// is already marked.
     fn on_timeout(&mut self, _w: &mut Window, _now: Time) {}
 
-    /// Recovery is complete; `cwnd` is what the sender left it at.
+    /// Reports that recovery is complete. `cwnd` is as the sender left it.
     fn on_recovered(&mut self, _w: &mut Window, _now: Time) {}
 
-    /// The last reduction turned out to be spurious (F-RTO, DSACK, Eifel): the sender has restored `cwnd`, if
-    /// it was below, and `ssthresh` to what they were.
+    /// Reports that the last reduction was spurious (F-RTO, DSACK, Eifel). The sender has restored
+    /// `ssthresh`, and `cwnd` if it was below its earlier value.
     fn on_undo(&mut self, _w: &mut Window, _now: Time) {}
 
-    /// Sending starts again after nothing was in flight for `idle`, however short (RFC 9438 §5.8).
-    /// What RFC 5681 §4.1 does to a window that was not used for long is the sender's, and not for
-    /// algorithms that own recovery. `by_application`: the application had nothing to send, as the delivery rate counts it.
+    /// Reports that sending restarts after nothing was in flight for `idle`, however short (RFC 9438 §5.8).
+    /// The sender itself reduces a long-unused window (RFC 5681 §4.1), but not for algorithms that own
+    /// recovery. `by_application` is true if the application had nothing to send, as the delivery rate counts
+    /// it.
     fn on_restart(&mut self, _w: &mut Window, _now: Time, _idle: Duration, _by_application: bool) {}
-    /// Bytes were found lost, by an ACK or by a timer; again if their retransmission was lost. Called before what follows from it.
+    /// Reports bytes found lost, by an ACK or by a timer, and again if their retransmission was lost. Called
+    /// before any reaction to the loss.
     fn on_lost(&mut self, _bytes: u64) {}
 
-    /// A segment leaves: how long after it the next one leaves at the earliest, to the nanosecond; zero for at once. Windows and
-    /// the application may make it later, and nothing makes up for that. Asked for every segment, retransmissions and
-    /// probes too. `None` leaves it to the sender, which paces, if told to, at Linux's multiple of cwnd / srtt.
+    /// Reports a segment that leaves. Returns the minimum time to the next one, exact to the nanosecond; zero
+    /// for at once. Windows and the application may delay the next segment further, and this delay is not
+    /// made up for. Called for every segment, including retransmissions and probes. `None` leaves the gap to
+    /// the sender, which paces, if told to, at Linux's multiple of cwnd / srtt.
     ///
-    /// An algorithm that paces returns what its rate takes for the bytes of the segment; one that bounds its bursts, zero so
-    /// many times and then more.
+    /// An algorithm that paces returns the time that its rate takes for the bytes of the segment. One that
+    /// bounds its bursts returns zero several times and then more.
     fn on_send(&mut self, _w: &mut Window, _segment: &Departure) -> Option<Duration> {
         None
     }
 
-    /// If the gaps of [`CongestionControl::on_send`] are those of a rate, paced as Linux does it: how many segments are handed down
-    /// together at least. Then what 1/1024 s of the rate holds, and no less than that, leaves together and has its gaps behind it; there are none
-    /// before the tenth segment; and what left late has the next leave earlier, by half a gap at most. `None`: every gap is kept.
+    /// Returns the minimum number of segments handed down together, if the gaps of
+    /// [`CongestionControl::on_send`] are those of a rate, paced as in Linux. At least this number leaves
+    /// together, or the data of 1/1024 s at the rate if that is more; the gaps follow behind it. There are no
+    /// gaps before the tenth segment. After a late segment the next one leaves earlier, by half a gap at
+    /// most. `None` keeps every gap.
     fn least_at_once(&self) -> Option<u32> {
         None
     }
-    /// Most segments that segmentation offload may make the sender wait for, so that they leave together. 1 lets each
-    /// leave as soon as its gap and the window allow.
+    /// Returns the most segments for which segmentation offload may make the sender wait, so that they leave
+    /// together. 1 lets each leave as soon as its gap and the window allow.
     fn most_at_once(&self) -> u32 {
         u32::MAX
     }
 
-    /// Does it want to be told of single segments ([`CongestionControl::on_delivered`])? Asked once, when the connection is
-    /// made. Nothing is kept of segments for algorithms that do not.
+    /// Returns whether the algorithm wants reports of single segments ([`CongestionControl::on_delivered`]).
+    /// Asked once, when the connection is made. No segment records are kept for other algorithms.
     fn wants_records(&self) -> bool {
         false
     }
 
-    /// The segments that an ACK delivered, in stream order, at least one. Called before
-    /// [`CongestionControl::on_ack`] for algorithms that [want to know](CongestionControl::wants_records). A segment is told once,
-    /// when it is acknowledged or SACKed as a whole, unless the receiver has thrown away what it had SACKed (RFC 2018 §8).
+    /// Reports the segments that an ACK delivered, in stream order, at least one. Called before
+    /// [`CongestionControl::on_ack`] for algorithms that [want it](CongestionControl::wants_records). Each
+    /// segment is reported once, when it is acknowledged or SACKed as a whole, unless the receiver has
+    /// discarded SACKed data (RFC 2018 §8).
     fn on_delivered(&mut self, _w: &mut Window, _ack: &Ack, _segments: &[Delivered]) {}
 
-    /// Does it keep `cwnd` during recovery too (BBR)?
+    /// Returns whether the algorithm sets `cwnd` during recovery too (BBR).
     fn owns_recovery(&self) -> bool {
         false
     }
 
-    /// Does it need ECN with the receiver echoing every mark (DCTCP, RFC 8257)?
+    /// Returns whether the algorithm needs ECN with a receiver that echoes every mark (DCTCP, RFC 8257).
     fn wants_dctcp_ecn(&self) -> bool {
         false
     }
 }
 
-/// How an algorithm is made for a flow.
+/// Constructor of an algorithm for a flow.
 pub type Make = fn(&Options) -> Box<dyn CongestionControl>;
 
-/// Every algorithm by the name that Linux gives it; `chirp` is `weir_chirp` there.
+/// Algorithms by the names that Linux gives them; `chirp` is `weir_chirp` there.
 pub const CONTROLS: &[(&str, Make)] = &[
     ("reno", reno::Reno::make),
     ("cubic", cubic::Cubic::make),
@@ -297,7 +305,7 @@ pub const CONTROLS: &[(&str, Make)] = &[
     ("chirp", chirp::Chirp::make),
 ];
 
-/// The algorithm of this name; `None` if there is none.
+/// Returns the algorithm with this name, or `None`.
 pub fn by_name(name: &str) -> Option<Make> {
     CONTROLS.iter().find(|(n, _)| *n == name).map(|(_, make)| *make)
 }

@@ -2,19 +2,19 @@
 //!
 //! Three choices follow Linux (`tcp_cong.c`) where RFC 5681 says otherwise:
 //!
-//! - ssthresh is half of cwnd, not half of FlightSize (equation 4). They are the same for a sender
-//!   limited by its window. They differ for one limited by its application or by the receiver,
-//!   whose window may stand above what is in flight (by at most twice, since windows that are not
-//!   used do not grow); Linux takes such a window for valid, RFC 5681 does not.
+//! - ssthresh is half of cwnd, not half of FlightSize (equation 4). They are equal for a sender limited by
+//!   its window. They differ for one limited by its application or by the receiver: its window may exceed the
+//!   data in flight, by at most twice, since unused windows do not grow. Linux considers such a window valid;
+//!   RFC 5681 does not.
 //! - HyStart is off unless the flow asks for it, though RFC 9406 is for any sender: Linux's Reno has none.
-//! - No limit on the growth by one ACK (RFC 3465 has L = 2), unless [`Options::abc_limit`] sets one.
+//! - Growth by one ACK has no limit (RFC 3465 has L = 2), unless [`Options::abc_limit`] sets one.
 
 use super::hystart::SlowStartEnd;
 use super::increase::Increase;
 use super::{Ack, Congestion, CongestionControl, Hystart, Options, Window};
 use weir_core::time::Time;
 
-/// Reno.
+/// Reno sender.
 #[derive(Clone, Debug)]
 pub struct Reno {
     increase: Increase,
@@ -22,20 +22,21 @@ pub struct Reno {
 }
 
 impl Reno {
-    /// Reno with these options.
+    /// Creates Reno with these options.
     pub fn new(options: &Options) -> Reno {
         let hystart = options.hystart.unwrap_or(Hystart::Off);
         Reno { increase: Increase::new(options), end: SlowStartEnd::new(hystart, options.paced) }
     }
 
-    /// For [`super::CONTROLS`].
+    /// Constructor for [`super::CONTROLS`].
     pub(super) fn make(options: &Options) -> Box<dyn CongestionControl> {
         Box::new(Reno::new(options))
     }
 }
 
-/// Half the window, at least two segments (RFC 5681 equation 4). A window that grows by whole segments stays
-/// whole, as Linux's: used in whole segments and a fraction larger, it would lose a round trip in half of all sawteeth.
+/// Returns half the window, at least two segments (RFC 5681 equation 4). A window that grows by whole
+/// segments stays whole, as in Linux. A fraction of a segment is never used, and would cost a round trip in
+/// half of all sawteeth.
 pub(super) fn half(w: &Window, whole: bool) -> u64 {
     let mss = u64::from(w.mss.max(1));
     let half = if whole { w.cwnd / mss / 2 * mss } else { w.cwnd / 2 };
@@ -50,7 +51,7 @@ impl CongestionControl for Reno {
         if w.in_slow_start() {
             self.end.on_ack(w, ack);
         }
-        // A window that is not used says nothing about the path (RFC 7661 §3, RFC 2861).
+        // An unused window says nothing about the path (RFC 7661 §3, RFC 2861).
         if ack.cwnd_limited {
             self.increase.on_ack(w, ack, self.end.brake());
         }
@@ -72,7 +73,7 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(100);
 
-    /// Windows in segments in the middle of the first `n` rounds.
+    /// Returns the windows in segments in the middle of the first `n` rounds.
     fn rounds(options: &Options, delayed_ack: u32, ssthresh: u64, n: u64) -> Vec<f64> {
         let mut rig = Rig::new("reno", options, Path { delayed_ack, ..Path::new(RTT) });
         rig.w.cwnd = 16 * MSS;
@@ -87,7 +88,7 @@ mod tests {
 
     #[test]
     fn slow_start_doubles_by_bytes() {
-        // All of the window is acknowledged in each round, whatever the number of ACKs.
+        // The whole window is acknowledged in each round, whatever the number of ACKs.
         for delayed_ack in [1, 2] {
             let w = rounds(&Options::default(), delayed_ack, u64::MAX, 5);
             assert_eq!(w, [16.0, 32.0, 64.0, 128.0, 256.0]);
@@ -105,11 +106,11 @@ mod tests {
     fn avoidance_adds_a_segment_in_a_round() {
         let w = rounds(&Options::default(), 1, 16 * MSS, 6);
         assert_eq!(w, [16.0, 17.0, 18.0, 19.0, 20.0, 21.0]);
-        // By ACKs a little less: the window grows while the round is acknowledged.
+        // By ACKs it is a little less: the window grows while the round is acknowledged.
         let by_acks = Options { abc: false, ..Options::default() };
         let w = rounds(&by_acks, 1, 16 * MSS, 2);
         assert!((16.9..17.0).contains(&w[1]), "{w:?}");
-        // Half of it with delayed ACKs.
+        // With delayed ACKs it is half of that.
         let w = rounds(&by_acks, 2, 16 * MSS, 2);
         assert!((16.45..16.5).contains(&w[1]), "{w:?}");
     }
@@ -123,9 +124,9 @@ mod tests {
 
     #[test]
     fn the_average_window_is_the_law_of_the_square_root() {
-        // Periodic losses: from W / 2 to W in W / 2 rounds, and one of recovery at W / 2, send
-        // 3/8 W^2 + W/2 = 1/p segments. That is sqrt(3 / 2p) on average (Mathis et al. 1997; 38 and 120
-        // in the table of RFC 9438 §5.1) with the round of recovery added.
+        // With periodic losses, rounds from W / 2 to W in W / 2 rounds, and one of recovery at W / 2, send
+        // 3/8 W^2 + W/2 = 1/p segments. That is sqrt(3 / 2p) on average (Mathis et al. 1997; 38 and 120 in
+        // the table of RFC 9438 §5.1) with the round of recovery added.
         for (every, table) in [(1_000, 38.0), (10_000, 120.0)] {
             let n = every as f64;
             let peak = (-0.5 + (0.25 + 1.5 * n).sqrt()) / 0.75;
@@ -167,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_sack_told_is_not_counted_again() {
-        // A hole is filled: 10 segments are acknowledged, one was not known to be delivered.
+        // A hole is filled: 10 segments are acknowledged, but only one was not yet known to be delivered.
         let mut rig = Rig::new("reno", &Options::default(), Path::new(RTT));
         rig.run(Time::from_millis(150), |_| {});
         let mut ack = rig.last.expect("an ACK");

@@ -1,41 +1,42 @@
-//! Single segments: what a congestion control may learn and decide of them.
+//! Single segments, as a congestion control may observe and time them.
 
 use weir_core::time::{Duration, Time};
 
-/// A segment of the stream that leaves now.
+/// Segment of the stream that leaves now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// When.
+    /// Time of departure.
     pub now: Time,
     /// Stream offset of its first byte.
     pub start: u64,
-    /// Its bytes: payload, and one for the FIN.
+    /// Bytes of payload, and one for the FIN.
     pub len: u32,
-    /// It was sent before.
+    /// True for a retransmission.
     pub again: bool,
     /// Bytes in flight, this segment included.
     pub in_flight: u64,
-    /// Bytes that the receiver's window has room for behind it.
+    /// Room in the receiver's window behind this segment, in bytes.
     pub room: u64,
 }
 
-/// A segment that an ACK delivered: acknowledged cumulatively, or by SACK for the first time.
+/// Segment that an ACK delivered: acknowledged cumulatively, or by SACK for the first time.
 ///
-/// When its ACK came is [`Ack::now`](super::Ack::now); whether that echoed a mark, [`Ack::ece`](super::Ack::ece). A receiver that
-/// echoes as DCTCP's does (RFC 8257 §3.2) sends an ACK whenever the marks change, so the echo is that of each segment. One that
-/// follows RFC 3168 echoes until it is told of the reduction, so only the first echo is that of its segments.
+/// [`Ack::now`](super::Ack::now) is the arrival time of its ACK, and [`Ack::ece`](super::Ack::ece) shows an
+/// echoed mark. A receiver that echoes as in DCTCP (RFC 8257 §3.2) sends an ACK whenever the marks change, so
+/// the echo is that of each segment. A receiver by RFC 3168 echoes until it learns of the reduction, so only
+/// the first echo belongs to its segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
     /// Stream offset of its first byte.
     pub start: u64,
-    /// Its bytes: payload, and one for the FIN.
+    /// Bytes of payload, and one for the FIN.
     pub len: u32,
-    /// When it left, for the last time.
+    /// Time of the last transmission.
     pub left: Time,
-    /// How long after the segment sent before it, whichever that was; `None` for the first of the connection.
+    /// Time since the previous segment sent, whichever that was; `None` for the first of the connection.
     pub gap: Option<Duration>,
-    /// It was sent more than once: which of the transmissions arrived is not known (Karn).
+    /// True if it was sent more than once: the transmission that arrived is unknown (Karn).
     pub again: bool,
-    /// By SACK, while something before it was missing.
+    /// True if delivered by SACK, while earlier data was missing.
     pub sacked: bool,
 }

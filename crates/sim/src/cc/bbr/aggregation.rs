@@ -1,19 +1,19 @@
-//! ACKs that arrive in lumps (wireless links, offloads): how much more is acknowledged at times than the
-//! bandwidth explains. The window is raised by that, so that the pipe does not run dry between the lumps.
+//! ACKs that arrive in lumps (wireless links, offloads): estimates the excess of a lump over what the
+//! bandwidth explains. The window is raised by it, so that the pipe does not run dry between the lumps.
 
 use super::bandwidth::bytes_in;
 use weir_core::time::{Duration, Time};
 
-/// The maximum is over five rounds at least and ten at most.
+/// Rounds per half of the maximum filter: the maximum covers five rounds at least and ten at most.
 const WINDOW_ROUNDS: u32 = 5;
-/// An epoch ends after so many segments at the latest.
+/// Segments after which an epoch ends at the latest.
 const EPOCH_SEGMENTS: u64 = 1 << 20;
-/// What is added is never more than the bandwidth gives in this time.
+/// Time that bounds the excess: never more than the bandwidth delivers in it.
 const LONGEST: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Aggregation {
-    /// Largest excess in bytes of the present and the last five rounds.
+    /// Largest excess in bytes of the present five rounds and of the five before.
     extra: [u64; 2],
     index: usize,
     rounds: u32,
@@ -22,17 +22,18 @@ pub(super) struct Aggregation {
 }
 
 impl Aggregation {
-    /// Bytes to add to the window at `bw` bytes per second.
+    /// Returns the bytes to add to the window at `bw` bytes per second.
     pub(super) fn extra(&self, bw: u64) -> u64 {
         self.extra[0].max(self.extra[1]).min(bytes_in(bw, LONGEST))
     }
 
-    /// Counting starts again, after idleness.
+    /// Restarts counting after idleness.
     pub(super) fn restart(&mut self, now: Time) {
         (self.epoch, self.epoch_acked) = (now, 0);
     }
 
-    /// An ACK delivered `acked` bytes. An epoch lasts while more is acknowledged than `bw` explains.
+    /// Counts an ACK that delivered `acked` bytes. An epoch lasts while more is acknowledged than `bw`
+    /// explains.
     pub(super) fn update(&mut self, now: Time, acked: u64, bw: u64, round_start: bool, cwnd: u64, mss: u32) {
         if round_start {
             self.rounds += 1;
@@ -62,14 +63,14 @@ mod tests {
 
     #[test]
     fn lumps_are_what_exceeds_the_bandwidth() {
-        // 1 MB/s in lumps of ten segments each 10 ms: at each lump the epoch before is used up, and the lump
+        // 1 MB/s in lumps of ten segments each 10 ms: at each lump the previous epoch is used up, so the lump
         // is the excess.
         let mut a = Aggregation::default();
         for i in 0..20 {
             a.update(Time::from_millis(10 * i), 10 * MSS, 1_000_000, i % 4 == 0, 100 * MSS, MSS as u32);
         }
         assert_eq!(a.extra(1_000_000), 10 * MSS);
-        // Never above what comes in 100 ms.
+        // The excess never exceeds what arrives in 100 ms.
         assert_eq!(a.extra(50_000), 5 * MSS);
     }
 
@@ -93,7 +94,7 @@ mod tests {
             assert!(rounds <= 10);
         }
         assert!(rounds >= 5, "{rounds}");
-        // An excess is never above the window.
+        // The excess never exceeds the window.
         a.update(Time::from_secs(100), 50 * MSS, 1_000_000, false, 7 * MSS, MSS as u32);
         assert_eq!(a.extra(1_000_000), 7 * MSS);
     }

@@ -1,22 +1,22 @@
-//! Bandwidths are bytes per second; their filter is a maximum over rounds.
+//! Bandwidths in bytes per second, and their maximum filter over rounds.
 
 use weir_core::time::Duration;
 
-/// Samples older than this many rounds are forgotten: a cycle of gains and two rounds more.
+/// Age in rounds at which samples are forgotten: a cycle of gains and two rounds more.
 const ROUNDS: u64 = 10;
 const SECOND: u64 = 1_000_000_000;
 
-/// Bytes per second of `bytes` in `interval`, rounded down; the interval is not zero.
+/// Returns the rate of `bytes` in `interval` in bytes per second, rounded down. The interval is not zero.
 pub(super) fn per_second(bytes: u64, interval: Duration) -> u64 {
     mul_div(bytes, SECOND, interval.as_nanos().max(1))
 }
 
-/// Bytes in `d` at `bw` bytes per second, rounded down.
+/// Returns the bytes in `d` at `bw` bytes per second, rounded down.
 pub(super) fn bytes_in(bw: u64, d: Duration) -> u64 {
     mul_div(bw, d.as_nanos(), SECOND)
 }
 
-/// `a * b / d`, saturating.
+/// Computes `a * b / d`, saturating.
 pub(super) fn mul_div(a: u64, b: u64, d: u64) -> u64 {
     match a.checked_mul(b) {
         Some(n) => n / d,
@@ -24,29 +24,30 @@ pub(super) fn mul_div(a: u64, b: u64, d: u64) -> u64 {
     }
 }
 
-/// A sample of the bandwidth and the round that it came in.
+/// Bandwidth sample, and its round.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     round: u64,
     bw: u64,
 }
 
-/// The largest sample of the last rounds, as Linux estimates it (`lib/win_minmax.c`, after K. Nichols): of three samples that are kept,
-/// the first is the largest, the second the largest of those that came a quarter of the window later or more, the third of those that came half
-/// of it later. When the first is too old, the second takes its place, which may be less than the exact maximum. Time goes on only with
-/// samples: a sender without data keeps what it knew.
+/// Largest sample of the last rounds, as Linux estimates it (`lib/win_minmax.c`, after K. Nichols). Three
+/// samples are kept. The first is the largest. The second is the largest of those at least a quarter of the
+/// window later, and the third of those half a window later. When the first is too old, the second takes its
+/// place. This may be less than the exact maximum. Time advances only with samples: a sender without data
+/// keeps its estimate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MaxFilter {
     best: [Sample; 3],
 }
 
 impl MaxFilter {
-    /// Bytes per second; 0 before the first sample.
+    /// Returns the maximum in bytes per second; 0 before the first sample.
     pub(super) fn max(&self) -> u64 {
         self.best[0].bw
     }
 
-    /// A sample of this round, which is never before an earlier one.
+    /// Adds a sample of this round. Rounds never go backwards.
     pub(super) fn update(&mut self, round: u64, bw: u64) {
         let new = Sample { round, bw };
         let [first, second, third] = &mut self.best;
@@ -69,7 +70,7 @@ impl MaxFilter {
         }
     }
 
-    /// The others take the place of the first one, and so again if the second is too old as well.
+    /// Moves the other samples up in place of the first one, twice if the second is too old as well.
     fn forget_first(&mut self, new: Sample) {
         for _ in 0..2 {
             if new.round - self.best[0].round > ROUNDS {
@@ -94,7 +95,7 @@ mod tests {
         }
         f.update(14, 50);
         assert_eq!(f.max(), 50);
-        // Rounds without a sample do not make it forget, the next sample does.
+        // Rounds without a sample forget nothing. The next sample does.
         f.update(100, 7);
         assert_eq!(f.max(), 7);
     }
@@ -110,13 +111,13 @@ mod tests {
 
     #[test]
     fn after_the_largest_comes_the_largest_of_those_a_quarter_of_the_window_younger() {
-        // Of 100 in round 0 the second is looked for from round 3 on, the third from round 6 on.
+        // For 100 in round 0, the second sample is taken from round 3 on and the third from round 6 on.
         let mut f = MaxFilter::default();
         for (round, bw) in [(0, 100), (1, 90), (2, 80), (3, 50), (4, 60), (6, 30), (7, 40), (10, 20)] {
             f.update(round, bw);
             assert_eq!(f.max(), 100, "round {round}");
         }
-        // 90 and 80 were never kept: 60 is next, and after it 40.
+        // 90 and 80 were never kept: 60 is next, and 40 after it.
         f.update(11, 10);
         assert_eq!(f.max(), 60);
         f.update(14, 10);

@@ -2,14 +2,14 @@
 //! CACM 60(2), 2017; draft-cardwell-iccrg-bbr-congestion-control-00).
 //!
 //! BBR estimates the bottleneck's bandwidth (the largest delivery rate of ten rounds) and the path's delay
-//! (the smallest RTT of ten seconds), paces at the one and keeps about their product in flight. Beyond the
-//! draft, like Linux: 1 % less than the bandwidth is paced, a policer is found ([`policer`]) and lumps of ACKs
-//! are allowed for ([`aggregation`]).
+//! (the smallest RTT of ten seconds). It paces at the bandwidth and keeps about the product of both in
+//! flight. Beyond the draft, it follows Linux: it paces 1 % below the bandwidth, detects a policer
+//! ([`policer`]), and allows for lumps of ACKs ([`aggregation`]).
 //!
-//! Different from Linux: where the cycle of gains begins comes from the flow's seed, and times are nanoseconds, not microseconds and
-//! jiffies. A mark is ignored, as in Linux.
+//! Differences from Linux: the flow's seed selects the start of the gain cycle, and times are nanoseconds,
+//! not microseconds and jiffies. A mark is ignored, as in Linux.
 //!
-//! Gains are in 256ths, bandwidths bytes per second.
+//! Gains are in 256ths, and bandwidths in bytes per second.
 
 mod aggregation;
 mod bandwidth;
@@ -32,42 +32,42 @@ use weir_core::time::{Duration, Time};
 
 /// A gain of 1.
 const UNIT: u64 = 256;
-/// 2 / ln 2: doubles what is sent each round.
+/// 2 / ln 2: doubles the amount sent each round.
 const HIGH_GAIN: u64 = UNIT * 2885 / 1000 + 1;
-/// Its inverse.
+/// Inverse of the high gain.
 const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
-/// Window in [`Mode::ProbeBw`], for delayed and lumped ACKs.
+/// Window gain in [`Mode::ProbeBw`], for delayed and lumped ACKs.
 const CWND_GAIN: u64 = 2 * UNIT;
-/// Probe, drain what that queued, cruise.
+/// Pacing gains of one cycle: probe, drain the resulting queue, cruise.
 const CYCLE: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
-/// Index of the phase that probes.
+/// Index of the probing phase.
 const CYCLE_UP: usize = 0;
-/// The pipe is full when three rounds have grown the bandwidth by less than a quarter.
+/// Rounds after which the pipe is full, if the bandwidth grew by less than a quarter in them.
 const FULL_ROUNDS: u32 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// Doubling until the bandwidth stays.
+    /// Doubles the rate until the bandwidth stays the same.
     Startup,
-    /// Until the queue that made is gone.
+    /// Lasts until the queue of the startup is gone.
     Drain,
-    /// Cycling the pacing gain.
+    /// Cycles the pacing gain.
     ProbeBw { phase: usize, since: Time },
-    /// Almost nothing in flight, to see the delay without queue.
+    /// Keeps almost nothing in flight, to see the delay without a queue.
     ProbeRtt,
 }
 
-/// Rounds by packets: a round ends with the first ACK of something sent after it began.
+/// Counter of rounds by packets: a round ends with the first ACK of a segment sent after it began.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     count: u64,
-    /// Bytes delivered in all when the round began.
+    /// Total bytes delivered when the round began.
     end: u64,
-    /// Did the present ACK begin one?
+    /// True if the present ACK began a round.
     started: bool,
 }
 
-/// Whether the pipe has ever been full.
+/// Detector of a full pipe.
 #[derive(Clone, Copy, Debug, Default)]
 struct Full {
     bw: u64,
@@ -75,7 +75,7 @@ struct Full {
     reached: bool,
 }
 
-/// BBR.
+/// BBR sender.
 #[derive(Clone, Debug)]
 pub struct Bbr {
     mode: Mode,
@@ -84,13 +84,14 @@ pub struct Bbr {
     full: Full,
     policer: Policer,
     aggregation: Aggregation,
-    /// Smallest delay, and when it was seen or last probed for.
+    /// Smallest delay, and the time when it was seen or last probed for.
     min_rtt: Option<Duration>,
     min_rtt_stamp: Time,
-    /// When a probe of the delay may end, once little enough is in flight.
+    /// Time at which a delay probe may end, once little enough is in flight.
     probe_done: Option<Time>,
     probe_round_done: bool,
-    /// Samples of what was sent at these totals of delivered bytes are as small as the probe.
+    /// Range of delivered totals whose samples are limited by a delay probe: segments sent then saw its small
+    /// window.
     probe_limited: Option<(u64, u64)>,
     idle_restart: bool,
     prior_phase: Phase,
@@ -98,17 +99,17 @@ pub struct Bbr {
     conservation: bool,
     initial_cwnd: u64,
     pacing: Option<Rate>,
-    /// The pacing rate came from a measured RTT.
+    /// True once the pacing rate came from a measured RTT.
     seen_rtt: bool,
     lost: u64,
-    /// The last delivery: when, and bytes in all.
+    /// Time of the last delivery, and the total bytes delivered.
     delivered_at: Time,
     delivered: u64,
     rng: Rng,
 }
 
 impl Bbr {
-    /// BBR with these options.
+    /// Creates BBR with these options.
     pub fn new(options: &Options) -> Bbr {
         Bbr {
             mode: Mode::Startup,
@@ -136,12 +137,12 @@ impl Bbr {
         }
     }
 
-    /// For [`super::CONTROLS`].
+    /// Constructor for [`super::CONTROLS`].
     pub(super) fn make(options: &Options) -> Box<dyn CongestionControl> {
         Box::new(Bbr::new(options))
     }
 
-    /// The estimate to send at.
+    /// Returns the bandwidth estimate to send at.
     fn bandwidth(&self) -> u64 {
         self.policer.bandwidth().unwrap_or(self.max_bw.max())
     }
@@ -164,7 +165,7 @@ impl Bbr {
         }
     }
 
-    /// Paces at a gain times 99 % of `bw`. Before the pipe is full it only becomes faster.
+    /// Paces at a gain times 99 % of `bw`. Before the pipe is full the rate only rises.
     fn set_pacing(&mut self, bw: u64, gain: u64) {
         let bits = mul_div(bw, gain * 8 * 99, UNIT * 100);
         let faster = self.pacing.is_none_or(|now| bits > now.bps());
@@ -173,15 +174,15 @@ impl Bbr {
         }
     }
 
-    /// The rate before there is a sample: the window in one RTT, 1 ms if that is not known.
+    /// Sets the rate before the first sample: the window in one RTT, or in 1 ms if the RTT is unknown.
     fn initial_pacing(&mut self, w: &Window, rtt: Option<Duration>) {
         self.seen_rtt = rtt.is_some();
         self.pacing = None;
         self.set_pacing(per_second(w.cwnd, rtt.unwrap_or(Duration::from_millis(1))), HIGH_GAIN);
     }
 
-    /// Rounds, the bandwidth (§4.1.1) and lumps of ACKs. An interval shorter than any round is a burst of
-    /// ACKs, not a rate (draft-cheng-iccrg-delivery-rate-estimation §3.3).
+    /// Updates rounds, the bandwidth (§4.1.1) and lumps of ACKs. An interval shorter than any round is a
+    /// burst of ACKs, not a rate (draft-cheng-iccrg-delivery-rate-estimation §3.3).
     fn update_bandwidth(&mut self, w: &Window, ack: &Ack) {
         self.round.started = false;
         let Some(s) = ack.sample.filter(|s| s.interval >= ack.min_rtt) else { return };
@@ -242,7 +243,7 @@ impl CongestionControl for Bbr {
             self.initial_pacing(w, Some(ack.srtt));
         }
         self.set_pacing(self.bandwidth(), self.pacing_gain());
-        // Only repair of losses is recovery for BBR.
+        // For BBR, only the repair of losses is recovery.
         let phase = if ack.phase == Phase::Reducing { Phase::Open } else { ack.phase };
         self.set_cwnd(w, ack, phase);
     }
@@ -255,7 +256,7 @@ impl CongestionControl for Bbr {
         self.save_cwnd(w);
     }
 
-    /// The end of a round (`bbr_set_state`).
+    /// Ends the round (`bbr_set_state`).
     fn on_timeout(&mut self, _w: &mut Window, _now: Time) {
         self.prior_phase = Phase::Loss;
         self.full.bw = 0;
@@ -264,7 +265,7 @@ impl CongestionControl for Bbr {
     }
 
     fn on_undo(&mut self, _w: &mut Window, _now: Time) {
-        // The bandwidth of spurious recovery said nothing.
+        // The bandwidth during a spurious recovery says nothing.
         (self.full.bw, self.full.rounds) = (0, 0);
         let o = self.observation(false, false);
         self.policer.reset(&o);
@@ -277,7 +278,7 @@ impl CongestionControl for Bbr {
         self.idle_restart = true;
         self.aggregation.restart(now);
         match self.mode {
-            // §4.3.4.4: at the bandwidth, neither more nor less.
+            // §4.3.4.4: pace at the bandwidth exactly.
             Mode::ProbeBw { .. } => self.set_pacing(self.bandwidth(), UNIT),
             Mode::ProbeRtt => self.check_probe_done(w, now),
             _ => {}

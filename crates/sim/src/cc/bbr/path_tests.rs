@@ -1,4 +1,4 @@
-//! BBR over a path whose rate and delay are known.
+//! BBR over a path with known rate and delay.
 
 use super::super::rig::{Losses, Path, Rig, MSS};
 use super::*;
@@ -16,7 +16,7 @@ fn rig(path: Path, seed: u64) -> Rig {
     Rig::new("bbr", &Options { seed, ..Options::default() }, path)
 }
 
-/// Pacing rate as a share of the bottleneck's.
+/// Returns the pacing rate as a share of the bottleneck's rate.
 fn pace(r: &mut Rig) -> f64 {
     r.pacing().expect("BBR paces") / 8.0 / BW as f64
 }
@@ -40,8 +40,9 @@ fn the_first_rate_is_a_multiple_of_the_initial_window_per_round() {
 #[test]
 fn startup_doubles_until_the_pipe_is_full_and_drains_what_it_queued() {
     let mut r = rig(path(), 0);
-    // Delivery doubles each round: 250 segments a round is 10 * 2^4.6, so full after six rounds at the
-    // latest; three more tell that it stays, in a window of 2.885 BDP, and another drains.
+    // Delivery doubles each round. 250 segments a round are 10 * 2^4.6, so the pipe is full after six rounds
+    // at the latest. Three more rounds show that it stays so, in a window of 2.885 BDP, and another one
+    // drains.
     let (mut highest, mut drained) = (0, None);
     r.run(Time::from_secs(2), |r| {
         highest = highest.max(r.in_flight / MSS);
@@ -50,7 +51,7 @@ fn startup_doubles_until_the_pipe_is_full_and_drains_what_it_queued() {
         }
     });
     assert!(highest >= 2 * BDP && highest as f64 <= 2.885 * BDP as f64 * 1.1, "{highest}");
-    // Rounds of 40 ms, then up to 115.
+    // Rounds of 40 ms, growing to 115 ms.
     assert!(drained.expect("drained") < Time::from_millis(6 * 40 + 5 * 116 + 40));
     assert_eq!(r.lost, 0);
 }
@@ -63,13 +64,13 @@ fn bandwidth_and_delay_are_found_and_little_more_is_in_flight() {
         let before = r.una;
         let (mut low, mut high, mut sum, mut n) = (u64::MAX, 0, 0, 0);
         r.run(Time::from_secs(9), |r| {
-            // 99 % of the bandwidth times a gain of the cycle.
+            // The pace is 99 % of the bandwidth times a gain of the cycle.
             assert!([1.25, 0.75, 1.0].iter().any(|g| near(pace(r), 0.99 * g, 0.01)), "{}", pace(r));
             let flying = r.in_flight / MSS;
             (low, high, sum, n) = (low.min(flying), high.max(flying), sum + flying, n + 1);
         });
         assert!(near((r.una - before) as f64, 8.0 * BW as f64, 0.01), "{}", r.una - before);
-        // Probing adds a quarter and what hosts send at once.
+        // Probing adds a quarter of the BDP and the host's bursts.
         assert!(low as f64 > 0.9 * BDP as f64 && (high as f64) < 1.4 * BDP as f64, "{low} {high}");
         assert!(near(sum as f64 / n as f64, 1.08 * BDP as f64, 0.08), "{}", sum / n);
     }
@@ -86,8 +87,8 @@ fn phases_of_the_cycle_last_for_the_delay() {
             (last, since) = (pace(r), r.now);
         }
     });
-    // 5/4 until the queue shows it: a round to send, a round to see. 3/4 for one delay or until the queue
-    // is gone; six times 1, each ended by the first ACK after 40 ms.
+    // The 5/4 phase lasts until the queue shows it: a round to send, a round to see. The 3/4 phase lasts for
+    // one delay or until the queue is gone. Six phases of 1 follow, each ended by the first ACK after 40 ms.
     for (gain, ms) in &lengths[1..] {
         match gain {
             5 => assert!((40..=60).contains(ms), "{lengths:?}"),
@@ -126,8 +127,8 @@ fn the_delay_is_probed_for_every_ten_seconds() {
         }
         probing = small;
     });
-    // The handshake saw the smallest delay, at 0. Each probe takes until only four segments are in flight,
-    // 200 ms and the rest of a round; the next is due 10 s after its end.
+    // The handshake saw the smallest delay, at 0. Each probe lasts until only four segments are in flight,
+    // then 200 ms and the rest of a round. The next is due 10 s after its end.
     assert_eq!(probes.len(), 3, "{probes:?}");
     let mut due = Time::from_secs(10);
     for (from, to) in probes {
@@ -136,7 +137,7 @@ fn the_delay_is_probed_for_every_ten_seconds() {
         assert!((200..=330).contains(&(long.as_nanos() / 1_000_000)), "{long:?}");
         due = to + Duration::from_secs(10);
     }
-    // The window returns to what it was, and the estimate was not lost.
+    // The window returns to its earlier value, and the estimate was kept.
     assert!(r.w.cwnd > 2 * BDP * MSS && r.w.cwnd < 23 * BDP * MSS / 10, "{}", r.w.cwnd);
 }
 
@@ -157,15 +158,15 @@ fn a_faster_bottleneck_is_found_by_probing_and_a_slower_one_in_ten_rounds() {
     let mut r = rig(path(), 0);
     r.run(Time::from_secs(3), |_| {});
     r.path.rate = Some(Rate::mbit(100));
-    // 1.25^4 > 2: four cycles of eight delays and a little, 340 ms.
+    // 1.25^4 > 2: four cycles of eight delays and a little, 340 ms each.
     r.run(Time::from_secs(3) + Duration::from_millis(4 * 360), |_| {});
     assert!(pace(&mut r) >= 0.74 * 2.0, "{}", pace(&mut r));
     r.run(Time::from_secs(6), |_| {});
     r.path.rate = Some(Rate::mbit(25));
-    // The queue makes rounds longer: a window of 4 BDP over a quarter of the rate, 330 ms each.
+    // The queue lengthens the rounds: a window of 4 BDP over a quarter of the rate makes 330 ms each.
     r.run(Time::from_millis(6_000 + 12 * 340), |_| {});
     assert!(pace(&mut r) < 0.5 * 1.26, "{}", pace(&mut r));
-    // Between two probes of the delay.
+    // This period lies between two probes of the delay.
     r.run(Time::from_secs(12), |_| {});
     let before = r.una;
     r.run(Time::from_secs(18), |_| {});
@@ -174,7 +175,8 @@ fn a_faster_bottleneck_is_found_by_probing_and_a_slower_one_in_ten_rounds() {
 
 #[test]
 fn random_losses_do_not_matter() {
-    // 1 % lost: 1.22 / sqrt(0.01) = 12 segments of 250 for Reno; BBR carries what is not lost.
+    // With 1 % loss, Reno gets 1.22 / sqrt(0.01) = 12 segments of 250. BBR carries everything that is not
+    // lost.
     let lossy = Path { losses: Losses::Random(10_000), ..path() };
     let mut r = rig(lossy, 1);
     r.run(Time::from_secs(1), |_| {});
@@ -200,7 +202,7 @@ fn recovery_conserves_and_restores_the_window() {
         if r.phase == Phase::Recovery && entered.is_none() {
             entered = Some(r.now);
             flying = ack.in_flight;
-            // What is in flight and what was delivered just now.
+            // The window is the data in flight and the data just delivered.
             assert_eq!(r.w.cwnd, ack.in_flight + ack.delivered);
         }
         if entered.is_some_and(|at| r.now.since(at) < Duration::from_millis(35)) {
@@ -233,9 +235,9 @@ fn a_time_out_keeps_the_model() {
     r.cc.on_congestion(&mut r.w, r.now, r.in_flight, Congestion::Timeout);
     r.cc.on_timeout(&mut r.w, r.now);
     assert_eq!(r.pacing(), pacing);
-    // The sender's doing.
+    // The sender sets this window.
     r.w.cwnd = MSS;
-    // Repaired: the window from before.
+    // After the repair, the earlier window returns.
     let ack = Ack { now: r.now, phase: Phase::Open, lost: 0, ..r.last.expect("an ACK") };
     r.cc.on_ack(&mut r.w, &ack);
     assert!(r.w.cwnd >= cwnd, "{} {cwnd}", r.w.cwnd);

@@ -1,31 +1,31 @@
-//! A policer on the path: drops above a rate that its bucket lets through for a while. BBR finds it by two
-//! intervals between losses, each of four rounds at least, with much lost and the same rate of delivery,
-//! and then sends at that rate for 48 rounds.
+//! Detector of a policer on the path: it drops above a rate that its bucket exceeds for a while. BBR detects
+//! it by two intervals between losses, of four rounds at least, with heavy loss and an equal delivery rate.
+//! It then sends at that rate for 48 rounds.
 
 use super::bandwidth::per_second;
 use weir_core::time::{Duration, Time};
 
-/// Rounds of an interval at least, and at most.
+/// Minimum and maximum length of an interval, in rounds.
 const MIN_ROUNDS: u32 = 4;
 const MAX_ROUNDS: u32 = 4 * MIN_ROUNDS;
-/// Bytes lost of 256 delivered from which an interval counts (20 %).
+/// Loss threshold of an interval, in bytes lost per 256 delivered (20 %).
 const LOSS_THRESH: u64 = 50;
-/// Two rates are the same if they differ by an eighth at most, or by 4 kb/s.
+/// Tolerance of equal rates: an eighth, or 4 kb/s.
 const SAME_PART: u64 = 8;
 const SAME_BYTES: u64 = 4_000 / 8;
-/// Rounds for which the rate is used.
+/// Rounds for which the detected rate is used.
 const USE_ROUNDS: u32 = 48;
-/// Shorter intervals say nothing.
+/// Minimum duration of an interval.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// What an ACK (or a time-out) means to the policer's detector.
+/// Input of the detector from an ACK or a time-out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Observation {
     pub(super) now: Time,
     pub(super) round_start: bool,
     pub(super) losses: bool,
     pub(super) app_limited: bool,
-    /// Bytes delivered and lost in all.
+    /// Total bytes delivered and lost.
     pub(super) delivered: u64,
     pub(super) lost: u64,
 }
@@ -33,9 +33,9 @@ pub(super) struct Observation {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Policer {
     sampling: bool,
-    /// The rate is in use.
+    /// True while the detected rate is in use.
     in_use: bool,
-    /// Rate of the interval before, or that in use; 0 for none.
+    /// Rate of the previous interval, or the rate in use; 0 for none.
     bw: u64,
     rounds: u32,
     since: Time,
@@ -44,12 +44,12 @@ pub(super) struct Policer {
 }
 
 impl Policer {
-    /// The rate to send at in bytes per second, if there is a policer.
+    /// Returns the rate to send at in bytes per second, if there is a policer.
     pub(super) fn bandwidth(&self) -> Option<u64> {
         self.in_use.then_some(self.bw)
     }
 
-    /// True when the rate has been used for long enough, and probing is to begin anew.
+    /// Takes an observation. Returns true when the rate has been used for long enough and probing restarts.
     pub(super) fn observe(&mut self, o: &Observation, probing_bandwidth: bool) -> bool {
         if self.in_use {
             if probing_bandwidth && o.round_start {
@@ -65,7 +65,7 @@ impl Policer {
         false
     }
 
-    /// Nothing is known, and nothing in progress.
+    /// Forgets all rates and intervals.
     pub(super) fn reset(&mut self, o: &Observation) {
         *self = Policer::default();
         self.begin(o);
@@ -75,7 +75,7 @@ impl Policer {
         (self.since, self.delivered, self.lost, self.rounds) = (o.now, o.delivered, o.lost, 0);
     }
 
-    /// An interval runs from loss to loss.
+    /// Takes a sample. An interval runs from loss to loss.
     fn sample(&mut self, o: &Observation) {
         if !self.sampling {
             if !o.losses {
@@ -123,7 +123,7 @@ mod tests {
 
     const MSS: u64 = 1000;
 
-    /// 100 ACKs of a segment each in a round of 100 ms, with so many segments lost in the middle of it.
+    /// Feeds 100 ACKs of a segment each in a round of 100 ms, with `lost` segments lost in the middle.
     fn round(p: &mut Policer, o: &mut Observation, lost: u64) -> bool {
         let mut ended = false;
         for i in 0..100 {
@@ -154,8 +154,8 @@ mod tests {
     #[test]
     fn two_lossy_intervals_of_one_rate_are_a_policer() {
         let (mut p, mut o) = start();
-        // A fifth is 50 of 256: 20 lost of 100 delivered are enough, 100 segments in 100 ms are 1 MB/s. An
-        // interval begins with a loss and takes four rounds.
+        // A fifth is 50 of 256: 20 lost of 100 delivered are enough, and 100 segments in 100 ms are 1 MB/s.
+        // An interval begins with a loss and takes four rounds.
         let mut rounds = 0;
         while p.bandwidth().is_none() {
             round(&mut p, &mut o, 20);
@@ -164,7 +164,7 @@ mod tests {
         }
         assert!((9..=10).contains(&rounds), "{rounds}");
         assert!(p.bandwidth().is_some_and(|bw| bw.abs_diff(1_000_000) < 10_000));
-        // In use for 48 rounds.
+        // The rate is in use for 48 rounds.
         for i in 1..48 {
             assert!(!round(&mut p, &mut o, 0), "{i}");
         }
@@ -188,7 +188,7 @@ mod tests {
             }
         }
         assert_eq!(p.bandwidth(), None);
-        // An application without data.
+        // Application without data.
         let (mut p, mut o) = start();
         o.app_limited = true;
         for _ in 0..100 {

@@ -5,9 +5,9 @@ use super::{Bbr, Mode};
 use crate::cc::{Ack, Window};
 use weir_core::time::{Duration, Time};
 
-/// A delay is believed for so long.
+/// Validity of a delay estimate.
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
-/// A probe lasts for so long once little is in flight, and for a round.
+/// Duration of a probe once little is in flight; it also lasts for a round.
 const PROBE_TIME: Duration = Duration::from_millis(200);
 
 impl Bbr {
@@ -20,7 +20,7 @@ impl Bbr {
                 self.min_rtt_stamp = ack.now;
             }
         }
-        // What was idle has drained its queue already.
+        // An idle flow has drained its queue already.
         if expired && !self.idle_restart && self.mode != Mode::ProbeRtt {
             self.mode = Mode::ProbeRtt;
             self.save_cwnd(w);
@@ -67,13 +67,13 @@ impl Bbr {
         }
     }
 
-    /// Was a segment sent at this total of delivered bytes held back by a probe of the delay?
+    /// Returns whether a segment sent at this total of delivered bytes was limited by a delay probe.
     pub(super) fn limited_by_probe(&self, prior_delivered: u64) -> bool {
         self.probe_limited.is_some_and(|(from, to)| (from..=to).contains(&prior_delivered))
     }
 }
 
-/// A lone segment, not a full one, over the round: the receiver may have delayed its ACK.
+/// Returns whether the receiver may have delayed this ACK: a lone segment in its round, and not a full one.
 fn maybe_delayed(w: &Window, ack: &Ack) -> bool {
     let alone = ack.sample.is_some_and(|s| s.prior_delivered + ack.delivered == ack.total_delivered);
     alone && ack.acked < u64::from(w.mss)

@@ -1,11 +1,11 @@
-//! BBR's way from start-up to probing for bandwidth (draft §4.3).
+//! State changes of BBR, from start-up to probing for bandwidth (draft §4.3).
 
 use super::{Bbr, Mode, CYCLE, FULL_ROUNDS, UNIT};
 use crate::cc::{Ack, Window};
 use weir_core::time::Time;
 
 impl Bbr {
-    /// §4.3.2.2.
+    /// Checks for a full pipe (§4.3.2.2).
     pub(super) fn check_full_pipe(&mut self, app_limited: bool) {
         if self.full.reached || !self.round.started || app_limited {
             return;
@@ -19,8 +19,8 @@ impl Bbr {
         self.full.reached = self.full.rounds >= FULL_ROUNDS;
     }
 
-    /// §4.3.4.3. Phases last for the delay; probing until the queue shows it or something is lost, draining no
-    /// longer than there is a queue.
+    /// Advances the gain cycle (§4.3.4.3). Each phase lasts for the delay. Probing lasts until the queue
+    /// shows it or a loss occurs. Draining ends early once the queue is gone.
     pub(super) fn update_cycle(&mut self, w: &Window, ack: &Ack) {
         let Mode::ProbeBw { phase, since } = self.mode else { return };
         let gain = self.pacing_gain();
@@ -42,9 +42,9 @@ impl Bbr {
         self.mode = Mode::ProbeBw { phase, since: now };
     }
 
-    /// §4.3.3.
+    /// Enters and leaves the drain state (§4.3.3).
     pub(super) fn check_drain(&mut self, w: &Window, ack: &Ack) {
-        // The gain until now.
+        // The gain before the change.
         let gain = self.pacing_gain();
         if self.mode == Mode::Startup && self.full.reached {
             self.mode = Mode::Drain;

@@ -11,7 +11,7 @@ fn window(segments: u64) -> Window {
     Window { cwnd: segments * MSS, ssthresh: u64::MAX, mss: MSS as u32 }
 }
 
-/// A flow in [`Mode::ProbeBw`], cruising, that knows its path.
+/// Creates a flow in [`Mode::ProbeBw`], cruising, that knows its path.
 fn cruising() -> Bbr {
     let mut bbr = Bbr::new(&Options::default());
     bbr.on_established(&mut window(10), Time::ZERO, Some(RTT));
@@ -22,7 +22,7 @@ fn cruising() -> Bbr {
     bbr
 }
 
-/// The ACK of one segment at this time in milliseconds, with `in_flight` segments after it.
+/// Builds the ACK of one segment at this time in milliseconds, with `in_flight` segments after it.
 fn ack(ms: u64, in_flight: u64) -> Ack {
     Ack {
         growth_limit: u64::MAX,
@@ -43,15 +43,16 @@ fn sample(bw: u64, prior_delivered: u64, app_limited: bool) -> Option<RateSample
 
 #[test]
 fn what_may_be_in_flight_is_the_bdp_in_even_segments_and_three_bursts() {
-    // 990 kB/s are 966 bytes in 1/1024 s, less than a segment: bursts of two, being above 1.2 Mb/s.
+    // 990 kB/s are 966 bytes in 1/1024 s, less than a segment. Bursts are still two segments, since the rate
+    // is above 1.2 Mb/s.
     let mut bbr = cruising();
     let w = window(100);
     assert_eq!(bbr.inflight(&w, UNIT), (100 + 3 * 2) * MSS);
     assert_eq!(bbr.inflight(&w, 2 * UNIT), (200 + 6) * MSS);
-    // 1001 bytes are two segments; the sum is made even.
+    // 1001 bytes are two segments, and the sum is made even.
     bbr.max_bw.update(0, BW + 10);
     assert_eq!(bbr.inflight(&w, UNIT), (101 + 6 + 1) * MSS);
-    // Two more where bandwidth is probed for.
+    // Probing for bandwidth adds two more.
     bbr.mode = Mode::ProbeBw { phase: 0, since: Time::ZERO };
     assert_eq!(bbr.inflight(&w, UNIT), (101 + 6 + 1 + 2) * MSS);
     // 20 MB/s at 99 %: 19,335 bytes in a burst; 100 kB/s: single segments.
@@ -63,7 +64,7 @@ fn what_may_be_in_flight_is_the_bdp_in_even_segments_and_three_bursts() {
     slow.max_bw.update(20, BW / 10);
     slow.set_pacing(BW / 10, UNIT);
     assert_eq!(slow.inflight(&w, UNIT), (10 + 3 + 1) * MSS);
-    // Without a delay the initial window.
+    // Without a delay estimate, the initial window applies.
     slow.min_rtt = None;
     assert_eq!(slow.inflight(&w, UNIT), (10 + 3 + 1) * MSS);
 }
@@ -80,7 +81,7 @@ fn the_pipe_is_full_after_three_rounds_below_a_quarter_more() {
     };
     assert_eq!(round(1_000, false), 0);
     assert_eq!(round(1_250, false), 0);
-    // A quarter more than 1250 are 1562.
+    // A quarter more than 1250 is 1562.
     assert_eq!(round(1_561, false), 1);
     // Rounds limited by the application do not count.
     assert_eq!(round(1_561, true), 1);
@@ -97,19 +98,20 @@ fn a_phase_of_the_cycle_ends_by_time_queue_or_loss() {
         bbr.update_cycle(&window(200), &a);
         bbr.mode != Mode::ProbeBw { phase, since: Time::ZERO }
     };
-    // Cruising: longer than the delay.
+    // Cruising lasts longer than the delay.
     assert!(!next(3, ack(100, 90)) && next(3, ack(101, 90)));
-    // Probing: that, and 125 + 6 + 1 + 2 segments in the network with the two that leave next, or a loss. The ACK took one.
+    // Probing ends after that, with 125 + 6 + 1 + 2 segments in the network including the two that leave
+    // next, or with a loss. The ACK took one.
     assert!(!next(0, ack(101, 130)) && next(0, ack(101, 131)) && !next(0, ack(100, 131)));
     assert!(next(0, Ack { lost: MSS, ..ack(101, 50) }));
-    // Draining: that, or no more than 106 segments.
+    // Draining ends after that, or with no more than 106 segments.
     assert!(next(1, ack(101, 200)) && !next(1, ack(50, 106)) && next(1, ack(50, 105)));
-    // If they leave in 5 ms, five fewer are in the network by then; of less than a segment nothing is counted.
+    // If they leave in 5 ms, five fewer are in the network by then. A partial segment does not count.
     let later = |in_flight, us| Ack { gap: Duration::from_micros(us), ..ack(101, in_flight) };
     assert!(!next(0, later(135, 5_000)) && next(0, later(136, 5_000)) && next(0, later(135, 4_999)));
     let soon = |in_flight, us| Ack { now: Time::from_millis(50), ..later(in_flight, us) };
     assert!(!next(1, soon(111, 5_000)) && next(1, soon(110, 5_000)));
-    // After the last comes the first.
+    // The first phase follows the last.
     let mut bbr = cruising();
     bbr.mode = Mode::ProbeBw { phase: 7, since: Time::ZERO };
     bbr.update_cycle(&window(200), &ack(101, 90));
@@ -122,16 +124,16 @@ fn later_rounds_of_recovery_send_two_for_one_but_not_for_what_is_lost() {
     let mut w = window(206);
     bbr.on_congestion(&mut w, Time::ZERO, 206 * MSS, Congestion::Loss);
     let recovery = |lost| Ack { phase: Phase::Recovery, lost: lost * MSS, ..ack(10, 100) };
-    // The first ACK: what is in flight and what was delivered.
+    // The first ACK sets the data in flight and the data delivered.
     bbr.set_cwnd(&mut w, &recovery(5), Phase::Recovery);
     assert_eq!((w.cwnd, bbr.conservation), (101 * MSS, true));
-    // A round later it grows by what is delivered, less what is lost.
+    // A round later it grows by the data delivered, less the data lost.
     bbr.conservation = false;
     bbr.set_cwnd(&mut w, &recovery(3), Phase::Recovery);
     assert_eq!(w.cwnd, (101 - 3 + 1) * MSS);
     bbr.set_cwnd(&mut w, &recovery(0), Phase::Recovery);
     assert_eq!(w.cwnd, 100 * MSS);
-    // Never below one segment by losses, nor four otherwise.
+    // The window is never below one segment after losses, nor below four otherwise.
     bbr.set_cwnd(&mut w, &recovery(500), Phase::Recovery);
     assert_eq!(w.cwnd, 4 * MSS);
     // A time-out in recovery keeps the good window, too.
@@ -147,7 +149,7 @@ fn marks_do_not_end_the_window() {
     bbr.on_congestion(&mut w, Time::ZERO, 206 * MSS, Congestion::Ecn);
     bbr.on_ack(&mut w, &Ack { phase: Phase::Reducing, ..ack(10, 100) });
     assert_eq!((w.cwnd, bbr.conservation), (206 * MSS, false));
-    // A loss after it does.
+    // A loss after it ends it.
     bbr.on_congestion(&mut w, Time::ZERO, 206 * MSS, Congestion::Loss);
     bbr.on_ack(&mut w, &Ack { phase: Phase::Recovery, ..ack(11, 100) });
     assert_eq!((w.cwnd, bbr.conservation), (101 * MSS, true));
@@ -167,19 +169,19 @@ fn a_probe_of_the_delay_takes_200_ms_and_a_round_and_gives_the_window_back() {
     };
     assert_eq!(at(&mut bbr, 10_000, 100, false), (206, false));
     assert_eq!(at(&mut bbr, 10_001, 100, false), (4, true));
-    // From here 200 ms.
+    // The 200 ms begin here.
     assert_eq!(at(&mut bbr, 10_100, 4, false), (4, true));
     assert_eq!(at(&mut bbr, 10_301, 3, false), (4, true));
-    // A round ends: over, and back to the window from before.
+    // A round ends, and the probe with it: back to the earlier window.
     assert_eq!(at(&mut bbr, 10_302, 3, true), (206, false));
     assert!(matches!(bbr.mode, Mode::ProbeBw { .. }));
-    // Had the round ended earlier, time would decide.
+    // If the round had ended earlier, time would decide.
     let mut bbr = cruising();
     at(&mut bbr, 10_001, 4, false);
     assert!(at(&mut bbr, 10_150, 4, true).1);
     assert!(at(&mut bbr, 10_201, 4, false).1);
     assert!(!at(&mut bbr, 10_202, 4, false).1);
-    // Before the pipe has been full it is start-up again.
+    // Before the pipe has been full, start-up continues.
     let mut bbr = cruising();
     bbr.full.reached = false;
     at(&mut bbr, 10_001, 4, false);
@@ -192,7 +194,7 @@ fn samples_taken_while_probing_the_delay_do_not_lower_the_bandwidth() {
     let mut bbr = cruising();
     let mut w = window(206);
     bbr.update_min_rtt(&mut w, &ack(10_001, 4));
-    // 1000 segments were delivered then, four in flight: what was sent from 1000 to 1004 is limited.
+    // 1000 segments were delivered then, with four in flight: segments sent from 1000 to 1004 are limited.
     for (prior, forgets) in [(999, true), (1_000, false), (1_004, false), (1_005, true)] {
         let mut bbr = bbr.clone();
         bbr.round = Round { count: 20, end: 0, started: false };
@@ -211,7 +213,7 @@ fn a_longer_delay_from_a_lone_short_segment_is_not_believed() {
         bbr.update_min_rtt(&mut window(206), &a);
         bbr.min_rtt == longer
     };
-    // 500 bytes are all that was delivered in the round.
+    // The 500 bytes are all that was delivered in the round.
     assert!(!late(500, 1_000 * MSS - 500));
     assert!(late(500, 990 * MSS) && late(MSS, 999 * MSS));
 }
@@ -228,7 +230,7 @@ fn pacing_becomes_slower_only_once_the_pipe_has_been_full() {
     bbr.full.reached = true;
     bbr.set_pacing(1_000, UNIT);
     assert_eq!(bbr.pacing, Rate::from_bps(7_920));
-    // No bandwidth is no rate.
+    // Zero bandwidth is no rate.
     bbr.set_pacing(0, UNIT);
     assert_eq!(bbr.pacing, Rate::from_bps(7_920));
 }
@@ -257,7 +259,7 @@ fn idle_time_is_no_lump_of_acks() {
     bbr.delivered_at = Time::from_millis(1);
     bbr.aggregation.update(Time::from_millis(1), 40 * MSS, BW, true, w.cwnd, w.mss);
     bbr.on_restart(&mut w, Time::from_millis(20), Duration::from_millis(19), true);
-    // Counting goes on from 20 ms: at 21 ms ten segments are nine more than 1 MB/s explains.
+    // Counting continues from 20 ms: at 21 ms ten segments are nine more than 1 MB/s explains.
     bbr.aggregation.update(Time::from_millis(21), 10 * MSS, BW, false, w.cwnd, w.mss);
     assert_eq!(bbr.aggregation.extra(BW), 40 * MSS);
     for ms in 22..40 {

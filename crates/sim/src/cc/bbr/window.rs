@@ -4,15 +4,16 @@ use super::bandwidth::{bytes_in, mul_div};
 use super::{Bbr, Mode, CYCLE_UP, UNIT};
 use crate::cc::{Ack, Phase, Window};
 
-/// The smallest window, in segments: two on their way and two for ACKs of two segments each.
+/// Smallest window, in segments: two in flight and two for ACKs of two segments each.
 pub(super) const MIN_SEGMENTS: u64 = 4;
-/// Below this pacing rate in bytes per second (1.2 Mb/s) a host sends single segments, else at least two.
+/// Pacing rate in bytes per second (1.2 Mb/s) below which a host sends single segments, and at least two
+/// above.
 const ONE_SEGMENT_RATE: u64 = 1_200_000 / 8;
-/// A giant frame has room for so many bytes.
+/// Payload of a giant frame in bytes.
 const GIANT: u64 = 65_536 - 1 - 320;
 
 impl Bbr {
-    /// After an ACK.
+    /// Sets the window after an ACK.
     pub(super) fn set_cwnd(&mut self, w: &mut Window, ack: &Ack, phase: Phase) {
         let min = MIN_SEGMENTS * u64::from(w.mss);
         if ack.delivered > 0 && !self.recover_or_restore(w, ack, phase) {
@@ -29,13 +30,14 @@ impl Bbr {
         }
     }
 
-    /// What a window of `gain` times the BDP is in bytes, with room for what hosts send at once.
+    /// Returns the window of `gain` times the BDP in bytes, with room for the host's bursts.
     pub(super) fn inflight(&self, w: &Window, gain: u64) -> u64 {
         self.quantized(w, self.bdp(w, self.max_bw.max(), gain))
     }
 
-    /// About how many bytes will be in the network when the next segment may leave, of `in_flight` now: less what is delivered until then in
-    /// whole segments, and where the gain probes for more, with what leaves then (`bbr_packets_in_net_at_edt`).
+    /// Estimates the bytes in the network when the next segment may leave, given `in_flight` now. Data
+    /// delivered until then is taken off in whole segments. If the gain probes for more, the data that leaves
+    /// then is added (`bbr_packets_in_net_at_edt`).
     pub(super) fn in_network(&self, w: &Window, ack: &Ack, in_flight: u64, gain: u64) -> u64 {
         let mss = u64::from(w.mss);
         let leaves = if gain > UNIT { self.burst(mss) * mss } else { 0 };
@@ -49,7 +51,7 @@ impl Bbr {
         self.quantized(w, self.bdp(w, bw, self.cwnd_gain()) + extra)
     }
 
-    /// In bytes; before the first sample of the delay the initial window.
+    /// Returns `gain` times the BDP in bytes; before the first delay sample, the initial window.
     fn bdp(&self, w: &Window, bw: u64, gain: u64) -> u64 {
         match self.min_rtt {
             None => self.initial_cwnd.max(u64::from(w.mss)),
@@ -57,8 +59,8 @@ impl Bbr {
         }
     }
 
-    /// As Linux: whole segments, three bursts of the host, an even number for delayed ACKs, and room to
-    /// probe with.
+    /// Rounds as Linux does: whole segments, three bursts of the host, an even number for delayed ACKs, and
+    /// room to probe with.
     fn quantized(&self, w: &Window, bytes: u64) -> u64 {
         let mss = u64::from(w.mss);
         let mut segments = bytes.div_ceil(mss) + 3 * self.burst(mss);
@@ -69,12 +71,12 @@ impl Bbr {
         segments.saturating_mul(mss)
     }
 
-    /// Segments that a host hands to its interface at once: about 1 ms of them.
+    /// Returns the segments that a host hands to its interface at once: about 1 ms of them.
     fn burst(&self, mss: u64) -> u64 {
         ((self.pacing_bytes() >> 10).min(GIANT) / mss).max(self.least_burst())
     }
 
-    /// In segments.
+    /// Returns the smallest burst in segments.
     pub(super) fn least_burst(&self) -> u64 {
         if self.pacing_bytes() < ONE_SEGMENT_RATE {
             1
@@ -83,13 +85,13 @@ impl Bbr {
         }
     }
 
-    /// Bytes per second.
+    /// Returns the pacing rate in bytes per second.
     fn pacing_bytes(&self) -> u64 {
         self.pacing.map_or(0, |r| r.bps() / 8)
     }
 
-    /// In recovery: one segment out for each delivered in the first round, later up to two; afterwards the
-    /// window from before. True if the window is not to grow otherwise.
+    /// Handles recovery. In the first round one segment leaves for each delivered, later up to two.
+    /// Afterwards the earlier window returns. Returns true if the window must not grow otherwise.
     fn recover_or_restore(&mut self, w: &mut Window, ack: &Ack, phase: Phase) -> bool {
         if ack.lost > 0 {
             w.cwnd = w.cwnd.saturating_sub(ack.lost).max(u64::from(w.mss));
@@ -109,7 +111,7 @@ impl Bbr {
         self.conservation
     }
 
-    /// Remembers the last good window: one that neither recovery nor a probe of the delay made small.
+    /// Saves the last good window: one reduced neither by recovery nor by a delay probe.
     pub(super) fn save_cwnd(&mut self, w: &Window) {
         let good = self.prior_phase == Phase::Open && self.mode != Mode::ProbeRtt;
         self.prior_cwnd = if good { w.cwnd } else { self.prior_cwnd.max(w.cwnd) };

@@ -1,38 +1,38 @@
 //! CUBIC's window curve W_cubic(t) = C (t - K)^3 + W_max (RFC 9438 §4.2) in integers.
 //!
-//! Times are fixed point with 20 fractional bits of a second (0.95 µs), windows bytes, so C = 0.4 is
-//! 0.4 segments per cubic second. The curve is exact to a byte: at 20 s from the plateau one unit of
-//! time is 0.0005 segments.
+//! Times are fixed point with 20 fractional bits of a second (0.95 µs), and windows are bytes. So C = 0.4 is
+//! 0.4 segments per cubic second. The curve is exact to a byte: at 20 s from the plateau one unit of time is
+//! 0.0005 segments.
 
 use weir_core::time::Duration;
 
 /// Fractional bits of a time.
 const FRACTION: u32 = 20;
-/// Longest time from an epoch that is told apart, 2^43 ns = 2.4 hours; later is as late as that.
+/// Longest distinct time since the start of an epoch, 2^43 ns = 2.4 hours. Later times count as this.
 const LONGEST_NS: u64 = 1 << 43;
 /// C = 4 / 10 segments per cubic second (RFC 9438 §5.1).
 const C_NUM: u128 = 4;
 const C_DEN: u128 = 10;
 
-/// The curve of one congestion avoidance stage.
+/// Window curve of one congestion avoidance stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Curve {
-    /// Bytes at the plateau: W_max, or where the stage began if that is higher.
+    /// Bytes at the plateau: W_max, or the starting window if that is higher.
     plateau: u64,
-    /// K: when the curve is at its plateau.
+    /// K: time at which the curve reaches its plateau.
     k: u64,
     /// Bytes of a segment.
     mss: u32,
 }
 
-/// Fixed-point seconds.
+/// Converts to fixed-point seconds.
 fn fixed(d: Duration) -> u64 {
     (d.as_nanos().min(LONGEST_NS) << FRACTION) / 1_000_000_000
 }
 
 impl Curve {
-    /// The curve that starts at `cwnd` bytes and is level at `w_max` (equation 2). A stage that starts
-    /// above `w_max` starts level, with K = 0 (§4.8, §4.10).
+    /// Creates the curve that starts at `cwnd` bytes and is level at `w_max` (equation 2). A stage that
+    /// starts above `w_max` starts level, with K = 0 (§4.8, §4.10).
     pub fn new(cwnd: u64, w_max: u64, mss: u32) -> Curve {
         if w_max <= cwnd {
             return Curve { plateau: cwnd, k: 0, mss };
@@ -42,7 +42,7 @@ impl Curve {
         Curve { plateau: w_max, k: cube_root(cube), mss }
     }
 
-    /// The window in bytes at `t` from the start of the stage (equation 1), never below 0.
+    /// Returns the window in bytes at `t` from the start of the stage (equation 1), never below 0.
     pub fn at(&self, t: Duration) -> u64 {
         let t = fixed(t);
         let growth = self.cubed(t.abs_diff(self.k));
@@ -53,8 +53,8 @@ impl Curve {
         }
     }
 
-    /// The window in whole segments at `t`, as Linux rounds it: its distance from the plateau is cut off, so that a stage
-    /// aims a segment higher from its first ACK on.
+    /// Returns the window in whole segments at `t`, as Linux rounds it: its distance from the plateau is
+    /// rounded down. So a stage aims a segment higher from its first ACK on.
     pub fn segments_at(&self, t: Duration) -> u64 {
         let t = fixed(t);
         let mss = u64::from(self.mss.max(1));
@@ -66,7 +66,7 @@ impl Curve {
         }
     }
 
-    /// C d^3 in bytes.
+    /// Computes C d^3 in bytes.
     fn cubed(&self, d: u64) -> u64 {
         // 34 bits are 4.5 hours, more than `fixed` makes: 3 * 34 + 16 + 2 bits fit.
         let d = u128::from(d.min((1 << 34) - 1));
@@ -75,10 +75,10 @@ impl Curve {
     }
 }
 
-/// The largest number whose cube is not above `n`, bit by bit.
+/// Computes the largest number whose cube is at most `n`, bit by bit.
 fn cube_root(n: u128) -> u64 {
     let mut root: u128 = 0;
-    // 2^43 cubed is 2^129: bit 42 is the highest that a root can have.
+    // 2^43 cubed is 2^129, so bit 42 is the highest possible bit of a root.
     for bit in (0..=42).rev() {
         let r = root | 1 << bit;
         if r.checked_mul(r).and_then(|s| s.checked_mul(r)).is_some_and(|c| c <= n) {
@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn k_of_a_loss_at_a_hundred_segments() {
-        // W_max 100, cwnd 70: K = cbrt(30 / 0.4) = 4.2172 s; level there, W_max - 30 at 0, and as far
-        // above it at 2 K.
+        // W_max 100, cwnd 70: K = cbrt(30 / 0.4) = 4.2172 s. The curve is level there, at W_max - 30 at 0,
+        // and equally far above W_max at 2 K.
         let c = Curve::new(70_000, 100_000, 1000);
         let k = Duration::from_nanos(4_217_163_327);
         assert!(c.at(Duration::ZERO).abs_diff(70_000) <= 1);
@@ -118,8 +118,8 @@ mod tests {
 
     #[test]
     fn whole_segments_are_cut_off_from_the_plateau() {
-        // tcp_cubic.c: delta = C |t - K|^3 in whole segments, origin - delta below and origin + delta above. W_max 12,
-        // cwnd 9: K = cbrt(3 / 0.4) = 1.957 s.
+        // tcp_cubic.c: delta = C |t - K|^3 in whole segments, origin - delta below and origin + delta above.
+        // W_max 12, cwnd 9: K = cbrt(3 / 0.4) = 1.957 s.
         let c = Curve::new(9_000, 12_000, 1000);
         let at = |ms| c.segments_at(Duration::from_millis(ms));
         // 0.4 * 1.907^3 = 2.77; * 1.257^3 = 0.79; * 1.343^3 = 0.97 and * 1.443^3 = 1.20 above.

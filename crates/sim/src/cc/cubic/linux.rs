@@ -1,17 +1,17 @@
-//! Growth of the window in congestion avoidance as Linux's CUBIC has it: `bictcp_update` and `tcp_cong_avoid_ai`.
+//! Window growth in congestion avoidance as in Linux's CUBIC: `bictcp_update` and `tcp_cong_avoid_ai`.
 //!
-//! The window is counted in whole segments, and grows by one for each `count` segments acknowledged. What has been
-//! acknowledged is saved up: when `count` falls below what is saved, the window grows at once.
+//! The window is counted in whole segments, and grows by one for each `count` segments acknowledged.
+//! Acknowledged segments are saved up. When `count` falls below the saved number, the window grows at once.
 
 use super::curve::Curve;
 use crate::cc::{Ack, Window};
 use weir_core::time::{Duration, Time};
 
-/// While the window stays what it is, `count` is computed anew this often (HZ / 32).
+/// Interval at which `count` is recomputed while the window stays the same (HZ / 32).
 const UPDATE: Duration = Duration::from_nanos(1_000_000_000 / 32);
-/// `count` while W_max is not known, at most: the window grows by 5 % in each round at least.
+/// Maximum `count` while W_max is unknown: the window grows by 5 % in each round at least.
 const MOST_UNKNOWN: u64 = 20;
-/// `count` at the least: the window grows by half in each round at most.
+/// Minimum `count`: the window grows by half in each round at most.
 const LEAST: u64 = 2;
 
 /// A congestion avoidance stage.
@@ -24,12 +24,12 @@ pub(super) struct Stage {
     acked: u64,
 }
 
-/// What outlives a stage.
+/// Growth state that outlives a stage.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Growth {
-    /// Segments acknowledged that make the window a segment larger.
+    /// Segments to acknowledge per segment of growth.
     count: u64,
-    /// When it was computed, and for which window.
+    /// Time of the last computation of `count`, and its window.
     computed: Option<(Time, u64)>,
     /// Bytes acknowledged since the window last grew.
     saved: u64,
@@ -41,7 +41,7 @@ impl Stage {
         Stage { epoch: now, curve, estimate: w.cwnd / segment(w), acked: 0 }
     }
 
-    /// Segments acknowledged that are to make the window a segment larger.
+    /// Computes the segments to acknowledge per segment of growth.
     fn count(&mut self, w: &Window, ack: &Ack, w_max_known: bool) -> u64 {
         let cwnd = (w.cwnd / segment(w)).max(1);
         let t = ack.now.since(self.epoch) + ack.min_rtt;
@@ -50,7 +50,7 @@ impl Stage {
         if !w_max_known {
             count = count.min(MOST_UNKNOWN);
         }
-        // Reno's estimate: a segment for each 15/8 of a window, which is 8/15 in a round where alpha is 9/17.
+        // Reno's estimate: one segment for each 15/8 of a window, 8/15 per round. The RFC's alpha is 9/17.
         let round = (cwnd * 15 / 8).max(1) * segment(w);
         let rounds = self.acked.saturating_sub(1) / round;
         self.acked -= rounds * round;
@@ -67,12 +67,12 @@ impl Growth {
         Growth { count: LEAST, computed: None, saved: 0 }
     }
 
-    /// Congestion: saving starts anew.
+    /// Restarts saving after congestion.
     pub(super) fn reset(&mut self) {
         self.saved = 0;
     }
 
-    /// Congestion avoidance by `bytes` acknowledged.
+    /// Grows the window in congestion avoidance by `bytes` acknowledged.
     pub(super) fn avoid(
         &mut self,
         stage: &mut Stage,
@@ -90,7 +90,7 @@ impl Growth {
         self.grow(w, bytes);
     }
 
-    /// What was saved at a larger count is used first, as one segment.
+    /// Grows the window. Data saved at a larger count is used first, as one segment.
     fn grow(&mut self, w: &mut Window, bytes: u64) {
         let price = self.count * segment(w);
         if self.saved >= price {

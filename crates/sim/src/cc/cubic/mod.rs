@@ -1,22 +1,23 @@
-//! CUBIC (RFC 9438). Windows are bytes; what a division leaves over is carried to the next ACK.
+//! CUBIC (RFC 9438). Windows are bytes; the remainder of a division is carried to the next ACK.
 //!
 //! Linux (`tcp_cubic.c`) differs from the RFC in these points, which [`CubicRules::Linux`] follows:
 //!
-//! - the target is W_cubic at `t` plus the smallest RTT, not the smoothed one;
-//! - W_est always grows by alpha = 8/15 (the RFC: by 9/17, and by 1 once it has reached cwnd_prior), and cwnd
-//!   approaches it within a round instead of being set to it;
-//! - at least 1 segment in 100 rounds is added, and where W_max is not known (after a slow start that
-//!   ended without a loss, or after a time-out) at least 5 % of the window in each round;
-//! - windows are whole segments: the target's distance from W_max and what fast convergence leaves are cut off, which
-//!   weighs at windows of ten segments; the pace is computed anew when it has or 32 times a second, and what was
-//!   acknowledged at a slower pace counts at once at a faster one (`linux`);
-//! - a spurious reduction is undone in the window only; the curve starts anew;
-//! - rounds in which the application limits what is sent count as time, idle ones do not;
-//! - slow start looks for its end by HyStart of 2011, unless the flow's options say otherwise.
+//! - The target is W_cubic at `t` plus the smallest RTT, not the smoothed one.
+//! - W_est always grows by alpha = 8/15. In the RFC it grows by 9/17, and by 1 once it has reached
+//!   cwnd_prior. Linux moves cwnd towards W_est within a round instead of setting it.
+//! - At least 1 segment in 100 rounds is added. While W_max is unknown (after a slow start that ended without
+//!   a loss, or after a time-out), at least 5 % of the window is added in each round.
+//! - Windows are whole segments. The target's distance from W_max and the result of fast convergence are
+//!   rounded down, which matters at windows of ten segments. The pace is recomputed when the window changes,
+//!   and otherwise 32 times a second. Segments acknowledged at a slower pace count at once at a faster one
+//!   (`linux`).
+//! - Undoing a spurious reduction restores the window only; the curve restarts.
+//! - Rounds limited by the application count as time; idle ones do not.
+//! - Slow start looks for its end by HyStart of 2011, unless the flow's options say otherwise.
 //!
-//! Both compute ssthresh from cwnd, not from FlightSize; RFC 9438 §4.6 allows it to a sender that does not
-//! grow a window that it does not use. Not here: the RFC's reduction to one segment by repeated marks; the
-//! threshold is two segments at least.
+//! Both compute ssthresh from cwnd, not from FlightSize. RFC 9438 §4.6 allows it to a sender that does not
+//! grow an unused window. Left out: the RFC's reduction to one segment by repeated marks; the threshold is
+//! two segments at least.
 
 mod curve;
 mod linux;
@@ -33,13 +34,13 @@ use weir_core::time::{Duration, Time};
 const BETA_NUM: u64 = 7;
 const BETA_DEN: u64 = 10;
 
-/// What a reduction changes and its undoing brings back (RFC 9438 §4.9.2).
+/// State that a reduction changes and its undoing restores (RFC 9438 §4.9.2).
 #[derive(Clone, Copy, Debug, Default)]
 struct Memory {
     /// W_max in bytes; 0 while it is not known.
     w_max: u64,
-    /// Window when congestion last set ssthresh, in bytes. 0 before: W_est is above it, which is what
-    /// §4.10 wants of a first slow start that ends without a loss.
+    /// Window when congestion last set ssthresh, in bytes. Before that it is 0, so W_est is above it. §4.10
+    /// requires this for a first slow start that ends without a loss.
     cwnd_prior: u64,
     /// `None` from a reduction to the first growth after it.
     stage: Option<Stage>,
@@ -52,7 +53,7 @@ enum Stage {
     Linux(linux::Stage),
 }
 
-/// CUBIC.
+/// CUBIC sender.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     rules: CubicRules,
@@ -61,15 +62,15 @@ pub struct Cubic {
     increase: Increase,
     end: SlowStartEnd,
     memory: Memory,
-    /// Of Linux.
+    /// Growth state of the Linux rules.
     growth: linux::Growth,
     undo: Option<(Memory, SlowStartEnd)>,
-    /// The last ACK outside recovery, or the last restart.
+    /// Time of the last ACK outside recovery, or of the last restart.
     last: Time,
 }
 
 impl Cubic {
-    /// CUBIC with these options.
+    /// Creates CUBIC with these options.
     pub fn new(options: &Options) -> Cubic {
         let usual = match options.cubic {
             CubicRules::Rfc9438 => Hystart::PlusPlus,
@@ -89,18 +90,18 @@ impl Cubic {
         }
     }
 
-    /// For [`super::CONTROLS`].
+    /// Constructor for [`super::CONTROLS`].
     pub(super) fn make(options: &Options) -> Box<dyn CongestionControl> {
         Box::new(Cubic::new(options))
     }
 
-    /// Congestion avoidance begins at this window as if it had been reached before: W_max.
+    /// Begins congestion avoidance at the window `w_max`, as if it had been reached before.
     pub(super) fn begin_at(&mut self, w_max: u64) {
         self.memory = Memory { w_max, cwnd_prior: w_max, stage: None };
         self.growth.reset();
     }
 
-    /// Congestion avoidance by `bytes` acknowledged.
+    /// Grows the window in congestion avoidance by `bytes` acknowledged.
     fn avoid(&mut self, w: &mut Window, ack: &Ack, bytes: u64) {
         let bytes = if self.abc { bytes } else { u64::from(w.mss) };
         let Memory { w_max, cwnd_prior, stage } = &mut self.memory;
@@ -164,7 +165,7 @@ impl CongestionControl for Cubic {
         let memory = &mut self.memory;
         memory.cwnd_prior = w.cwnd;
         memory.w_max = match congestion {
-            // W_max is where avoidance begins next (§4.8).
+            // Avoidance itself sets the next W_max when it begins (§4.8).
             Congestion::Timeout => 0,
             // Fast convergence (§4.7): W_max = cwnd (1 + beta) / 2.
             _ if self.fast_convergence && w.cwnd < memory.w_max => share(BETA_DEN + BETA_NUM, 2 * BETA_DEN),
@@ -176,7 +177,7 @@ impl CongestionControl for Cubic {
     }
 
     fn on_undo(&mut self, w: &mut Window, _now: Time) {
-        // Not if the window has grown beyond what it was since (§4.9.2).
+        // The undo is skipped if the window has since grown beyond its earlier value (§4.9.2).
         if let Some((memory, end)) = self.undo.take() {
             if w.cwnd <= self.memory.cwnd_prior {
                 (self.memory, self.end) = (memory, end);

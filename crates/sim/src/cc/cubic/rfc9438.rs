@@ -1,5 +1,5 @@
-//! How CUBIC grows a window in congestion avoidance by RFC 9438 §4.2 to §4.5. Windows are bytes; what a division leaves
-//! over is carried to the next ACK.
+//! Window growth of CUBIC in congestion avoidance by RFC 9438 §4.2 to §4.5. Windows are bytes; the remainder
+//! of a division is carried to the next ACK.
 
 use super::curve::Curve;
 use crate::cc::{Ack, Window};
@@ -12,13 +12,13 @@ const ALPHA_DEN: u64 = 17;
 /// A congestion avoidance stage.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stage {
-    /// t_epoch, moved on by what does not count as time.
+    /// t_epoch, advanced by periods that do not count as time.
     pub(super) epoch: Time,
     curve: Curve,
-    /// W_est in bytes, and what its last division left over.
+    /// W_est in bytes, and the remainder of its last division.
     w_est: u64,
     w_est_rem: u64,
-    /// What the last division of cwnd's growth left over.
+    /// Remainder of the last division of cwnd's growth.
     cwnd_rem: u64,
 }
 
@@ -28,7 +28,7 @@ impl Stage {
         Stage { epoch: now, curve, w_est: w.cwnd, w_est_rem: 0, cwnd_rem: 0 }
     }
 
-    /// §4.2 to §4.5.
+    /// Grows the window by an ACK (§4.2 to §4.5).
     pub(super) fn grow(&mut self, w: &mut Window, ack: &Ack, bytes: u64, cwnd_prior: u64) {
         let alpha = if self.w_est >= cwnd_prior { ALPHA_DEN } else { ALPHA_NUM };
         self.estimate(w, bytes, alpha);
@@ -41,7 +41,7 @@ impl Stage {
         self.add(w, bytes, target - w.cwnd);
     }
 
-    /// Equation 4, by bytes: alpha segments per window, alpha in seventeenths.
+    /// Updates W_est by equation 4, in bytes: alpha segments per window, with alpha in seventeenths.
     fn estimate(&mut self, w: &Window, bytes: u64, alpha: u64) {
         let n = bytes.saturating_mul(alpha * u64::from(w.mss)).saturating_add(self.w_est_rem);
         let window = w.cwnd.max(1).saturating_mul(ALPHA_DEN);

@@ -10,12 +10,12 @@ fn window(segments: u64) -> Window {
     Window { cwnd: segments * MSS, ssthresh: u64::MAX, mss: MSS as u32 }
 }
 
-/// An ACK of one segment at this time.
+/// Builds an ACK of one segment at this time.
 fn ack(now: Time) -> Ack {
     Ack { rtt: Some(RTT), srtt: RTT, min_rtt: RTT, ..ack_of_a_segment(now) }
 }
 
-/// A CUBIC flow whose ACKs are spaced evenly over the round.
+/// CUBIC flow whose ACKs are spaced evenly over the round.
 struct Flow {
     cc: Cubic,
     w: Window,
@@ -63,7 +63,7 @@ fn the_window_follows_the_curve() {
         f.congestion(Congestion::Loss);
         let w_max = peak as f64;
         let k = (w_max * 0.3 / 0.4).cbrt();
-        // The window is ahead or behind by the curvature of a round: half of W'' RTT^2.
+        // The window may differ by the curvature of a round: half of W'' RTT^2.
         let round = rtt as f64 / 1e3;
         f.run(
             Duration::from_secs(20),
@@ -91,9 +91,9 @@ fn average_windows_are_those_of_the_table() {
     for (rtt, every, average) in table {
         let path = Path { losses: Losses::Every(every), ..Path::new(Duration::from_millis(rtt)) };
         let mut rig = Rig::new("cubic", &Options { fast_convergence: false, ..Options::default() }, path);
-        // Start with a loss at the window that the formula has: its cycle goes from 0.7 of it along the
-        // concave side of the curve, which has 1 - 0.3 / 4 of its height on average. Where the curve is
-        // level other cycles persist for long.
+        // Start with a loss at the window of the formula. Its cycle goes from 0.7 of it along the concave
+        // side of the curve, which has 1 - 0.3 / 4 of its height on average. Where the curve is level, other
+        // cycles persist for long.
         rig.w.cwnd = (average / 0.925) as u64 * MSS;
         rig.cc.on_congestion(&mut rig.w, Time::ZERO, 0, Congestion::Loss);
         rig.w.cwnd = rig.w.ssthresh;
@@ -107,7 +107,7 @@ fn average_windows_are_those_of_the_table() {
 
 #[test]
 fn in_the_reno_friendly_region_growth_is_9_17ths_and_then_1_per_round() {
-    // At 10 ms the curve is level compared with a segment a round: K of a loss at 100 is 4.2 s, W_est is
+    // At 10 ms the curve is level compared with a segment a round. K of a loss at 100 is 4.2 s, and W_est is
     // back at 100 after 30 / (9/17) = 56.7 rounds.
     let rtt = Duration::from_millis(10);
     let mut f = Flow::new(100, rtt, CubicRules::Rfc9438);
@@ -117,8 +117,8 @@ fn in_the_reno_friendly_region_growth_is_9_17ths_and_then_1_per_round() {
     assert!((f.segments() - (70.0 + 50.0 * 9.0 / 17.0)).abs() < 0.5, "{}", f.segments());
     f.run(Duration::from_millis(567 + 300 - 500), |_| {}, |_, _| {});
     assert!((f.segments() - 130.0).abs() < 1.0, "{}", f.segments());
-    // Linux goes on at 8/15: a segment for each 15/8 of a window. It looks every 31 ms, three rounds here, and
-    // follows within a round: up to three segments behind.
+    // Linux continues at 8/15: one segment for each 15/8 of a window. It checks every 31 ms, three rounds
+    // here, and follows within a round: up to three segments behind.
     let mut f = Flow::new(100, rtt, CubicRules::Linux);
     f.congestion(Congestion::Loss);
     f.run(Duration::from_millis(867), |_| {}, |_, _| {});
@@ -134,7 +134,7 @@ fn fast_convergence_lowers_the_plateau() {
     f.w.cwnd = 80 * MSS;
     f.congestion(Congestion::Ecn);
     assert_eq!((f.cc.memory.w_max, f.w.ssthresh), (68 * MSS, 56 * MSS));
-    // Above 68: W_max is the window.
+    // Above 68, W_max is the window.
     f.w.cwnd = 70 * MSS;
     f.congestion(Congestion::Loss);
     assert_eq!((f.cc.memory.w_max, f.w.ssthresh), (70 * MSS, 49 * MSS));
@@ -151,8 +151,8 @@ fn after_a_time_out_the_curve_is_level_where_slow_start_ended() {
     while f.w.in_slow_start() {
         f.step(|a| a.phase = Phase::Loss);
     }
-    // K = 0 and W_max = 70 (§4.8), so after t the window is 70 + 0.4 t^3, or W_est, whichever is higher:
-    // 9/17 of a segment in each of 90 rounds are 47.6, 0.4 * 9^3 = 292.
+    // K = 0 and W_max = 70 (§4.8), so after t the window is 70 + 0.4 t^3, or W_est, whichever is higher.
+    // Growth of 9/17 of a segment in each of 90 rounds makes 47.6, and 0.4 * 9^3 = 292.
     let start = f.now;
     f.run(Duration::from_secs(9), |_| {}, |_, _| {});
     let t = f.now.since(start).as_secs_f64();
@@ -162,7 +162,7 @@ fn after_a_time_out_the_curve_is_level_where_slow_start_ended() {
 
 #[test]
 fn what_the_application_does_not_use_is_no_time() {
-    // Two flows, one of which has little to send from 3 s to 6 s of its stage, and idles to 8 s.
+    // Two flows. One has little to send from 3 s to 6 s of its stage, and idles until 8 s.
     let run = |limited: bool| {
         let mut f = Flow::new(500, RTT, CubicRules::Rfc9438);
         f.congestion(Congestion::Loss);
@@ -173,7 +173,7 @@ fn what_the_application_does_not_use_is_no_time() {
             assert_eq!(f.w, before);
             f.now += Duration::from_secs(2);
             f.cc.on_restart(&mut f.w, f.now, Duration::from_secs(2), true);
-            // Nor does idleness count twice, when the first ACK after it finds the window not used.
+            // Idleness does not count twice when the first ACK after it finds the window unused.
             f.step(|a| a.cwnd_limited = false);
         }
         f.run(Duration::from_secs(3), |_| {}, |_, _| {});
@@ -181,7 +181,7 @@ fn what_the_application_does_not_use_is_no_time() {
     };
     let (all, interrupted) = (run(false), run(true));
     assert!((all - interrupted).abs() < 0.5, "{all} {interrupted}");
-    // Were it time, the window would be that of 11 s: 500 + 0.4 * (11 - 7.2)^3 = 521.
+    // If this counted as time, the window would be that of 11 s: 500 + 0.4 * (11 - 7.2)^3 = 521.
     assert!(all < 500.0);
 }
 
@@ -201,7 +201,7 @@ fn a_spurious_loss_leaves_no_trace() {
     f.run(Duration::from_secs(4), |_| {}, |_, _| {});
     let want = 500.0 + 0.4 * (7.0f64 - (500.0f64 * 0.3 / 0.4).cbrt()).powi(3);
     assert!((f.segments() - want).abs() < 1.5, "{} for {want}", f.segments());
-    // Once only, and not if the window has grown beyond cwnd_prior since.
+    // The undo works once only, and only while the window is at most cwnd_prior.
     let grown = f.cc.memory.w_max;
     f.cc.on_undo(&mut f.w, f.now);
     assert_eq!(f.cc.memory.w_max, grown);
@@ -214,7 +214,7 @@ fn a_spurious_loss_leaves_no_trace() {
 #[test]
 fn linux_grows_by_a_twentieth_while_w_max_is_unknown() {
     // Slow start ended at 200 without a loss: 200 * 1.05^10 = 326 after ten rounds, if growth within a round
-    // counts once; the RFC has max(200 + 0.4 t^3, 200 + 10).
+    // counts once. The RFC has max(200 + 0.4 t^3, 200 + 10).
     for (rules, low, high) in [(CubicRules::Linux, 318.0, 330.0), (CubicRules::Rfc9438, 209.5, 211.0)] {
         let mut f = Flow::new(200, RTT, rules);
         f.w.ssthresh = f.w.cwnd;
@@ -233,17 +233,18 @@ fn the_target_is_a_smoothed_round_ahead_and_in_linux_a_round_without_queue() {
     };
     let twice = RTT.saturating_mul(2);
     assert_eq!(run(CubicRules::Linux, RTT), run(CubicRules::Linux, twice));
-    // A round more of the slope 3 C (3 - K)^2 = 21 segments a second, for K = 7.2 s.
+    // One round more of the slope 3 C (3 - K)^2 = 21 segments a second, for K = 7.2 s.
     let ahead = run(CubicRules::Rfc9438, twice) - run(CubicRules::Rfc9438, RTT);
     assert!((ahead - 2.1).abs() < 0.3, "{ahead}");
-    // Both target one round ahead if there is no queue; Linux by whole segments, and not in each round.
+    // Both target one round ahead if there is no queue. Linux does so by whole segments, and not in each
+    // round.
     let apart = run(CubicRules::Linux, RTT) - run(CubicRules::Rfc9438, RTT);
     assert!(apart.abs() < 2.0, "{apart}");
 }
 
 #[test]
 fn growth_is_below_that_of_slow_start() {
-    // Far beyond the plateau the target is 1.5 windows (§4.2): half a segment for each acknowledged.
+    // Far beyond the plateau the target is 1.5 windows (§4.2): half a segment for each one acknowledged.
     let late = |rules| {
         let mut f = Flow::new(10, RTT, rules);
         f.congestion(Congestion::Loss);
@@ -257,7 +258,7 @@ fn growth_is_below_that_of_slow_start() {
         f.step(|_| {});
         assert!((f.w.cwnd - before).abs_diff(MSS / 2) <= 1);
     }
-    // Linux: a whole segment for each two, and at once one for what waited at the slower pace before.
+    // Linux adds a whole segment for every two, and one at once for the segments saved at the slower pace.
     let mut f = late(CubicRules::Linux);
     let mut grown = Vec::new();
     for _ in 0..6 {
@@ -268,11 +269,12 @@ fn growth_is_below_that_of_slow_start() {
     assert!(grown == [0, 1, 0, 1, 0, 1] || grown == [1, 0, 1, 0, 1, 0], "{grown:?}");
 }
 
-/// `tcp_cong_avoid_ai`: what was acknowledged while the curve was flat is not lost when it rises.
+/// `tcp_cong_avoid_ai`: segments acknowledged while the curve was flat are not lost when it rises.
 #[test]
 fn a_stage_begins_when_the_window_has_been_reduced() {
-    // Linux grows no window in CWR (`tcp_cong_control`), and its captures show two marks' reductions in a row, from 108 to 75 and 52 segments.
-    // From there to W_max = 64 (fast convergence) it takes K = cbrt(12 / 0.4) = 3.1 s; Reno's estimate adds 0.53 a round.
+    // Linux grows no window in CWR (`tcp_cong_control`). Its captures show the reductions of two marks in a
+    // row, from 108 to 75 and 52 segments. From there to W_max = 64 (fast convergence) it takes K = cbrt(12 /
+    // 0.4) = 3.1 s. Reno's estimate adds 0.53 a round.
     for cubic in [CubicRules::Linux, CubicRules::Rfc9438] {
         let mut f = Flow::new(108, RTT, cubic);
         f.w.ssthresh = 0;
@@ -292,12 +294,12 @@ fn a_stage_begins_when_the_window_has_been_reduced() {
 fn linux_applies_what_it_saved_at_once() {
     let mut f = Flow::new(100, RTT, CubicRules::Linux);
     f.congestion(Congestion::Loss);
-    // Level at the plateau: a segment for each 100 windows. 60 segments are saved there.
+    // The curve is level at the plateau: one segment for each 100 windows. 60 segments are saved there.
     f.w.cwnd = 100 * MSS;
     f.now += Duration::from_nanos(4_217_000_000);
     (0..60).for_each(|_| f.step(|_| {}));
     let before = f.w.cwnd;
-    // 5 s past it the target is 0.4 * 5^3 = 50 segments above: one for each two.
+    // 5 s later the target is 0.4 * 5^3 = 50 segments above: one segment for every two.
     f.now += Duration::from_secs(5);
     f.step(|_| {});
     assert_eq!(f.w.cwnd - before, MSS);

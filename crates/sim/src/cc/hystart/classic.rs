@@ -1,33 +1,33 @@
 //! Hybrid slow start (Ha and Rhee, "Taming the elephants", Computer Networks 55, 2011), with the thresholds
 //! of Linux's CUBIC, which ends slow start in this way.
 //!
-//! Slow start is at its end when the ACKs of one round have been arriving in one train for as long as the
-//! path's delay, or when the delay of a round has grown. Unlike HyStart++ it then ends for good, which jitter
-//! can bring about too early.
+//! Slow start ends when the ACKs of one round have arrived in one train for as long as the path's delay, or
+//! when the delay of a round has grown. Unlike with HyStart++ this end is final, so jitter can bring it about
+//! too early.
 
 use super::threshold::rtt_thresh;
 use crate::cc::{Ack, Window};
 use weir_core::time::{Duration, Time};
 
-/// Below so many segments nothing is looked for.
+/// Window in segments below which the detector is off.
 const LOW_WINDOW: u64 = 16;
-/// Samples in a round before its delay counts.
+/// Minimum samples in a round before its delay counts.
 const MIN_SAMPLES: u32 = 8;
-/// ACKs no further apart than this are one train.
+/// Maximum gap between the ACKs of one train.
 const ACK_DELTA: Duration = Duration::from_millis(2);
-/// Trains are longer by what a host sends at once: four giant frames, at most 1 ms.
+/// Allowance for the bursts of a host in a train: four giant frames, at most 1 ms.
 const BURST_BYTES: u64 = 4 * 65_536;
 const BURST_LONGEST: Duration = Duration::from_millis(1);
 
-/// State of one slow start.
+/// Detector state of one slow start.
 #[derive(Clone, Copy, Debug)]
 pub struct Classic {
     paced: bool,
     found: bool,
-    /// SND.NXT when the round began.
+    /// SND.NXT at the start of the round.
     end: u64,
     began: Time,
-    /// The last ACK of the train that began the round.
+    /// Time of the last ACK of the train that began the round.
     last_ack: Time,
     current_min: Duration,
     samples: u32,
@@ -46,12 +46,12 @@ impl Classic {
         }
     }
 
-    /// For the slow start after a time-out.
+    /// Creates the state of the slow start after a time-out.
     pub(super) fn anew(&self) -> Classic {
         Classic::new(self.paced)
     }
 
-    /// True when slow start is to end.
+    /// Returns true when slow start must end.
     pub(super) fn on_ack(&mut self, w: &Window, ack: &Ack) -> bool {
         let Some(rtt) = ack.rtt else { return false };
         if self.found {
@@ -75,8 +75,8 @@ impl Classic {
         self.samples = 0;
     }
 
-    /// Linux takes half of the delay where the sender does not pace: what it sends in bursts
-    /// arrives at twice the rate of what is acknowledged.
+    /// Returns whether the train is longer than the delay. If the sender does not pace, Linux takes half of
+    /// the delay: bursts arrive at twice the rate of the acknowledged data.
     fn train_is_long(&mut self, w: &Window, ack: &Ack) -> bool {
         if ack.now.since(self.last_ack) > ACK_DELTA {
             return false;
@@ -97,7 +97,7 @@ impl Classic {
     }
 }
 
-/// How long a host's bursts last at its rate in slow start, 2 cwnd / srtt.
+/// Returns the duration of a host's bursts at its slow-start rate, 2 cwnd / srtt.
 pub(super) fn burst(w: &Window, srtt: Duration) -> Duration {
     let twice = w.cwnd.saturating_mul(2).max(1);
     let ns = u128::from(BURST_BYTES) * u128::from(srtt.as_nanos()) / u128::from(twice);

@@ -1,4 +1,5 @@
-//! Finding the end of slow start before there is a loss: HyStart++ (RFC 9406) or its predecessor, HyStart of 2011.
+//! Detectors of the end of slow start before a loss: HyStart++ (RFC 9406) or its predecessor, HyStart of
+//! 2011.
 
 mod classic;
 mod plus_plus;
@@ -12,10 +13,10 @@ use super::{Ack, Congestion, Hystart, Window};
 use classic::Classic;
 use plus_plus::PlusPlus;
 
-/// The algorithm that a flow has.
+/// Detector of a flow.
 #[derive(Clone, Debug)]
 pub enum SlowStartEnd {
-    /// A loss or a mark.
+    /// No detector: only a loss or a mark ends slow start.
     Congestion,
     /// HyStart of 2011.
     Classic(Box<Classic>),
@@ -24,7 +25,7 @@ pub enum SlowStartEnd {
 }
 
 impl SlowStartEnd {
-    /// As chosen; `paced` says that the sender spaces what it sends.
+    /// Creates the chosen detector. `paced` is true if the sender spaces its segments.
     pub fn new(hystart: Hystart, paced: bool) -> SlowStartEnd {
         match hystart {
             Hystart::Off => SlowStartEnd::Congestion,
@@ -33,8 +34,8 @@ impl SlowStartEnd {
         }
     }
 
-    /// An ACK in slow start, before the window grows. Sets the threshold to the window when slow start
-    /// is to end.
+    /// Handles an ACK in slow start, before the window grows. Sets the threshold to the window when slow
+    /// start must end.
     pub fn on_ack(&mut self, w: &mut Window, ack: &Ack) {
         let ended = match self {
             SlowStartEnd::Congestion => false,
@@ -46,7 +47,7 @@ impl SlowStartEnd {
         }
     }
 
-    /// What holds growth back now.
+    /// Returns the present limit on growth.
     pub fn brake(&self) -> Brake {
         match self {
             SlowStartEnd::PlusPlus(h) => h.brake(),
@@ -54,8 +55,8 @@ impl SlowStartEnd {
         }
     }
 
-    /// HyStart++ is for the first slow start only (RFC 9406 §4.3), since later ones know their threshold.
-    /// HyStart of 2011 begins anew after a time-out, as in Linux.
+    /// Handles congestion. HyStart++ serves the first slow start only (RFC 9406 §4.3), since later ones know
+    /// their threshold. HyStart of 2011 restarts after a time-out, as in Linux.
     pub fn on_congestion(&mut self, congestion: Congestion) {
         match self {
             SlowStartEnd::PlusPlus(h) => h.finish(),

@@ -4,24 +4,24 @@ use super::threshold::rtt_thresh;
 use crate::cc::Ack;
 use weir_core::time::Duration;
 
-/// RFC 9406 §4.3.
+/// Constants of RFC 9406 §4.3.
 const N_RTT_SAMPLE: u32 = 8;
 const CSS_GROWTH_DIVISOR: u64 = 4;
 const CSS_ROUNDS: u32 = 5;
-/// L where sending is not paced.
+/// L if sending is not paced.
 const BURST_LIMIT: u32 = 8;
 
-/// What holds slow start back.
+/// Limit on the growth in slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Brake {
-    /// Most segments that count of one ACK; [`u32::MAX`] is all.
+    /// Most segments of one ACK that count; [`u32::MAX`] for all.
     pub limit: u32,
-    /// The window grows by this part of what is acknowledged.
+    /// Divisor of growth: the window grows by the acknowledged bytes divided by it.
     pub divisor: u64,
 }
 
 impl Brake {
-    /// Nothing does.
+    /// No limit.
     pub const NONE: Brake = Brake { limit: u32::MAX, divisor: 1 };
 }
 
@@ -29,21 +29,21 @@ impl Brake {
 enum State {
     /// Standard slow start.
     Standard,
-    /// Conservative slow start (CSS), with rounds ended in it.
+    /// Conservative slow start (CSS), with the number of rounds ended in it.
     Conservative { baseline: Duration, rounds: u32 },
-    /// Slow start is over, or it is not the first.
+    /// Slow start is over, or it is not the first one.
     Done,
 }
 
-/// HyStart++. A delay that grows from one round to the next leads into conservative slow start, which leads
-/// back, should the delay fall, or into congestion avoidance after five rounds.
+/// HyStart++. A delay that grows from one round to the next leads into conservative slow start. That leads
+/// back if the delay falls, or into congestion avoidance after five rounds.
 #[derive(Clone, Copy, Debug)]
 pub struct PlusPlus {
     state: State,
     paced: bool,
-    /// SND.NXT when the round began.
+    /// SND.NXT at the start of the round.
     window_end: Option<u64>,
-    /// Smallest delay of the round before and of this one; [`Duration::MAX`] without a sample.
+    /// Smallest delay of the previous round and of this one; [`Duration::MAX`] without a sample.
     last_min: Duration,
     current_min: Duration,
     samples: u32,
@@ -61,7 +61,7 @@ impl PlusPlus {
         }
     }
 
-    /// What holds growth back now.
+    /// Returns the present limit on growth.
     pub(super) fn brake(&self) -> Brake {
         let limit = if self.paced { u32::MAX } else { BURST_LIMIT };
         match self.state {
@@ -71,12 +71,12 @@ impl PlusPlus {
         }
     }
 
-    /// RFC 9406 §4.2; true when slow start is to end.
+    /// Handles an ACK by RFC 9406 §4.2. Returns true when slow start must end.
     pub(super) fn on_ack(&mut self, ack: &Ack) -> bool {
         if self.state == State::Done {
             return false;
         }
-        // Before the first ACK is answered, SND.NXT is the end of the first round.
+        // Until the first ACK is answered, SND.NXT is the end of the first round.
         let window_end = *self.window_end.get_or_insert(ack.nxt);
         if let Some(rtt) = ack.rtt {
             self.current_min = self.current_min.min(rtt);
@@ -89,7 +89,7 @@ impl PlusPlus {
         self.state == State::Done
     }
 
-    /// Congestion: slow start has found its end.
+    /// Ends the search after congestion: slow start has found its end.
     pub(super) fn finish(&mut self) {
         self.state = State::Done;
     }
@@ -113,7 +113,7 @@ impl PlusPlus {
         self.last_min != Duration::MAX && self.current_min >= self.last_min + rtt_thresh(self.last_min)
     }
 
-    /// The round is acknowledged. One that began before conservative slow start did counts for it.
+    /// Ends the acknowledged round. A round that began before conservative slow start counts for it.
     fn end_round(&mut self, nxt: u64) {
         self.window_end = Some(nxt);
         self.last_min = self.current_min;

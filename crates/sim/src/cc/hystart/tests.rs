@@ -11,7 +11,7 @@ fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// Rounds of ten segments, each acknowledged.
+/// Sends rounds of ten segments, each acknowledged.
 struct Rounds {
     end: SlowStartEnd,
     w: Window,
@@ -25,7 +25,7 @@ impl Rounds {
         Rounds { end: SlowStartEnd::new(Hystart::PlusPlus, paced), w, una: 0, nxt: 10 * MSS }
     }
 
-    /// One ACK with this delay in microseconds, answered with one segment.
+    /// Feeds one ACK with this delay in microseconds, answered with one segment.
     fn ack(&mut self, us: u64) {
         self.una += MSS;
         let ack = Ack {
@@ -66,8 +66,8 @@ fn the_threshold_is_an_eighth_between_4_and_16_ms() {
 
 #[test]
 fn the_eighth_sample_of_a_round_decides() {
-    // 40 ms in the first round, so the second may be below 45 ms. SND.NXT is 10 when the first ACK
-    // arrives and 19 when the tenth does, so the second round has nine ACKs.
+    // The delay is 40 ms in the first round, so the second may be below 45 ms. SND.NXT is 10 when the first
+    // ACK arrives and 19 when the tenth does, so the second round has nine ACKs.
     let mut r = Rounds::new(true);
     r.acks(10, 40_000);
     r.acks(7, 45_000);
@@ -90,11 +90,11 @@ fn the_eighth_sample_of_a_round_decides() {
 fn conservative_slow_start_ends_after_five_rounds() {
     let mut r = Rounds::new(true);
     r.acks(10, 40_000);
-    // Into CSS in the middle of the second round, which counts.
+    // CSS begins in the middle of the second round, which counts.
     r.acks(8, 50_000);
     assert!(r.conservative());
     r.ack(50_000);
-    // From here rounds of nine or ten ACKs: SND.NXT is nine or so ahead at each end.
+    // Rounds have nine or ten ACKs from here on: SND.NXT is nine or so ahead at each end.
     let mut acks = 0;
     while !r.ended() {
         assert!(r.conservative());
@@ -102,7 +102,7 @@ fn conservative_slow_start_ends_after_five_rounds() {
         acks += 1;
         assert!(acks < 100);
     }
-    // Four rounds more: each ends with the ACK of what SND.NXT was, nine segments ahead.
+    // Four rounds more. Each ends with the ACK of the earlier SND.NXT, nine segments ahead.
     assert_eq!(acks, 4 * 9);
     assert_eq!(r.end.brake(), Brake::NONE);
 }
@@ -113,12 +113,12 @@ fn a_delay_that_falls_leads_back() {
     r.acks(10, 40_000);
     r.acks(9, 50_000);
     assert!(r.conservative());
-    // The next round's minimum has to be below that of the round that led here, with eight samples.
+    // The next round's minimum must be below that of the round that led here, with eight samples.
     r.acks(7, 49_000);
     assert!(r.conservative());
     r.ack(49_000);
     assert!(!r.conservative() && !r.ended());
-    // And from there into it again.
+    // The delay grows again from there, and CSS begins again.
     r.ack(49_000);
     r.acks(9, 60_000);
     assert!(r.conservative());
@@ -147,8 +147,8 @@ fn bursts_are_limited_to_eight_segments_without_pacing() {
     }
 }
 
-/// HyStart of 2011 over a path of 40 ms: one ACK each `spacing`, SND.NXT far ahead, until slow start ends or
-/// for 100 ACKs; how many it took.
+/// Runs HyStart of 2011 over a path of 40 ms: one ACK each `spacing`, SND.NXT far ahead, until slow start
+/// ends or for 100 ACKs. Returns the number of ACKs.
 fn classic(paced: bool, segments: u64, spacing: Duration, rtt: Duration) -> Option<u64> {
     let mut w = Window { cwnd: segments * MSS, ssthresh: u64::MAX, mss: MSS as u32 };
     let mut end = SlowStartEnd::new(Hystart::Classic, paced);
@@ -169,11 +169,11 @@ fn classic(paced: bool, segments: u64, spacing: Duration, rtt: Duration) -> Opti
 
 #[test]
 fn a_train_of_acks_as_long_as_half_the_delay_ends_slow_start_of_2011() {
-    // The first ACK begins the round. At 1 ms the train is longer than 20 ms with the 22nd ACK, than 40 ms with
-    // the 42nd.
+    // The first ACK begins the round. At 1 ms the train exceeds 20 ms with the 22nd ACK, and 40 ms with the
+    // 42nd.
     assert_eq!(classic(false, 100, ms(1), ms(40)), Some(22));
     assert_eq!(classic(true, 100, ms(1), ms(40)), Some(42));
-    // Not below 16 segments, nor with gaps above 2 ms.
+    // The detector is off below 16 segments, and for gaps above 2 ms.
     assert_eq!(classic(false, 15, ms(1), ms(40)), None);
     assert_eq!(classic(false, 16, ms(1), ms(40)), Some(22));
     assert_eq!(classic(false, 100, Duration::from_micros(2_001), ms(40)), None);
@@ -181,24 +181,24 @@ fn a_train_of_acks_as_long_as_half_the_delay_ends_slow_start_of_2011() {
 
 #[test]
 fn a_delay_grown_by_an_eighth_ends_slow_start_of_2011() {
-    // Above 40 + 5 ms, with the ninth sample.
+    // The delay is above 40 + 5 ms, with the ninth sample.
     assert_eq!(classic(false, 100, ms(3), ms(45)), None);
     assert_eq!(classic(false, 100, ms(3), Duration::from_micros(45_001)), Some(9));
 }
 
 #[test]
 fn a_burst_makes_a_train_longer_by_a_millisecond() {
-    // 100 segments of 1000 bytes in 40 ms, twice that in slow start, are 5 MB/s: four giant frames would be
-    // 52 ms, so 1 ms; half of 41 ms is exceeded by the 22nd ACK of a train at 1 ms, too.
+    // 100 segments of 1000 bytes in 40 ms, twice that in slow start, are 5 MB/s. Four giant frames would take
+    // 52 ms, so the burst is 1 ms. The 22nd ACK of a train at 1 ms exceeds half of 41 ms, too.
     let w = Window { cwnd: 100 * MSS, ssthresh: u64::MAX, mss: MSS as u32 };
     assert_eq!(super::classic::burst(&w, ms(40)), ms(1));
-    // 10^6 segments: 50 GB/s, 262,144 bytes are 5.2 us.
+    // 10^6 segments are 50 GB/s, so 262,144 bytes take 5.2 us.
     let w = Window { cwnd: 1_000_000 * MSS, ssthresh: u64::MAX, mss: MSS as u32 };
     assert_eq!(super::classic::burst(&w, ms(40)), Duration::from_nanos(5_242));
 }
 
-/// Slow start into 100 Mb/s with 40 ms and a queue of 15 times that: the window at its end in units of the
-/// BDP (500 segments), and bytes lost.
+/// Runs slow start into 100 Mb/s with 40 ms and a queue of 15 times that. Returns the window at its end in
+/// units of the BDP (500 segments), and the bytes lost.
 fn start(name: &str, hystart: Option<Hystart>, delayed_ack: u32) -> (f64, u64) {
     let path = Path { rate: Some(Rate::mbit(100)), queue: 7_500 * MSS, delayed_ack, ..Path::new(ms(40)) };
     let mut rig = Rig::new(name, &Options { hystart, ..Options::default() }, path);
@@ -215,18 +215,18 @@ fn start(name: &str, hystart: Option<Hystart>, delayed_ack: u32) -> (f64, u64) {
 fn slow_start_into_a_deep_queue_ends_without_losses() {
     for delayed_ack in [1, 2] {
         for (name, hystart) in [("cubic", None), ("reno", Some(Hystart::PlusPlus))] {
-            // The delay is seen to have grown by 5 ms of 40 with the ACKs of a window above 1.125 BDP,
-            // a round after it was sent, so before the window is 4 times that; then it grows by a quarter
-            // in each of five rounds: 13.7 BDP at most.
+            // The delay has grown by 5 ms of 40 with the ACKs of a window above 1.125 BDP, a round after it
+            // was sent. So this is seen before the window is 4 times that. Then it grows by a quarter in each
+            // of five rounds: 13.7 BDP at most.
             let (end, lost) = start(name, hystart, delayed_ack);
             assert_eq!(lost, 0, "{name}");
             assert!((1.0..13.7).contains(&end), "{name} {end}");
         }
-        // Half of the delay in one train is the ACKs of half a BDP.
+        // Half of the delay in one train means the ACKs of half a BDP.
         let (end, lost) = start("cubic", Some(Hystart::Classic), delayed_ack);
         assert_eq!(lost, 0);
         assert!((0.5..1.5).contains(&end), "{end}");
-        // Without either, slow start fills the queue: 16 BDP, and one round later more than is seen.
+        // Without a detector, slow start fills the queue: 16 BDP, and one round later more than is seen.
         let (end, lost) = start("cubic", Some(Hystart::Off), delayed_ack);
         assert!(lost > 1_000 * MSS && end > 16.0 * 0.7, "{lost} {end}");
     }
@@ -234,8 +234,8 @@ fn slow_start_into_a_deep_queue_ends_without_losses() {
 
 #[test]
 fn linux_leaves_slow_start_where_it_was_measured_to() {
-    // docs/linux-tcp.md, Linux 6.18, 100 Mbit/s, which are 8.26 segments in a millisecond: at 40 ms at 485
-    // segments if nothing disturbs (492 found), at 10 ms at 118 to 128.
+    // docs/linux-tcp.md, Linux 6.18, 100 Mbit/s, which are 8.26 segments per millisecond. Slow start ends at
+    // 40 ms at 485 segments if nothing disturbs (492 found), and at 10 ms at 118 to 128.
     for (rtt, found) in [(40, 488.0), (10, 123.0)] {
         let rate = Some(Rate::kbit(8_260 * 8));
         let path = Path { rate, queue: 1_000 * MSS, delayed_ack: 2, ..Path::new(ms(rtt)) };

@@ -1,9 +1,9 @@
-//! Test rig: a sender that is nothing but a congestion control, over a path that is arithmetic.
+//! Test rig: a sender that consists of a congestion control only, over an arithmetic path.
 //!
 //! The path is a drop-tail queue of bytes in front of a rate, a constant delay, a receiver that acknowledges
-//! every n-th segment, and losses. Nothing is reordered, so an ACK tells the sender at once what is lost.
-//! The sender has data without end, is told of everything by [`Ack`] and keeps no window of its own:
-//! on congestion it takes the threshold (one segment after a time-out).
+//! every n-th segment, and losses. Nothing is reordered, so an ACK tells the sender at once which segments
+//! are lost. The sender has endless data, reports everything by [`Ack`] and keeps no window of its own. On
+//! congestion it sets the window to the threshold (one segment after a time-out).
 
 mod path;
 
@@ -17,7 +17,8 @@ use weir_core::time::{Duration, Time};
 
 pub const MSS: u64 = 1000;
 
-/// An ACK of one segment to a sender that its window limits: with no loss, no mark, no sample, and all other numbers 0.
+/// Builds an ACK of one segment for a sender that its window limits: no loss, no mark, no sample, and all
+/// other numbers 0.
 pub fn ack_of_a_segment(now: Time) -> Ack {
     Ack {
         now,
@@ -52,12 +53,12 @@ pub struct Rig {
     pub una: u64,
     pub nxt: u64,
     pub delivered: u64,
-    /// All bytes lost, and reductions of the window.
+    /// Total bytes lost, and reductions of the window.
     pub lost: u64,
     pub reductions: u64,
     pub srtt: Duration,
     pub min_rtt: Duration,
-    /// The last ACK that the algorithm was given.
+    /// Last ACK that the algorithm was given.
     pub last: Option<Ack>,
     outstanding: VecDeque<Sent>,
     again: VecDeque<u64>,
@@ -121,12 +122,12 @@ impl Rig {
         }
     }
 
-    /// Window in segments, for comparison with formulas.
+    /// Returns the window in segments, for comparison with formulas.
     pub fn segments(&self) -> f64 {
         self.w.cwnd as f64 / MSS as f64
     }
 
-    /// Bits per second at which the algorithm would space segments now.
+    /// Returns the bits per second at which the algorithm would space segments now.
     pub fn pacing(&mut self) -> Option<f64> {
         let segment = Departure {
             now: self.now,
@@ -140,7 +141,7 @@ impl Rig {
         Some(f64::from(segment.len) * 8.0 / gap.as_secs_f64())
     }
 
-    /// Runs to `end`; `seen` is called after each ACK.
+    /// Runs to `end`; calls `seen` after each ACK.
     pub fn run(&mut self, end: Time, mut seen: impl FnMut(&mut Rig)) {
         loop {
             self.send();
@@ -163,7 +164,7 @@ impl Rig {
         }
     }
 
-    /// Average of the window in segments over time from now to `end`.
+    /// Returns the time average of the window in segments from now to `end`.
     pub fn average(&mut self, end: Time) -> f64 {
         let (from, mut at, mut sum) = (self.now, self.now, 0.0);
         let mut window = self.segments();
@@ -279,7 +280,7 @@ impl Rig {
         self.last = Some(ack);
     }
 
-    /// draft-cheng-iccrg-delivery-rate-estimation §3.3.
+    /// Makes a rate sample (draft-cheng-iccrg-delivery-rate-estimation §3.3).
     fn sample(&mut self, s: Sent) -> RateSample {
         let interval = s.at.since(s.first_sent).max(self.now.since(s.delivered_at));
         self.first_sent = s.at;
@@ -293,7 +294,7 @@ impl Rig {
         }
     }
 
-    /// Losses and marks, and the end of their repair.
+    /// Reacts to losses and marks, and to the end of their repair.
     fn react(&mut self, lost: bool, ece: bool) {
         if self.phase == Phase::Open && (lost || ece) {
             let why = if lost { Congestion::Loss } else { Congestion::Ecn };

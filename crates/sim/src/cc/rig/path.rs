@@ -4,21 +4,21 @@ use super::{Rig, MSS};
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
 
-/// Which transmissions the path loses.
+/// Losses on the path.
 #[derive(Clone, Copy, Debug)]
 pub enum Losses {
     None,
-    /// One in so many.
+    /// Every n-th transmission.
     Every(u64),
-    /// Each with this probability, in millionths.
+    /// Each transmission with this probability, in millionths.
     Random(u64),
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
-    /// Bits of payload per second; `None` is no bottleneck.
+    /// Bits of payload per second; `None` for no bottleneck.
     pub rate: Option<Rate>,
-    /// Round-trip time without queue.
+    /// Round-trip time without a queue.
     pub rtt: Duration,
     /// Bytes that may wait.
     pub queue: u64,
@@ -30,18 +30,18 @@ pub struct Path {
 }
 
 impl Path {
-    /// No bottleneck, no losses, an ACK for each segment.
+    /// Creates a path without bottleneck and losses, with an ACK for each segment.
     pub fn new(rtt: Duration) -> Path {
         Path { rate: None, rtt, queue: u64::MAX, mark: u64::MAX, losses: Losses::None, delayed_ack: 1 }
     }
 }
 
-/// A transmission on its way.
+/// Transmission on the path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub(super) start: u64,
     pub(super) at: Time,
-    /// When it arrives; `None` if it does not.
+    /// Time of arrival; `None` if it is lost.
     pub(super) arrives: Option<Time>,
     pub(super) marked: bool,
     pub(super) again: bool,
@@ -50,23 +50,23 @@ pub(super) struct Sent {
     pub(super) first_sent: Time,
 }
 
-/// An ACK on its way.
+/// ACK on the path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flying {
     pub(super) at: Time,
     pub(super) una: u64,
-    /// Transmissions that had arrived or been lost when it left.
+    /// Transmissions that had arrived or been lost when the ACK left.
     pub(super) through: u64,
     pub(super) ece: bool,
 }
 
 impl Rig {
-    /// Bytes that wait for the rate now.
+    /// Returns the bytes that wait for the rate now.
     pub fn backlog(&self) -> u64 {
         self.path.rate.map_or(0, |r| r.bytes_in(self.free_at.since(self.now)))
     }
 
-    /// One segment into the path: when it arrives, and marked or not.
+    /// Sends one segment into the path. Returns its time of arrival, and whether it is marked.
     pub(super) fn transmit(&mut self) -> (Option<Time>, bool) {
         self.transmissions += 1;
         let lost = match self.path.losses {
@@ -85,7 +85,8 @@ impl Rig {
         (Some(out + Duration::from_nanos(self.path.rtt.as_nanos() / 2)), backlog > self.path.mark)
     }
 
-    /// The next transmission arrives; those before it that did not are now known to be lost.
+    /// Handles the arrival of the next transmission. Earlier ones that did not arrive are now known to be
+    /// lost.
     pub(super) fn receive(&mut self) {
         while self.outstanding[self.arriving].arrives.is_none() {
             self.arriving += 1;
@@ -99,7 +100,8 @@ impl Rig {
         while self.early.remove(&self.expected) {
             self.expected += MSS;
         }
-        // RFC 8257 §3.2: a change of marks is acknowledged at once, after what waits with the marks before.
+        // RFC 8257 §3.2: a change of marks is acknowledged at once, after the waiting data with the earlier
+        // marks.
         let changes = s.marked != self.ece;
         if changes && self.unacked > 0 {
             self.acknowledge();
