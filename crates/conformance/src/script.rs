@@ -44,6 +44,8 @@ pub struct Event {
     /// False for frames that another host sends in an end's name, and for frames that the end will discard:
     /// they need not be believed.
     pub believed: bool,
+    /// True for a frame that is not believed, though no box can tell it from the end's own acknowledgements.
+    pub fits: bool,
 }
 
 /// Properties of a connection's opening.
@@ -72,6 +74,7 @@ pub struct Script {
     now: Time,
     label: &'static str,
     forged: bool,
+    fits: bool,
     /// Window shifts in use, the sender's first.
     scale: (u8, u8),
     /// Clocks of the ends' timestamps, the sender's first.
@@ -141,10 +144,17 @@ impl Script {
         self
     }
 
+    /// Marks the next frame as one that must not be believed, and that no box can tell from the end's own.
+    pub fn mimicked(&mut self) -> &mut Script {
+        self.fits = true;
+        self.forged()
+    }
+
     /// Sends a frame.
     pub fn frame(&mut self, from: Side, frame: impl Into<TestFrame>) -> &mut Script {
         let (label, believed) = (std::mem::take(&mut self.label), !std::mem::take(&mut self.forged));
-        self.events.push(Event { at: self.now, from, frame: frame.into(), label, believed });
+        let fits = std::mem::take(&mut self.fits);
+        self.events.push(Event { at: self.now, from, frame: frame.into(), label, believed, fits });
         self
     }
     /// Sends a segment.

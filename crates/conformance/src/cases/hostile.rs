@@ -124,7 +124,7 @@ fn stamps_from_nowhere(s: &mut Script) {
     open(s);
     s.backlog();
     let stamped = s.ack_again().ts(1_000, 0);
-    s.wait_us(500).forged().put(Side::Receiver, stamped);
+    s.wait_us(500).mimicked().put(Side::Receiver, stamped);
     s.wait_ms(5).send(BACKLOG + 40 * MSS).wait_ms(20).ack(BACKLOG + 40 * MSS);
 }
 
