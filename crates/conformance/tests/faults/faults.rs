@@ -117,6 +117,7 @@ pub const FAULTS: &[(&str, Fault)] = &[
     ("ack-out-of-sequence", believes_all),
     ("ack-without-the-flag", believes_all),
     ("wrong-checksum-far-ahead", repaired),
+    ("timestamps-that-were-not-negotiated", stamped),
 ];
 
 /// Cases that are about a rate: whoever limits nothing fails each of them.
@@ -124,6 +125,11 @@ pub const UNLIMITED: &[&str] = &[
     "behind-a-flood-of-syns",
     "one-unknown-option-mid-stream",
     "one-option-cut-short-mid-stream",
+    "one-signature-mid-stream",
+    "timestamps-twice-mid-stream",
+    "one-ip-option-mid-stream",
+    "odd-acks-ten-times-a-second",
+    "odd-acks-alone",
     "more-than-the-rate",
     "ack-before-the-first",
     "false-fin",
@@ -224,6 +230,23 @@ fn without_options(g: Given) -> Left {
         bytes[from + 20..from + usize::from(t.header_len)].fill(1);
         assert!(checksum::fill(bytes, p));
     })
+}
+/// With the timestamps that an earlier one had.
+fn stamped(m: &mut Memory, mut g: Given) -> Left {
+    if !pure(&g) || options(&g) || !m.flag {
+        m.flag |= pure(&g) && options(&g);
+        return pass(g);
+    }
+    let (ip, tcp) = (14, 34);
+    g.bytes.splice(tcp + 20..tcp + 20, [1, 1, 8, 10, 0, 0, 3, 232, 0, 0, 0, 0]);
+    g.bytes[tcp + 12] = 8 << 4;
+    g.bytes[ip + 3] += 12;
+    g.bytes[ip + 10..ip + 12].fill(0);
+    let sum = !checksum::sum(&g.bytes[ip..tcp]);
+    g.bytes[ip + 10..ip + 12].copy_from_slice(&sum.to_be_bytes());
+    let packet = wire::packet(&g.bytes, g.bytes.len()).expect("a packet");
+    assert!(checksum::fill(&mut g.bytes, &packet));
+    pass(g)
 }
 /// Another maximum segment size, the first option.
 fn clamped(g: Given) -> Left {

@@ -24,7 +24,8 @@ fn every_case_fails_a_node_that_breaks_its_rule() {
         let form = match FAULTS.iter().find(|f| f.0 == case.name) {
             Some((_, fault)) => Form::new("", LAN, Traits::WIRE, move || Faulty::new(*fault)),
             None if UNLIMITED.contains(&case.name) => {
-                let limited = Traits { limit: Some(Limit::Acknowledged(Rate::mbit(2))), ..Traits::WIRE };
+                let limit = Some(Limit::Acknowledged(Rate::mbit(2)));
+                let limited = Traits { limit, bounded: true, ..Traits::WIRE };
                 Form::new("", LAN, limited, Wire::default)
             }
             None => panic!("{}: no fault makes it fail", case.name),

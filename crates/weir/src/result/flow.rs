@@ -138,11 +138,11 @@ pub fn joint_rate(flows: impl Iterator<Item = (u64, f64, f64)>) -> Option<f64> {
 pub fn joint_target(flows: impl Iterator<Item = (u64, f64, f64)>) -> Option<u64> {
     let flows: Vec<(u64, f64, f64)> = flows.collect();
     let mut steps: Vec<(f64, bool, u64)> = Vec::with_capacity(2 * flows.len());
-    for &(bps, start, end) in &flows {
-        steps.extend([(start, true, bps), (end.max(start), false, bps)]);
+    // Flows that take no time overlap with nothing. The highest single target, the least result, covers them.
+    for &(bps, start, end) in flows.iter().filter(|(_, start, end)| end > start) {
+        steps.extend([(start, true, bps), (end, false, bps)]);
     }
-    // At equal times, ends come before starts: such flows do not overlap. The highest single target is the
-    // least result, which covers flows that take no time.
+    // At equal times, ends come before starts: such flows do not overlap.
     steps.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let (mut now, mut most) = (0u64, flows.iter().map(|f| f.0).max()?);
     for (_, begins, bps) in steps {
@@ -203,5 +203,17 @@ mod tests {
         let rows: Vec<(f64, f64, u64)> = got.iter().map(|i| (i.t_s, i.len_s, i.bytes)).collect();
         assert_eq!(rows, [(0.015, 0.005, 500), (0.02, 0.02, 2000), (0.04, 0.005, 500)]);
         assert!(got.iter().all(|i| (i.bps - 800_000.0).abs() < 1e-6), "{got:?}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::joint_target;
+
+    #[test]
+    fn a_flow_that_takes_no_time_is_in_no_later_sum() {
+        let flows = [(10, 0.0, 0.0), (10, 1.0, 2.0), (5, 1.5, 3.0), (7, 3.0, 4.0)];
+        assert_eq!(joint_target(flows.into_iter()), Some(15));
+        assert_eq!(joint_target([(10, 0.0, 0.0)].into_iter()), Some(10));
     }
 }
