@@ -5,7 +5,7 @@
 //! Traffic that keeps to its rate finds it empty. Two parts make the bound: in any second passes at most what is served in it, 1.05
 //! times the rate and a tick of the kernel's coarse clock, and the room, 0.05 times the rate and 64 kB.
 //!
-//! Traffic that ACKs do not slow passes a second record first, the class's [`Tally`](super::Tally), at the class's rate, or less where that
+//! Traffic that ACKs do not slow passes a second record first, the class's [`Tally`], at the class's rate, or less where that
 //! would leave nothing to the class's TCP.
 //!
 //! A class that borrows has the bounds of those above it, too. What it has for itself passes them all: what a sibling does cannot take it.

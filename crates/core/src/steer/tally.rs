@@ -60,7 +60,7 @@ impl Tally {
 
     /// May packets of so many bytes in all, which come at once, pass at `now`? They do while what has passed is not ahead of the
     /// rate by more than the burst, however long they are themselves.
-    /// Where TCP has a [part](PART) of the rate, the others have the rest.
+    /// Where TCP has a part (`PART`) of the rate, the others have the rest.
     pub fn passes(&self, packets: u64, bytes: u64, now: Time, beside_tcp: bool) -> bool {
         if !self.admits(packets, bytes, now, beside_tcp) {
             self.dropped.fetch_add(packets, Relaxed);

@@ -1,10 +1,10 @@
-//! Numbers of the datagrams of a flow that have come: which are new, which came before.
+//! Duplicate detection by the numbers of a flow's datagrams.
 
-/// Numbers behind the highest of which it is known whether they have come.
+/// Length of the window of remembered numbers behind the highest.
 pub const SPAN: u64 = 1 << 16;
 const WORDS: usize = (SPAN / 64) as usize;
 
-/// An account of the numbers of one flow. A number that is further than [`SPAN`] behind the highest counts as
+/// An account of the numbers of one flow. A number that is further than `SPAN` behind the highest counts as
 /// one that came before.
 #[derive(Clone, Debug, Default)]
 pub struct Numbers {

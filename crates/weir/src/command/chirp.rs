@@ -28,7 +28,7 @@ pub struct Args {
 enum What {
     /// Register weir_chirp and weir_dctcp
     Load,
-    /// Take them away
+    /// Unregister them
     Unload,
     /// Show the flows of weir_chirp: phase, estimate, gain, chirps, last gap, window
     Status {
@@ -36,7 +36,7 @@ enum What {
         #[arg(long)]
         json: bool,
     },
-    /// Say what would keep them from being loaded or from chirping on this host
+    /// Report obstacles to loading them or to chirping on this host
     Check,
 }
 

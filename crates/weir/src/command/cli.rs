@@ -17,7 +17,7 @@ macro_rules! exit_codes {
     () => {
         "\
 Exit codes: 0 success; 1 an expectation, parity or a rule of TCP does not hold; 2 the configuration or the command line is wrong; 3 any \
-other failure, such as a missing interface or privilege; 4 a run in real time failed, and the machine had no time for it; 130 interrupted."
+other failure, such as a missing interface or privilege; 4 inconclusive: a run in real time failed while the machine was overloaded; 130 interrupted."
     };
 }
 
@@ -61,16 +61,16 @@ pub enum Command {
     Lab(super::lab::Args),
     /// Compare results of one experiment and judge whether they agree
     Compare(super::compare::Args),
-    /// Compute what a model says of a flow
+    /// Compute a model's prediction for a flow
     #[command(subcommand)]
     Model(super::model::Model),
-    /// Put the gateway's presets through the rules of TCP, packet by packet
+    /// Check the gateway's presets against the rules of TCP, packet by packet
     Conformance(super::conformance::Args),
     #[cfg(feature = "linux")]
     /// Run a WAN emulator on an interface of this host, or between two, until SIGINT or SIGTERM
     Wan(super::wan::Args),
     #[cfg(feature = "linux")]
-    /// Pace what leaves by an interface of this host, until SIGINT or SIGTERM
+    /// Pace traffic that leaves by an interface of this host, until SIGINT or SIGTERM
     Pace(super::pace::Args),
     #[cfg(feature = "linux")]
     /// Run a program behind an emulated path, without privileges

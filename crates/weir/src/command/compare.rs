@@ -25,10 +25,10 @@ pub struct Args {
     /// Results, as --json writes them
     #[arg(value_name = "RESULT.json", required = true, num_args = 2..)]
     pub results: Vec<PathBuf>,
-    /// How far apart the goodput of a flow may be, as a fraction: 0.05 is 5 %
+    /// Largest difference of a flow's goodput, as a fraction: 0.05 is 5 %
     #[arg(long, value_name = "FRACTION", value_parser = fraction)]
     pub goodput: Option<f64>,
-    /// How far apart completion times may be, as a fraction
+    /// Largest difference of completion times, as a fraction
     #[arg(long, value_name = "FRACTION", value_parser = fraction)]
     pub fct: Option<f64>,
     /// Compare runs that differ in congestion control, kernel or settings of TCP, and say in what

@@ -15,8 +15,8 @@ Examples:
   sudo weir pace eth1 --rate 500Mbit --match dst=192.0.2.0/24,protocol=tcp --match dst_port=5001
   sudo weir pace eth1 --rate 50% --line 10Gbit --counts frame --print
 
-What --match takes waits in a queue and leaves as far apart as the rate says; everything else takes what is left of the line. Rates and shares of \
-several classes are for a file: weir pace --print writes one to begin with, and weir run runs it.")]
+Traffic that --match selects is queued and leaves at the rate, evenly spaced. All other traffic takes the rest of the line. Rates and shares of \
+several classes need a file: weir pace --print writes one to begin with, and weir run runs it.")]
 pub struct Args {
     /// Interface that the traffic leaves by, of this host or of others behind it
     #[arg(value_name = "DEV", value_parser = addresses::interface)]
@@ -25,22 +25,22 @@ pub struct Args {
     /// times
     #[arg(long, value_name = "RATE")]
     rate: String,
-    /// What is paced: keys of a rule, KEY=VALUE,…; several times for several rules; default: everything
+    /// Traffic to pace: keys of a rule, KEY=VALUE,…; may be given several times; default: all traffic
     #[arg(long = "match", value_name = "RULE")]
     rules: Vec<String>,
-    /// What keeps the time: gap (bytes on the line, with fillers between packets) or clock (deadlines)
+    /// Time base: gap (bytes on the line, with fillers between packets) or clock (deadlines)
     #[arg(long, value_name = "BY", default_value = "gap")]
     by: String,
-    /// Which bytes the rate counts: ip, frame or wire
+    /// Bytes that the rate counts: ip, frame or wire
     #[arg(long, value_name = "BYTES", default_value = "ip")]
     counts: String,
-    /// Rate of the line; default: what the interface says
+    /// Rate of the line; default: the rate that the interface reports
     #[arg(long, value_name = "RATE")]
     line: Option<String>,
-    /// What fills holes: pause, or an address that no bridge forwards, such as 01:80:c2:00:00:0f
+    /// Filler frames: pause, or a destination address that no bridge forwards, such as 01:80:c2:00:00:0f
     #[arg(long, value_name = "FILLER", default_value = "pause")]
     filler: String,
-    /// How much may wait
+    /// Limit of the queue, e.g. 1000p or 64KiB
     #[arg(long, value_name = "LIMIT", default_value = "1000p")]
     queue: String,
     /// Write totals and the class to this file as JSON, every second and at the end

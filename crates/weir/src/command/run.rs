@@ -27,8 +27,8 @@ pub struct Args {
 /// Source of a gateway's configuration: a file, or flags for the short form.
 #[derive(clap::Args, Debug)]
 pub struct Origin {
-    /// The configuration: [ports] and [gateway]
-    #[arg(value_name = "GATEWAY.toml", conflicts_with_all = ["dev", "out_flow_rate", "in_flow_rate", "uplink", "ack_filter"])]
+    /// Configuration file
+    #[arg(help = "The configuration: [ports] and [gateway]", value_name = "GATEWAY.toml", conflicts_with_all = ["dev", "out_flow_rate", "in_flow_rate", "uplink", "ack_filter"])]
     config: Option<PathBuf>,
     #[command(flatten)]
     short: Short,

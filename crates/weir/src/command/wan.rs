@@ -23,8 +23,8 @@ With --dev, both directions of one interface go through the emulator, whether th
 end host itself. With --lan and --wan, the emulator is a bump in the wire: it joins two interfaces, and without it \
 nothing passes from one to the other.")]
 pub struct Args {
-    /// A file with [ports] and [path], instead of options
-    #[arg(value_name = "PATH.toml", conflicts_with_all = ["dev", "lan", "wan", "rtt", LinkOptions::GROUP])]
+    /// File instead of options
+    #[arg(help = "A file with [ports] and [path], instead of options", value_name = "PATH.toml", conflicts_with_all = ["dev", "lan", "wan", "rtt", LinkOptions::GROUP])]
     pub config: Option<PathBuf>,
     /// Interface whose two directions are emulated
     #[arg(long, value_name = "INTERFACE", required_unless_present_any = ["config", "lan", "wan"], value_parser = addresses::interface)]

@@ -11,7 +11,7 @@
 //! round trip and what may wait here. The share is the rate over the average number of flows listed. A window that became too large
 //! shrinks as its flow is released without its right edge moving.
 //!
-//! Classes may be nested: then the clocks are a [tree](tree), and which class has a turn is found before the flow.
+//! Classes may be nested: then the clocks are a [tree], and which class has a turn is found before the flow.
 //!
 //! - [`clock`], [`average`], [`ring`]: the parts;
 //! - `turns`: who is released next, and how much;

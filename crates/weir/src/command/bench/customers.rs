@@ -76,13 +76,13 @@ pub struct Args {
     /// Only in this world
     #[arg(long, value_name = "WORLD", value_parser = ["sim", "lab"])]
     world: Option<String>,
-    /// So many customers
+    /// Number of customers
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     customers: Option<u32>,
-    /// So many flows of all of them together; in the lab 10,000 at most
+    /// Number of flows of all customers together; in the lab 10,000 at most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     flows: Option<u32>,
-    /// So many engines of the gateway in the lab, instead of one
+    /// Number of the gateway's engines in the lab, instead of one
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_ENGINES)))]
     engines: Option<u32>,
     /// Seconds of traffic, of which the last two thirds are measured

@@ -39,26 +39,25 @@ pub enum Bench {
     All(Common),
     /// Throughput of classes with queues beside the kernel's HTB
     Share(Common),
-    /// Thousands of customers of a list, each with a rate: how exact each is, processor time and memory
+    /// Thousands of customers of a list: accuracy of each one's rate, processor time and memory
     Customers(customers::Args),
     /// Data both ways in one connection; requests and responses
     TwoWay(Common),
-    /// How exact high rates are, without an emulator
+    /// Accuracy of high rates, without an emulator
     Rates(Common),
-    /// How long frames and TCP stand still when the engine is killed or hangs, and how exact the rate is
-    /// afterwards
+    /// Pauses of frames and TCP when the engine is killed or hangs, and the accuracy of the rate afterwards
     Outage(Common),
-    /// What a reload costs under load
+    /// Cost of a reload under load
     Reload(Common),
-    /// An hour of mixed traffic through a gateway that everything happens to
+    /// An hour of mixed traffic through a gateway under reloads and failures
     Soak(Common),
-    /// What floods and forged segments do to shaped flows
+    /// Effect of attacks, floods and forged segments on shaped flows
     Hostile(hostile::Args),
-    /// How exact the gaps of paced chirping are in this kernel, and what it costs beside CUBIC
+    /// Accuracy of the gaps of paced chirping in this kernel, and its cost compared with CUBIC
     Chirp(Common),
-    /// How fast the simulator is and how much memory it needs
+    /// Speed and memory of the simulator
     Sim(sim::Args),
-    /// How exactly the WAN emulator delays packets, spinning and sleeping
+    /// Accuracy of the WAN emulator's delays, spinning and sleeping
     Wan(wan::Args),
     /// Tables 1 and 2 of PostACK as measured: buffer, goodput under loss, fairness, senders; time for a
     /// packet, memory of a flow
@@ -73,7 +72,7 @@ pub struct Common {
     /// Write the figures as JSON to this file; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// How often each case is measured; the median is printed
+    /// Number of measurements of each case; the median is printed
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: u32,
     /// Seconds of traffic in each run, instead of the benchmark's own

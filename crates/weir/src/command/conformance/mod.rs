@@ -26,21 +26,21 @@ Examples:
 With --lan and --wan, both ends are played by this host, on Ethernet and without an address of its own: a bridge or \
 another middlebox that no end sees is to sit between the two interfaces. Data goes from --lan to --wan.
 
-A case says what the two ends of a connection send. What comes out of the gateway, on its own and behind its hooks, for \
+A case defines the segments that the two ends of a connection send. The output of the gateway, on its own and behind its hooks, for \
 data that goes out and data that comes in, is held to the RFCs. Exit code 1: some case fails.")]
 pub struct Args {
     /// Only this case; may be given several times
     #[arg(long = "case", value_name = "NAME", value_parser = names())]
     cases: Vec<String>,
     #[cfg(feature = "linux")]
-    /// Interface at which the data's senders are; what sits between this and --wan is put through the cases
+    /// Interface at which the data's senders are; the cases test the device between this and --wan
     #[arg(long, value_name = "INTERFACE", requires = "wan", value_parser = addresses::interface)]
     lan: Option<String>,
     #[cfg(feature = "linux")]
     /// Interface at which the data's receivers are
     #[arg(long, value_name = "INTERFACE", requires = "lan", value_parser = addresses::interface)]
     wan: Option<String>,
-    /// Name the cases, with what must hold and where that comes from
+    /// List the cases, with the rule of each and its source
     #[arg(long, conflicts_with = "json")]
     list: bool,
     /// Write the verdicts to this file as JSON; `-` is standard output, and the table is then left out

@@ -186,7 +186,7 @@ pub static KEYS: &[LinkKey] = &[
     LinkKey::new("jitter_order", |d, v| set(&mut d.link.jitter.reorders, one_of(v, &ORDERS, &[])))
         .needs(&["jitter"], "without jitter frames come out in order")
         .write(|d| Some(Written::quoted(ORDERS[usize::from(d.link.jitter.reorders)].0)))
-        .option("jitter-order", "ORDER", "Whether jitter lets frames overtake each other: kept or free"),
+        .option("jitter-order", "ORDER", "Order of frames under jitter: kept, or free to overtake each other"),
     LinkKey::new("reorder", |d, v| set(&mut d.link.reorder.trillionths, some(v)))
         .needs(&["reorder_by"], "it is how much later frames come out so that others overtake them")
         .write(|d| Some(Written::quoted(trillionths(d.link.reorder.trillionths))))
@@ -198,7 +198,7 @@ pub static KEYS: &[LinkKey] = &[
     LinkKey::new("reorder_by", |d, v| set(&mut d.link.reorder.by, Duration::from_value(v)))
         .needs(&["reorder"], "it is the share of frames that come late")
         .write(|d| Some(Written::quoted(d.link.reorder.by)))
-        .option("reorder-by", "TIME", "How late the frames are that --reorder picks"),
+        .option("reorder-by", "TIME", "Extra delay of the frames that --reorder picks"),
     LinkKey::new("loss", |d, v| set(&mut d.link.loss, Probability::from_value(v).map(random)))
         .write(|d| probability(d).map(|p| Written::quoted(trillionths(p))))
         .words(|d| probability(d).map(|p| format!("loss {}%", p as f64 / 1e10)))

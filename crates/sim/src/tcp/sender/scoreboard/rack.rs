@@ -51,11 +51,11 @@ impl Newest {
 }
 
 impl Scoreboard {
-    /// Steps 1 and 2 of RFC 8985 §6.2, with what [`Scoreboard::on_ack`] returned. `echoed` is the latest time at which the
-    /// segment whose timestamp the ACK echoes can have been sent, if timestamps are used. A retransmission that
-    /// this ACK delivered says nothing if it was sent less than `min_rtt` ago, or later than what is echoed: it was
-    /// the original that arrived. What is echoed is a segment in order (RFC 7323 §4.3), so it says nothing of
-    /// those that are SACKed.
+    /// Performs steps 1 and 2 of RFC 8985 §6.2 with the progress of one ACK. `echoed` is the latest time at which
+    /// the segment whose timestamp the ACK echoes can have been sent, if timestamps are used. A retransmission that
+    /// this ACK delivered is ignored if it was sent less than `min_rtt` ago, or later than `echoed`: the original
+    /// arrived then. Only a segment in order is echoed (RFC 7323 §4.3), so `echoed` is no evidence about SACKed
+    /// segments.
     pub fn rack_update(&mut self, p: &Progress, now: Time, min_rtt: Duration, echoed: Option<Time>) {
         let Offer { fresh, again, again_sacked } = p.offer;
         let newest = if (again, again_sacked) == (NEVER, NEVER) {

@@ -1,4 +1,4 @@
-//! The classes of customers, and of the sites that they are below.
+//! Classes of customers, and of the sites above them.
 
 use super::sites::{most, upwards, Site};
 use super::Customer;
@@ -9,11 +9,11 @@ use weir_core::rate::Rate;
 
 const DIRECTIONS: [(Direction, &str); 2] = [(Direction::Out, "up"), (Direction::In, "down")];
 
-/// The classes of customers, in their order, first what each sends, then what it receives; then those of the sites that any of them
-/// is below, likewise.
+/// Returns a class per direction for each customer, in the customers' order, then for each site with a customer
+/// below it. The upload class comes before the download class.
 pub(in crate::experiment::config) fn classes(customers: &[Customer], sites: &[Site]) -> Vec<ClassConfig> {
     let used = used(customers, sites);
-    // By site: where its pair of classes begins.
+    // First class of each site's pair.
     let mut next = 2 * customers.len();
     let places: Vec<Option<usize>> = used
         .iter()
@@ -33,7 +33,7 @@ pub(in crate::experiment::config) fn classes(customers: &[Customer], sites: &[Si
     of_customers.chain((0..sites.len()).filter(|&i| used[i]).flat_map(pair)).collect()
 }
 
-/// What is guaranteed below each site, in bits per second.
+/// Returns the sum of the guarantees below each site, in bits per second.
 fn promised(customers: &[Customer], sites: &[Site], direction: Direction) -> Vec<u64> {
     let mut promised = vec![0; sites.len()];
     for customer in customers.iter().filter(|customer| !customer.off) {
@@ -43,7 +43,7 @@ fn promised(customers: &[Customer], sites: &[Site], direction: Direction) -> Vec
     promised
 }
 
-/// Which sites have a customer below them that is not off.
+/// Marks the sites with a customer below them that is not off.
 fn used(customers: &[Customer], sites: &[Site]) -> Vec<bool> {
     let mut used = vec![false; sites.len()];
     for customer in customers.iter().filter(|customer| !customer.off) {
@@ -76,7 +76,7 @@ fn of_customer(
     }
 }
 
-/// A site has of the one above it what its customers are promised.
+/// Returns the class of a site. Its guarantee from the site above it is the sum of its customers' guarantees.
 fn of_site(
     site: usize,
     sites: &[Site],

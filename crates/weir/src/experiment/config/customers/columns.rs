@@ -1,14 +1,14 @@
-//! The columns of a list.
+//! Columns of a list.
 
 use super::table::Row;
 use super::Faults;
 use crate::experiment::config::diag::{listed, nearest, Fault};
 
-/// What a column says.
+/// Meaning of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
     Id,
-    /// Of a device, which is its own circuit if it has none.
+    /// Identifier of a device. A device without a circuit counts as a circuit of its own.
     Device,
     Name,
     Prefixes,
@@ -16,22 +16,23 @@ pub(super) enum Column {
     V6,
     Down,
     Up,
-    /// The site that it is below.
+    /// Name of the site above the row's customer or site.
     Site,
-    /// The same site by the identifier that it has beside its name.
+    /// Identifier of that site, which it has besides its name.
     SiteId,
-    /// What it has for itself of its site's rates.
+    /// Guaranteed rate of downloads, out of the site's rate.
     DownMin,
+    /// Guaranteed rate of uploads, out of the site's rate.
     UpMin,
-    /// Nothing that a gateway needs.
+    /// A column that a gateway does not need.
     Other,
 }
 
-/// A column that is understood.
+/// A supported column.
 struct Known {
     name: &'static str,
     says: Column,
-    /// Must it be there?
+    /// True if a list without this column is an error.
     needed: bool,
 }
 
@@ -55,7 +56,7 @@ static OWN: [Known; 8] = [
     optional("up_min", Column::UpMin),
 ];
 
-/// Those of LibreQoS's ShapedDevices.csv. What only shapers with queues need of them says nothing here.
+/// Columns of LibreQoS's ShapedDevices.csv. Columns that only shapers with queues need are ignored.
 static SHAPED_DEVICES: [Known; 17] = [
     needed("Circuit ID", Column::Id),
     optional("Circuit Name", Column::Name),
@@ -76,7 +77,7 @@ static SHAPED_DEVICES: [Known; 17] = [
     optional("sqm", Column::Other),
 ];
 
-/// Other words for some of them, as programs write them.
+/// Alternative headings that programs write, in the form of [`plain`], and the column that each stands for.
 const ALSO: [(&str, &str); 7] = [
     ("circuitiddonotduplicate", "Circuit ID"),
     ("id", "Anchor Node ID"),
@@ -87,7 +88,7 @@ const ALSO: [(&str, &str); 7] = [
     ("uploadmax", "Upload Max Mbps"),
 ];
 
-/// Those of a list of sites.
+/// Columns of a list of sites.
 static SITES: [Known; 4] = [
     needed("id", Column::Id),
     optional("parent", Column::Site),
@@ -95,12 +96,12 @@ static SITES: [Known; 4] = [
     needed("up", Column::Up),
 ];
 
-/// Kinds of lists.
+/// Kind of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Weir's own columns.
     Own,
-    /// Those of LibreQoS.
+    /// Columns of LibreQoS.
     ShapedDevices,
     /// Weir's own columns of sites.
     Sites,
@@ -119,7 +120,7 @@ impl Kind {
         self.known().iter().map(|known| known.name)
     }
 
-    /// The column with this heading, by its place.
+    /// Returns the index of the column with this heading.
     fn find(self, heading: &str) -> Option<usize> {
         if self != Kind::ShapedDevices {
             return self.names().position(|name| heading.eq_ignore_ascii_case(name));
@@ -130,20 +131,20 @@ impl Kind {
     }
 }
 
-/// LibreQoS's programs tell columns by the letters and digits of their headings.
+/// Returns the letters and digits of a heading in lower case. LibreQoS's programs recognise columns by these.
 fn plain(heading: &str) -> String {
     heading.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// The columns of a file, in its order.
+/// Columns of a file, in the order of the file.
 pub(super) struct Columns {
     kind: Kind,
-    /// Places among the known ones; none for a column that says nothing.
+    /// Index of each among the known columns; `None` for an ignored column.
     order: Vec<Option<usize>>,
 }
 
 impl Columns {
-    /// Those of a header; `None` if it is faulty.
+    /// Reads the header of a list of customers. Returns `None` if it is faulty.
     pub fn new(header: &Row, faults: &mut Faults) -> Option<Columns> {
         let is_circuit = |heading: &str| {
             Kind::ShapedDevices.find(heading).is_some_and(|k| SHAPED_DEVICES[k].says == Column::Id)
@@ -152,7 +153,7 @@ impl Columns {
         Columns::among(if shaped_devices { Kind::ShapedDevices } else { Kind::Own }, header, faults)
     }
 
-    /// Those of the header of a list of sites; `None` if it is faulty.
+    /// Reads the header of a list of sites. Returns `None` if it is faulty.
     pub fn of_sites(header: &Row, faults: &mut Faults) -> Option<Columns> {
         Columns::among(Kind::Sites, header, faults)
     }
@@ -179,31 +180,31 @@ impl Columns {
         (faults.count == before).then_some(Columns { kind, order })
     }
 
-    /// May several rows be one customer's?
+    /// True if several rows may describe one customer.
     pub fn several_rows(&self) -> bool {
         self.kind == Kind::ShapedDevices
     }
 
-    /// Are rates numbers of Mbit/s?
+    /// True if rates are plain numbers in Mbit/s.
     pub fn in_mbps(&self) -> bool {
         self.kind == Kind::ShapedDevices
     }
 
-    /// The columns that say this, with their names.
+    /// Returns the columns with this meaning: index in the file, and name.
     pub fn of(&self, column: Column) -> impl Iterator<Item = (usize, &'static str)> + '_ {
         let known = |(i, k): (usize, &Option<usize>)| Some((i, &self.kind.known()[(*k)?]));
         let named = self.order.iter().enumerate().filter_map(known);
         named.filter(move |(_, known)| known.says == column).map(|(i, known)| (i, known.name))
     }
 
-    /// Is a row the header once more? LibreQoS's programs append other lists with theirs.
+    /// True if a row repeats the header. LibreQoS's programs append other lists together with their headers.
     pub fn repeated(&self, row: &Row) -> bool {
         let order: Vec<_> = row.fields.iter().map(|heading| self.kind.find(heading)).collect();
         self.several_rows() && order == self.order
     }
 
-    /// What is wrong with a row of so many fields. In ShapedDevices.csv the last columns, which say nothing
-    /// here, may be missing, and a comment may have commas without quotes.
+    /// Returns the fault of a row with this number of fields, if the number is wrong. In ShapedDevices.csv the
+    /// ignored columns at the end may be missing, and a comment may contain unquoted commas.
     pub fn wrong_length(&self, fields: usize) -> Option<Fault> {
         let columns = self.order.len();
         let says = |k: &Option<usize>| k.is_some_and(|k| self.kind.known()[k].says != Column::Other);
@@ -218,12 +219,12 @@ impl Columns {
         })
     }
 
-    /// Has a row more fields than there are columns?
+    /// True if a row with this number of fields has more fields than there are columns.
     pub fn surplus(&self, fields: usize) -> bool {
         fields > self.order.len()
     }
 
-    /// A row as it might be.
+    /// Returns an example of a row.
     pub fn example(&self) -> &'static str {
         match self.several_rows() {
             true => "below the columns, a row for each device of a circuit",
@@ -232,8 +233,8 @@ impl Columns {
     }
 }
 
-/// Notes a column that is not known. Lists of other programs may have some that say nothing here, unless one
-/// was probably meant that is not there.
+/// Notes an unknown column. In lists of other programs an unknown column is ignored, unless its heading resembles
+/// that of a missing column.
 fn unknown(kind: Kind, order: &[Option<usize>], header: &Row, i: usize, faults: &mut Faults) {
     let heading = &header.fields[i];
     let meant = |(k, known): &(usize, &Known)| {

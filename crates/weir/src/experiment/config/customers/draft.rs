@@ -1,20 +1,20 @@
-//! Sites as a file says them, and where.
+//! Sites as written in a file, with their places in it.
 
 use core::ops::Range;
 use weir_core::rate::Rate;
 
-/// A site as a file says it.
+/// A site as written in a file.
 pub(super) struct Draft {
     pub id: String,
     pub id_at: Range<usize>,
-    /// Other names that rows of customers may have for it.
+    /// Alternative names that rows of customers may use.
     pub aliases: Vec<String>,
-    /// The identifier that it has beside its name.
+    /// Identifier besides the name.
     pub number: Option<String>,
-    /// The identifier of the site above it, and where that is.
+    /// Identifier of the site above, and its place in the file.
     pub parent: Option<(String, Range<usize>)>,
-    /// Its rates, downloading and uploading. Without one, it has that of the site above it.
+    /// Rates of downloads and of uploads. A missing rate is inherited from the site above.
     pub rates: [Option<Rate>; 2],
-    /// It groups sites, and limits nothing.
+    /// True for a site that only groups other sites and limits nothing.
     pub is_virtual: bool,
 }

@@ -1,15 +1,15 @@
-//! What the rows of a list say of a customer, and where.
+//! A customer as written in the rows of a list, with the places of the fields.
 
 use super::Customer;
 use core::ops::Range;
 
-/// A customer as its rows say it.
+/// A customer as written in its rows.
 pub(super) struct Entry {
     pub customer: Customer,
-    /// Where each of its prefixes is.
+    /// Place of each prefix.
     pub places: Vec<Range<usize>>,
-    /// Where its first row says what it has at least: downloading, uploading.
+    /// Places of the guaranteed rates in the first row: downloads, uploads.
     pub least_at: [Range<usize>; 2],
-    /// The line of its first row.
+    /// Line of the first row.
     pub line: u64,
 }

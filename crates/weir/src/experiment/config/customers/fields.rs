@@ -1,4 +1,4 @@
-//! The fields of a row.
+//! Fields of a row.
 
 use super::columns::{Column, Columns};
 use super::rates::{is_zero, mbps};
@@ -11,7 +11,7 @@ use core::ops::Range;
 use weir_core::gateway::Prefix;
 use weir_core::rate::Rate;
 
-/// A row, and what its columns say.
+/// A row, and the columns that give its fields their meaning.
 pub(super) struct Fields<'a> {
     pub source: &'a Source,
     pub columns: &'a Columns,
@@ -19,23 +19,23 @@ pub(super) struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// What the first of the columns has that says this; empty without one.
+    /// Returns the field in the first column with this meaning, or an empty text without such a column.
     pub fn text(&self, column: Column) -> &str {
         let field = self.columns.of(column).next().and_then(|(i, _)| self.row.fields.get(i));
         field.unwrap_or_default()
     }
 
-    /// The place of the first of the columns that say this.
+    /// Returns the place of the field in the first column with this meaning.
     pub fn place(&self, column: Column) -> Range<usize> {
         self.columns.of(column).next().map_or(0..0, |(i, _)| self.row.place(i))
     }
 
-    /// The identifier, and as it can be in names of classes.
+    /// Returns the identifier, and its label for names of classes.
     pub fn id(&self, faults: &mut Faults) -> Option<(String, String)> {
         let (i, name) = self.columns.of(Column::Id).next()?;
         let mut id = self.text(Column::Id);
         if id.is_empty() {
-            // A device without a circuit is one by itself.
+            // A device without a circuit is a circuit of its own.
             id = self.text(Column::Device);
         }
         if id.is_empty() {
@@ -50,7 +50,7 @@ impl Fields<'_> {
         Some((id.to_owned(), label.ok()?))
     }
 
-    /// All prefixes and where each is. There may be none.
+    /// Returns all prefixes and their places. There may be none.
     pub fn prefixes(&self, faults: &mut Faults) -> Vec<(Prefix, Range<usize>)> {
         let columns = [Column::Prefixes, Column::V4, Column::V6];
         let mut found = Vec::new();
@@ -74,8 +74,8 @@ impl Fields<'_> {
         found
     }
 
-    /// A prefix of the family that its column has. The unspecified address, which some programs write for
-    /// none, is none.
+    /// Checks that a prefix has the address family of its column. Returns `None` for the unspecified address, which
+    /// some programs write where there is no address.
     fn family(&self, prefix: Prefix, column: Column) -> Result<Option<Prefix>, Fault> {
         let (address, family) = match prefix.addr() {
             IpAddr::V4(_) => (prefix.to_string(), "an IPv4 address"),
@@ -98,19 +98,19 @@ impl Fields<'_> {
         Ok((!prefix.addr().is_unspecified() || prefix.bits() < whole).then_some(prefix))
     }
 
-    /// Where a part of a field is.
+    /// Returns the place of a part of a field.
     fn find(&self, at: &Range<usize>, part: &str) -> Range<usize> {
         let found = self.source.text.get(at.clone()).and_then(|field| field.find(part));
         found.map_or(at.clone(), |offset| at.start + offset..at.start + offset + part.len())
     }
 
-    /// What a column names, unless it names nothing. LibreQoS writes "none" for that.
+    /// Returns the name in a column, if there is one. LibreQoS writes "none" for no name.
     pub fn named(&self, column: Column) -> Option<&str> {
         let text = self.text(column);
         (!text.is_empty() && text != "none").then_some(text)
     }
 
-    /// A rate, if there is one. None is none, and so are zero megabits.
+    /// Returns the rate in a column, if there is one. An empty field and zero megabits are no rate.
     pub fn rate_if_any(&self, column: Column, faults: &mut Faults) -> Option<Rate> {
         let text = self.text(column);
         match text.is_empty() || self.columns.in_mbps() && is_zero(text) {
@@ -119,7 +119,7 @@ impl Fields<'_> {
         }
     }
 
-    /// A rate.
+    /// Returns the rate in a column, which must be there.
     pub fn rate(&self, column: Column, faults: &mut Faults) -> Option<Rate> {
         let (_, name) = self.columns.of(column).next()?;
         let parsed = match (self.text(column), self.columns.in_mbps()) {

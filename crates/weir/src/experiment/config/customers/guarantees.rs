@@ -1,4 +1,4 @@
-//! No site promises more than it has.
+//! Checks that no site guarantees more than its rate.
 
 use super::entry::Entry;
 use super::sites::{upwards, Site};
@@ -9,7 +9,7 @@ use weir_core::rate::Rate;
 
 const DIRECTIONS: [(Direction, &str); 2] = [(Direction::In, "down"), (Direction::Out, "up")];
 
-/// Notes the customers with whom a site, or one above it, promises more than it has.
+/// Notes each customer whose guarantee makes the sum at one of its sites exceed that site's rate.
 pub(super) fn check(entries: &[Entry], sites: &[Site], faults: &mut Faults) {
     for (k, (direction, what)) in DIRECTIONS.into_iter().enumerate() {
         let mut promised = vec![0u64; sites.len()];
@@ -30,9 +30,9 @@ pub(super) fn check(entries: &[Entry], sites: &[Site], faults: &mut Faults) {
     }
 }
 
-/// Reduces the least rates below sites that promise more than they have, all in proportion, and says so.
-/// LibreQoS's programs write 98 % of what each circuit has for its least rate, so their sites do that as a
-/// rule, and its queues divide in this proportion.
+/// Reduces the guarantees below each oversubscribed site in proportion, and remarks on it. LibreQoS's programs
+/// write 98 % of a circuit's rate as its guarantee, so their sites are usually oversubscribed, and LibreQoS's
+/// queues divide the rate in this proportion.
 pub(super) fn fit(entries: &mut [Entry], sites: &[Site], faults: &mut Faults) {
     for (k, (direction, what)) in DIRECTIONS.into_iter().enumerate() {
         let mut promised = vec![0u64; sites.len()];
@@ -41,7 +41,7 @@ pub(super) fn fit(entries: &mut [Entry], sites: &[Site], faults: &mut Faults) {
             upwards(sites, customer.site).for_each(|at| promised[at] += least);
         }
         let exceeds = |at: &usize| promised[*at] > sites[*at].rate(direction).bps();
-        // The least of the ratios of all sites above a customer holds for each of them.
+        // The smallest ratio of all sites above a customer applies: it satisfies each of these sites.
         let scaled = |least: Rate, at: usize| {
             let scaled = u128::from(least.bps()) * u128::from(sites[at].rate(direction).bps());
             Rate::from_bps((scaled / u128::from(promised[at])) as u64)

@@ -5,7 +5,7 @@ use core::ops::Range;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// A value that is well formed, as it is written.
+/// A well-formed value, as it is written.
 #[derive(Clone, Copy)]
 pub(super) struct Written<'a> {
     file: &'a str,
@@ -25,23 +25,23 @@ impl Key<'_> {
 }
 
 impl<'a> Written<'a> {
-    /// All of a file.
+    /// Returns the value that a whole file holds.
     pub fn whole(file: &'a str) -> serde_json::Result<Written<'a>> {
         serde_json::from_str::<&RawValue>(file).map(|raw| Written { file, raw: raw.get() })
     }
 
-    /// Where it is in the file.
+    /// Returns the place of the value in the file.
     pub fn place(&self) -> Range<usize> {
         let start = self.raw.as_ptr() as usize - self.file.as_ptr() as usize;
         start..start + self.raw.len()
     }
 
-    /// As it is written.
+    /// Returns the text as it is written.
     pub fn text(&self) -> &'a str {
         self.raw
     }
 
-    /// The text of a string.
+    /// Returns the contents of a string, or `None` for any other value.
     pub fn string(&self) -> Option<String> {
         serde_json::from_str(self.raw).ok()
     }
@@ -54,7 +54,7 @@ impl<'a> Written<'a> {
         self.raw.starts_with('{')
     }
 
-    /// The keys and values of an object, in its order; a key may be there twice.
+    /// Returns the keys and values of an object, in the order of the file. A key may occur twice.
     pub fn object(&self) -> Option<Vec<(Key<'a>, Written<'a>)>> {
         let Object(pairs) = serde_json::from_str(self.raw).ok()?;
         let here = |raw: &'a RawValue| Written { file: self.file, raw: raw.get() };
@@ -65,7 +65,7 @@ impl<'a> Written<'a> {
     }
 }
 
-/// The pairs of an object, as they are written.
+/// Pairs of an object, as they are written.
 struct Object<'a>(Vec<(&'a RawValue, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Object<'de> {

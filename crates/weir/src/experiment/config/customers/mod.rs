@@ -1,8 +1,8 @@
-//! Lists of customers: CSV files with a row for each, which becomes a class for each direction, and lists of the sites that they are
-//! below.
+//! Lists of customers, and lists of the sites above them. A list of customers is a CSV file. Each customer becomes
+//! two classes, one per direction.
 //!
-//! Two kinds are understood: Weir's own columns, and those of LibreQoS's ShapedDevices.csv, in which several rows may be devices of
-//! one circuit. Sites are in a CSV file or in LibreQoS's network.json.
+//! Two formats are read: Weir's own columns with a row for each customer, and LibreQoS's ShapedDevices.csv, in
+//! which several rows may describe devices of one circuit. Sites are in a CSV file or in LibreQoS's network.json.
 
 mod class;
 mod columns;
@@ -33,38 +33,38 @@ use weir_core::ack::Unresponsive;
 use weir_core::gateway::{Direction, Prefix};
 use weir_core::rate::Rate;
 
-/// Different faults of a file that are said.
+/// Maximum number of faults that are reported for a file.
 const MOST_FAULTS: usize = 20;
 
 /// A customer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Customer {
-    /// Its identifier, as the list has it.
+    /// Identifier, as written in the list.
     pub id: String,
-    /// Its identifier as far as it can be in names of classes, which are `LABEL-up` and `LABEL-down`.
+    /// Identifier in the form that names of classes allow. The classes are `LABEL-up` and `LABEL-down`.
     pub label: String,
-    /// Its name, for people.
+    /// Name, for people only.
     pub name: String,
-    /// Its addresses, of which none is another customer's.
+    /// Addresses. No other customer has any of them.
     pub prefixes: Vec<Prefix>,
-    /// Rate of what it downloads.
+    /// Rate of downloads.
     pub down: Rate,
-    /// Rate of what it uploads.
+    /// Rate of uploads.
     pub up: Rate,
-    /// The site that it is below, by its place in the list of sites.
+    /// Site above the customer, as an index into the list of sites.
     pub site: Option<usize>,
-    /// What it has of its site's rate for itself, for what it downloads.
+    /// Guaranteed rate of downloads, out of the site's rate.
     pub down_min: Option<Rate>,
-    /// The same for what it uploads.
+    /// Guaranteed rate of uploads, out of the site's rate.
     pub up_min: Option<Rate>,
-    /// Its flows pass untouched for now.
+    /// True while the customer's flows pass untouched.
     pub off: bool,
-    /// What becomes of traffic that ACKs cannot slow.
+    /// Treatment of unresponsive traffic, which ACKs cannot slow.
     pub unresponsive: Unresponsive,
 }
 
 impl Customer {
-    /// Its rate in this direction.
+    /// Returns the rate in this direction.
     pub fn rate(&self, direction: Direction) -> Rate {
         match direction {
             Direction::Out => self.up,
@@ -72,7 +72,7 @@ impl Customer {
         }
     }
 
-    /// What it has for itself of its site's rate in this direction.
+    /// Returns the guaranteed rate in this direction.
     pub fn least(&self, direction: Direction) -> Option<Rate> {
         match direction {
             Direction::Out => self.up_min,
@@ -81,9 +81,9 @@ impl Customer {
     }
 }
 
-/// Reads a list of customers, of whom some may be below `sites`, if there is a list of these, with notes
-/// about rows that are left out or count otherwise than they say. All errors of the file come at once, up to
-/// a limit.
+/// Reads a list of customers. `sites` are the sites that customers may be below, if there is a list of sites.
+/// Returns the customers, and notes about rows that are left out or count otherwise than they are written.
+/// All errors of the file are returned at once, up to a limit.
 pub(super) fn read(
     source: &Source,
     sites: Option<&Sites>,
@@ -96,7 +96,7 @@ pub(super) fn read(
     Ok((list, notes))
 }
 
-/// Lays what was set over the list.
+/// Applies the settings to the list.
 fn set(list: &mut [Customer], settings: &Settings) -> Result<(), Fault> {
     let settings = settings.of_customers();
     if settings.is_empty() {
@@ -121,13 +121,13 @@ fn set(list: &mut [Customer], settings: &Settings) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A rate becomes what was set, if anything was.
+/// Replaces a rate by the one that was set, if one was set.
 fn rate_set(text: Option<&str>, rate: &mut Rate) -> Result<(), Fault> {
     *rate = text.map_or(Ok(*rate), policy::flow_rate)?;
     Ok(())
 }
 
-/// Faults of a file, of which the first are said, and notes about what is no fault.
+/// Faults of a file, and notes about accepted oddities. Only the first faults are kept; all are counted.
 #[derive(Default)]
 struct Faults {
     list: Vec<Diagnostic>,
@@ -143,7 +143,7 @@ impl Faults {
         }
     }
 
-    /// Says of something that is accepted what does not count.
+    /// Adds a note about something that is accepted but has no effect.
     fn remark(&mut self, span: Range<usize>, fault: Fault) {
         self.notes.push(Diagnostic { span, message: fault.message, help: fault.help });
     }

@@ -1,4 +1,5 @@
-//! LibreQoS's network.json: an object for each site, with its rates in megabits a second, and those below it as `children`.
+//! LibreQoS's network.json: an object for each site, with its rates in Mbit/s and the sites below it as
+//! `children`.
 
 use super::draft::Draft;
 use super::json::{Key, Written};
@@ -15,18 +16,18 @@ const CHILDREN: &str = "children";
 const VIRTUAL: &str = "virtual";
 const TYPE: &str = "type";
 const ID: &str = "id";
-/// Other names of a site.
+/// Keys of alternative names of a site.
 const ALIASES: [&str; 2] = ["name", "active_attachment_name"];
-/// Keys that change what a file means.
+/// Keys that change the meaning of a file.
 const MEANING: [&str; 6] = [DOWN, UP, CHILDREN, VIRTUAL, TYPE, ID];
-/// Keys about the place of a site in other systems.
+/// Keys that only other systems use.
 const ELSEWHERE: [&str; 4] = ["latitude", "longitude", "uisp_site", "uisp_device"];
 const EXAMPLE: &str =
     "{ \"Tower\": { \"downloadBandwidthMbps\": 1000, \"uploadBandwidthMbps\": 500, \"children\": { … } } }";
-/// Objects within each other.
+/// Maximum nesting of objects.
 const DEEPEST: usize = 64;
 
-/// The sites of a file.
+/// Reads the sites of a file.
 pub(super) fn drafts(source: &Source, faults: &mut Faults) -> Vec<Draft> {
     let mut network = Network { found: Vec::new(), unknown: BTreeMap::new(), faults };
     match Written::whole(&source.text) {
@@ -54,7 +55,7 @@ pub(super) fn drafts(source: &Source, faults: &mut Faults) -> Vec<Draft> {
 
 struct Network<'a> {
     found: Vec<Draft>,
-    /// Keys that say nothing here: where the first of each is, and how many there are.
+    /// Ignored keys: the place of the first occurrence and the number of occurrences.
     unknown: BTreeMap<String, (Range<usize>, usize)>,
     faults: &'a mut Faults,
 }
@@ -117,7 +118,7 @@ impl Network<'_> {
         }
     }
 
-    /// Notes keys that are there twice or are not known.
+    /// Notes keys that occur twice or are unknown.
     fn keys(&mut self, id: &str, pairs: &Pairs<'_>) {
         let is_known = |name: &str| [&MEANING[..], &ALIASES, &ELSEWHERE].concat().contains(&name);
         for (i, (key, value)) in pairs.iter().enumerate() {
@@ -140,7 +141,7 @@ impl Network<'_> {
         }
     }
 
-    /// Groups a site only others?
+    /// True if a site only groups other sites.
     fn is_virtual(
         &mut self,
         id: &str,
@@ -160,7 +161,7 @@ impl Network<'_> {
         }
     }
 
-    /// Notes a site below no other that has not both rates.
+    /// Notes the missing rates of a site at the top, which cannot inherit them.
     fn limited(&mut self, id: &str, at: &Range<usize>, said: [Option<Written<'_>>; 2]) {
         for (key, value) in [DOWN, UP].into_iter().zip(said) {
             let zero = value.is_some_and(|value| is_zero(&plain(value)));
@@ -173,17 +174,17 @@ impl Network<'_> {
     }
 }
 
-/// A number as it is written.
+/// Returns a number as it is written, or `None` for any other value.
 fn number(value: Written<'_>) -> Option<String> {
     value.text().starts_with(|c: char| c.is_ascii_digit()).then(|| value.text().to_owned())
 }
 
-/// The text of a number, or of a string.
+/// Returns the contents of a string, or the text of any other value.
 fn plain(value: Written<'_>) -> String {
     value.string().unwrap_or_else(|| value.text().to_owned())
 }
 
-/// A rate, or zero for none.
+/// Parses a rate. Returns `None` for zero, which means no rate.
 fn rate(value: Written<'_>, key: &str, id: &str) -> Result<Option<Rate>, Fault> {
     if value.string().or_else(|| number(value)).is_none() && !value.text().starts_with('-') {
         return Err(Fault::new(format!("site \"{id}\": `{key}` is not a number"), EXAMPLE));

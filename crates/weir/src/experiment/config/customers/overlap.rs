@@ -1,4 +1,4 @@
-//! No address is two customers'.
+//! Checks that no address belongs to two customers.
 
 use super::entry::Entry;
 use super::Faults;
@@ -6,12 +6,12 @@ use crate::experiment::config::diag::Fault;
 use core::net::IpAddr;
 use weir_core::gateway::Prefix;
 
-/// Notes prefixes that are, or are in, prefixes of other customers. Those of one customer may be in each other.
+/// Notes prefixes that equal or overlap prefixes of other customers. Prefixes of one customer may overlap.
 pub(super) fn check(entries: &[Entry], faults: &mut Faults) {
     let each = |(i, entry): (usize, &Entry)| (0..entry.customer.prefixes.len()).map(move |k| (i, k));
     let mut all: Vec<(usize, usize)> = entries.iter().enumerate().flat_map(each).collect();
     let prefix = |(i, k): (usize, usize)| entries[i].customer.prefixes[k];
-    // What covers a prefix comes before it, and between them only what one of the two covers.
+    // In this order a covering prefix comes first, and only prefixes that it covers stand between the two.
     all.sort_unstable_by_key(|&at| (prefix(at).addr(), prefix(at).bits(), at));
     let mut open: Vec<(usize, usize)> = Vec::new();
     for at in all {
@@ -19,7 +19,7 @@ pub(super) fn check(entries: &[Entry], faults: &mut Faults) {
             open.pop();
         }
         if let Some(&outer) = open.iter().rev().find(|outer| outer.0 != at.0) {
-            // The one that comes later in the file is in the wrong.
+            // The later one in the file is reported.
             let (first, second) = (outer.min(at), outer.max(at));
             note(entries, first, second, faults);
         }

@@ -1,4 +1,4 @@
-//! Rates as numbers of megabits a second.
+//! Rates written as numbers of Mbit/s.
 
 use crate::experiment::config::decimal::Decimal;
 use crate::experiment::config::diag::Fault;
@@ -7,7 +7,8 @@ use weir_core::rate::Rate;
 
 const HELP: &str = "megabits a second: 50, or 2.5";
 
-/// A rate, to the nearest bit per second: programs that compute it in floating point write more digits.
+/// Parses a rate and rounds it to the nearest bit per second: programs that compute in floating point write more
+/// digits.
 pub(super) fn mbps(text: &str) -> Result<Rate, Fault> {
     let wrong = || {
         let help = if text.contains(',') { "megabits a second with a point: 2.5" } else { HELP };
@@ -20,12 +21,12 @@ pub(super) fn mbps(text: &str) -> Result<Rate, Fault> {
     }
 }
 
-/// Is it a number, and zero?
+/// True for a number that is zero.
 pub(super) fn is_zero(text: &str) -> bool {
     decimal(text).is_some_and(|number| number.times(1) == Ok(0))
 }
 
-/// A number, whose point may be its first or last character.
+/// Parses a number. The point may be its first or last character.
 fn decimal(text: &str) -> Option<Decimal> {
     match (text.strip_prefix('.'), text.strip_suffix('.')) {
         (Some(fraction), None) => Decimal::parse(&format!("0.{fraction}")),
@@ -38,7 +39,7 @@ fn decimal(text: &str) -> Option<Decimal> {
 mod tests {
     use super::*;
 
-    /// The shortest decimal of 115 % of 100 in single precision, and others that programs write.
+    /// Includes the shortest decimal of 115 % of 100 in single precision, as programs write it.
     #[test]
     fn numbers_are_read_to_the_bit_as_programs_write_them() {
         for (text, bps) in [

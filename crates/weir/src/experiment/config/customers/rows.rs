@@ -1,4 +1,4 @@
-//! The rows of a list of customers.
+//! Rows of a list of customers.
 
 use super::columns::{Column, Columns};
 use super::entry::Entry;
@@ -13,19 +13,19 @@ use weir_core::ack::Unresponsive;
 use weir_core::gateway::Direction;
 use weir_core::rate::Rate;
 
-/// What a row says.
+/// Parsed contents of a row.
 struct Said {
     customer: Customer,
     places: Vec<Range<usize>>,
     least_at: [Range<usize>; 2],
-    /// Where its identifier is, its rates, and its site.
+    /// Places of the identifier, the rates and the site.
     id_at: Range<usize>,
     rates_at: Range<usize>,
     site_at: Range<usize>,
     line: u64,
 }
 
-/// The customers of a list.
+/// Reads the customers of a list.
 pub(super) fn customers(source: &Source, sites: Option<&Sites>, faults: &mut Faults) -> Vec<Customer> {
     let rows = table::rows(source, faults);
     let Some((header, rows)) = rows.split_first() else {
@@ -56,7 +56,7 @@ pub(super) fn customers(source: &Source, sites: Option<&Sites>, faults: &mut Fau
     list.entries.into_iter().map(|entry| entry.customer).collect()
 }
 
-/// What is wrong with a list of nobody.
+/// Returns the fault of a list without customers.
 fn nobody(faults: &Faults, columns: &Columns) -> Fault {
     match faults.notes.first() {
         Some(first) => Fault::new("a list in which nobody can be shaped", first.message.clone()),
@@ -64,17 +64,17 @@ fn nobody(faults: &Faults, columns: &Columns) -> Fault {
     }
 }
 
-/// What rows are read with.
+/// Context in which rows are read.
 struct Context<'a> {
     source: &'a Source,
     columns: &'a Columns,
     sites: Option<&'a Sites>,
-    /// The identifiers of sites by their labels.
+    /// Identifiers of sites by their labels.
     site_labels: HashMap<&'a str, &'a str>,
 }
 
 impl Context<'_> {
-    /// What one row says; nothing if it is faulty or left out.
+    /// Parses a row. Returns `None` if it is faulty or left out.
     fn row(&self, row: &Row, faults: &mut Faults) -> Option<Said> {
         let before = faults.count;
         if self.columns.repeated(row) {
@@ -130,7 +130,7 @@ impl Context<'_> {
         (faults.count == before).then_some(said)
     }
 
-    /// The site, by its place.
+    /// Returns the index of the row's site.
     fn site(&self, fields: &Fields<'_>, faults: &mut Faults) -> Option<usize> {
         if self.columns.several_rows() {
             return self.parent_node(fields, faults);
@@ -150,8 +150,8 @@ impl Context<'_> {
         None
     }
 
-    /// The site of a device, by the identifier of its parent or by its name. LibreQoS's lists name parents
-    /// always, if there is a list of sites or not, and its programs name some that are in none.
+    /// Returns the site of a device, found by the identifier or the name of its parent. LibreQoS's lists always name
+    /// parents, even without a list of sites, and its programs name some that are in no list.
     fn parent_node(&self, fields: &Fields<'_>, faults: &mut Faults) -> Option<usize> {
         let sites = self.sites.filter(|sites| !sites.is_flat())?;
         let (name, number) = (fields.named(Column::Site), fields.named(Column::SiteId));
@@ -180,7 +180,7 @@ impl Context<'_> {
         }
     }
 
-    /// What it has at least of its site's rate.
+    /// Returns the guaranteed rate, out of the site's rate.
     fn least(
         &self,
         fields: &Fields<'_>,
@@ -191,7 +191,7 @@ impl Context<'_> {
     ) -> Option<Rate> {
         let (rate, at) = (fields.rate_if_any(column, faults)?, fields.place(column));
         match (site, most) {
-            // LibreQoS's lists have least rates always.
+            // LibreQoS's lists always have guaranteed rates.
             (None, _) if self.columns.several_rows() => return None,
             (None, _) => {
                 let help = "what a customer has at least, it has of the rate of its site";
@@ -212,7 +212,7 @@ impl Context<'_> {
 struct List {
     entries: Vec<Entry>,
     by_label: HashMap<String, usize>,
-    /// Rows of the same identifier are one customer's.
+    /// True if rows with the same identifier belong to one customer.
     several_rows: bool,
 }
 

@@ -1,6 +1,7 @@
-//! Lists of sites: towers, access points, buildings, whose customers share what they have. Sites may be below each other.
+//! Lists of sites: towers, access points or buildings, whose customers share the site's rates. Sites may be
+//! nested.
 //!
-//! Two kinds are understood: a CSV file of Weir's own columns, and LibreQoS's network.json ([`network`](super::network)).
+//! Two formats are read: a CSV file of Weir's own columns, and LibreQoS's network.json (in `network`).
 
 use super::columns::{Column, Columns};
 use super::draft::Draft;
@@ -12,26 +13,26 @@ use std::collections::HashMap;
 use weir_core::gateway::{Direction, DEEPEST};
 use weir_core::rate::Rate;
 
-/// Sites above a site at most: a customer is one more below it.
+/// Maximum number of sites above a site. A customer is one more level below it.
 const MOST_ABOVE: usize = DEEPEST - 2;
 
 /// A site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// Its identifier, as lists have it.
+    /// Identifier, as written in lists.
     pub id: String,
-    /// The same as far as it can be in names of classes, which are `NAME-up` and `NAME-down`.
+    /// Identifier in the form that names of classes allow. The classes are `NAME-up` and `NAME-down`.
     pub name: String,
-    /// The site above it, by its place in the list.
+    /// Site above, as an index into the list.
     pub parent: Option<usize>,
-    /// What all below it download together at most.
+    /// Rate of all downloads below the site together.
     pub down: Rate,
-    /// What they upload.
+    /// Rate of all uploads below the site together.
     pub up: Rate,
 }
 
 impl Site {
-    /// What all below it have together in this direction, if those above it leave as much.
+    /// Returns the rate of all customers below the site together in this direction. The sites above may leave less.
     pub fn rate(&self, direction: Direction) -> Rate {
         match direction {
             Direction::Out => self.up,
@@ -40,33 +41,33 @@ impl Site {
     }
 }
 
-/// Sites by the names that rows of customers have for them.
+/// Sites, found by the names that rows of customers use.
 #[derive(Clone, Debug, Default)]
 pub(in crate::experiment::config) struct Sites {
     pub list: Vec<Site>,
-    /// The place in the list for each name; none for a site that limits nothing and is below none that does.
+    /// Index in the list for each name; `None` for a site without a limit of its own or above it.
     names: HashMap<String, Option<usize>>,
     numbers: HashMap<String, Option<usize>>,
     notes: Vec<Located>,
 }
 
 impl Sites {
-    /// The site, or the nearest above it that limits anything.
+    /// Returns the site with this name, or the nearest limiting site above it.
     pub(super) fn named(&self, name: &str) -> Option<Option<usize>> {
         self.names.get(name).copied()
     }
 
-    /// As [`Sites::named`], by the identifier that sites of network.json have beside their name.
+    /// Finds a site like [`Sites::named`], by the identifier that sites of network.json have besides their name.
     pub(super) fn numbered(&self, number: &str) -> Option<Option<usize>> {
         self.numbers.get(number).copied()
     }
 
-    /// No site is known under any name.
+    /// True if there is no site at all.
     pub(super) fn is_flat(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// What is wrong where no site has this identifier.
+    /// Returns the fault of an identifier that no site has.
     pub(super) fn unknown(&self, id: &str) -> Fault {
         let known = self.names.keys().map(String::as_str);
         let guess =
@@ -85,17 +86,17 @@ impl Sites {
     }
 }
 
-/// The site at `from` and those above it.
+/// Iterates over the site at `from` and the sites above it.
 pub(super) fn upwards(sites: &[Site], from: Option<usize>) -> impl Iterator<Item = usize> + '_ {
     core::iter::successors(from, |&at| sites[at].parent)
 }
 
-/// The most that this site, and those above it, let through.
+/// Returns the smallest rate of this site and the sites above it.
 pub(super) fn most(sites: &[Site], from: Option<usize>, direction: Direction) -> Option<Rate> {
     upwards(sites, from).map(|at| sites[at].rate(direction)).min()
 }
 
-/// Reads a list of sites. All errors of the file come at once, up to a limit.
+/// Reads a list of sites. All errors of the file are returned at once, up to a limit.
 pub(in crate::experiment::config) fn read(source: &Source, settings: &Settings) -> Result<Sites, Errors> {
     let mut faults = Faults::default();
     let drafts = match source.name.ends_with(".json") {
@@ -109,7 +110,7 @@ pub(in crate::experiment::config) fn read(source: &Source, settings: &Settings) 
     Ok(sites)
 }
 
-/// The rows of a CSV file.
+/// Reads the rows of a CSV file.
 fn rows(source: &Source, faults: &mut Faults) -> Vec<Draft> {
     let rows = table::rows(source, faults);
     let Some((header, rows)) = rows.split_first() else { return Vec::new() };
@@ -133,14 +134,14 @@ fn rows(source: &Source, faults: &mut Faults) -> Vec<Draft> {
     drafts
 }
 
-/// The sites that limit anything, below each other. Where a file is faulty, there are none.
+/// Links the limiting sites to a hierarchy. Returns no sites if the file is faulty.
 fn link(drafts: &[Draft], faults: &mut Faults) -> Sites {
     let by_id = by_id(drafts, faults);
     let parents: Vec<Option<usize>> = drafts.iter().map(|draft| parent(draft, &by_id, faults)).collect();
     let above = |i: usize| core::iter::successors(parents[i], |&at| parents[at]);
     let limits = |at: &usize| !drafts[*at].is_virtual;
     for (i, draft) in drafts.iter().enumerate() {
-        // Those that limit nothing may be in a circle, too.
+        // Sites without a limit may form a circle, too.
         let all = above(i).take(drafts.len() + 1);
         if all.clone().count() > drafts.len() || all.filter(limits).nth(MOST_ABOVE).is_some() {
             let message =
@@ -159,7 +160,7 @@ fn link(drafts: &[Draft], faults: &mut Faults) -> Sites {
     };
     let rate = |i: usize, k: usize| {
         let own = [i].into_iter().chain(above(i)).filter(limits).find_map(|at| drafts[at].rates[k]);
-        // A site below no other has its rates.
+        // A site at the top has both rates.
         own.unwrap_or(Rate::mbit(1))
     };
     let site = |i: usize| {
@@ -186,7 +187,7 @@ fn link(drafts: &[Draft], faults: &mut Faults) -> Sites {
     sites
 }
 
-/// Says of a site below another one that it has no rate of its own.
+/// Adds a note about a nested site that inherits a rate.
 fn inherited(draft: &Draft, faults: &mut Faults) {
     let missing = draft.rates.contains(&None) && !draft.is_virtual && draft.parent.is_some();
     if missing {
@@ -195,7 +196,7 @@ fn inherited(draft: &Draft, faults: &mut Faults) {
     }
 }
 
-/// The places of drafts by their identifiers, with a note of those that are there twice.
+/// Returns the indices of drafts by their identifiers, and notes duplicates.
 fn by_id<'a>(drafts: &'a [Draft], faults: &mut Faults) -> HashMap<&'a str, usize> {
     let mut by_id: HashMap<&str, usize> = HashMap::new();
     let mut by_label: HashMap<String, &str> = HashMap::new();
@@ -220,7 +221,7 @@ fn by_id<'a>(drafts: &'a [Draft], faults: &mut Faults) -> HashMap<&'a str, usize
     by_id
 }
 
-/// The place of the site above one.
+/// Returns the index of the site above.
 fn parent(draft: &Draft, by_id: &HashMap<&str, usize>, faults: &mut Faults) -> Option<usize> {
     let (parent, at) = draft.parent.as_ref()?;
     let found = by_id.get(parent.as_str()).copied();
@@ -232,7 +233,7 @@ fn parent(draft: &Draft, by_id: &HashMap<&str, usize>, faults: &mut Faults) -> O
     found
 }
 
-/// Lays what was set over the list; sites are called there as their classes are.
+/// Applies the settings to the list. Settings refer to a site by the name of its classes.
 fn set(sites: &mut [Site], settings: &Settings) -> Result<(), Fault> {
     for (name, values) in settings.of_sites() {
         let site = sites.iter_mut().find(|site| site.name == name);

@@ -1,17 +1,17 @@
-//! The fields of a row in its text, by the grammar of RFC 4180 with blanks around fields. The reader of CSV
-//! takes more than that grammar allows: a quote behind a blank, text behind a quote, a quote that is never
-//! closed. Each of them moves fields or swallows rows.
+//! Places of a row's fields in the text, by the grammar of RFC 4180 with blanks around fields. The CSV reader
+//! accepts more than that grammar: a quote behind a blank, text behind a quote, a quote that is never closed.
+//! Each of these moves fields or swallows rows, so it is an error here.
 
 use crate::experiment::config::diag::Fault;
 use core::ops::Range;
 
-/// Places of fields, without the blanks around them, up to a fault if there is one.
+/// Places of fields, without the blanks around them. They end at the fault, if there is one.
 pub(super) struct Split {
     pub places: Vec<Range<usize>>,
     pub fault: Option<(Range<usize>, Fault)>,
 }
 
-/// Splits the row that begins at `start`, or behind the blank lines and comments there.
+/// Splits the row that begins at `start`. Blank lines and comments before the row are skipped.
 pub(super) fn split(text: &str, start: usize) -> Split {
     let mut at = begin(text, start);
     let mut places = Vec::new();
@@ -40,7 +40,7 @@ fn begin(text: &str, mut at: usize) -> usize {
     }
 }
 
-/// The end of the field that begins here.
+/// Returns the end of the field that begins here.
 fn field(text: &str, at: usize) -> Result<usize, (Range<usize>, Fault)> {
     let quote = behind_blanks(text, at);
     if !text[quote..].starts_with('"') {
@@ -65,7 +65,7 @@ fn field(text: &str, at: usize) -> Result<usize, (Range<usize>, Fault)> {
     }
 }
 
-/// The quote that closes a field; two of them are one within it.
+/// Returns the place of the closing quote. Two quotes in a row are one quote within the field.
 fn closing(text: &str, mut at: usize) -> Option<usize> {
     loop {
         let quote = at + text[at..].find('"')?;

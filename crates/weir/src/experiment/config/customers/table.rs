@@ -1,28 +1,28 @@
-//! A CSV file as its rows, of different lengths perhaps, with comments.
+//! Rows of a CSV file. Rows may differ in length, and the file may have comments.
 
 use super::split::{split, Split};
 use super::Faults;
 use crate::experiment::config::diag::{Fault, Source};
 use core::ops::Range;
 
-/// A row that is written as RFC 4180 says.
+/// A row that is well formed by RFC 4180.
 pub(super) struct Row {
-    /// Its fields.
+    /// Fields of the row.
     pub fields: csv::StringRecord,
-    /// Where each of them is.
+    /// Place of each field.
     places: Vec<Range<usize>>,
-    /// The line in which it begins.
+    /// Line in which the row begins.
     pub line: u64,
 }
 
 impl Row {
-    /// The place of a field, or of the row where it has no such field.
+    /// Returns the place of a field, or that of the row's first field if there is no such field.
     pub fn place(&self, field: usize) -> Range<usize> {
         self.places.get(field).or(self.places.first()).cloned().unwrap_or_default()
     }
 }
 
-/// The rows of a file in which anything stands. Rows that are not written as RFC 4180 says are noted.
+/// Reads the rows that are not empty. Rows that violate RFC 4180 are noted.
 pub(super) fn rows(source: &Source, faults: &mut Faults) -> Vec<Row> {
     let mut builder = csv::ReaderBuilder::new();
     builder.has_headers(false).flexible(true).trim(csv::Trim::All).comment(Some(b'#'));

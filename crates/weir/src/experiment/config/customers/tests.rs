@@ -24,12 +24,12 @@ fn a_row_is_a_customer() {
     assert_eq!((ada.id.as_str(), ada.name.as_str()), ("17", "Ada, at home"));
     assert_eq!(prefixes(ada), ["10.1.2.0/24", "2001:db8:17::/48", "10.2.0.1/32"]);
     assert_eq!((ada.down, ada.up), (Rate::mbit(50), Rate::kbit(2_500)));
-    // Columns may stand in any order; names are for people, and may be missing.
+    // Columns may be in any order. Names are for people, and may be missing.
     let list = read_text("up,down,prefixes,id\n1Mbit,2Mbit,10.0.0.1,a\n").unwrap();
     assert_eq!((list[0].up, list[0].down, list[0].name.as_str()), (Rate::mbit(1), Rate::mbit(2), ""));
 }
 
-/// Rows in the manner of LibreQoS's example, with its last column and the commas that it does not quote.
+/// Rows like LibreQoS's example, with its last column and its unquoted commas.
 const SHAPED_DEVICES: &str = "\
 # made by an integration
 Circuit ID,Circuit Name,Device ID,Device Name,Parent Node,MAC,IPv4,IPv6,Download Min Mbps,Upload Min Mbps,Download Max Mbps,Upload Max Mbps,Comment,sqm
@@ -146,7 +146,7 @@ fn site_faults(name: &str, text: &str) -> Vec<String> {
     errors.iter().map(|e| format!("{}:{}: {}", e.line, e.column, e.message)).collect()
 }
 
-/// In the manner of LibreQoS's example.
+/// Sites like LibreQoS's example.
 const NETWORK: &str = r#"{
   "Site 1": {
     "downloadBandwidthMbps": 1000,
@@ -245,7 +245,7 @@ fn customers_are_below_sites_that_exist_and_promise_what_they_have() {
     ] {
         assert_eq!(faults_below_sites(&format!("{good}{row}\n")), [expected], "{row}");
     }
-    // The tower promises what the roof does.
+    // The tower's sum includes the guarantees at the roof.
     let tower = "b,10.0.0.2,10Mbit,5Mbit,tower,10Mbit,\nc,10.0.0.3,10Mbit,5Mbit,tower,3Mbit,\n";
     let found = faults_below_sites(&format!("{good}{tower}"));
     assert_eq!(found, ["4:31: site \"tower\" promises 21Mbit down up to here, and has 20Mbit"]);
@@ -288,7 +288,7 @@ fn classes_of_customers_borrow_from_those_of_their_sites() {
     assert_eq!(nested(9), Some((None, mbit(20), None, true)));
     let config = |classes| weir_core::gateway::Config { classes, ..Default::default() };
     assert_eq!(config(all).check_nested(), Ok(()));
-    // One that is off is below nothing, and nothing is left of a site that is empty.
+    // A customer that is off has no parent, and a site without customers has no classes.
     list[0].off = true;
     let all = classes(&list, &sites.list);
     assert!(all[1].nested.is_none() && all.iter().all(|c| !c.name.starts_with("roof")));
