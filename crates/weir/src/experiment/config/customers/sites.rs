@@ -134,7 +134,7 @@ fn rows(source: &Source, faults: &mut Faults) -> Vec<Draft> {
     drafts
 }
 
-/// Links the limiting sites to a hierarchy. Returns no sites if the file is faulty.
+/// Links the limiting sites into a hierarchy. Returns no sites if the file is faulty.
 fn link(drafts: &[Draft], faults: &mut Faults) -> Sites {
     let by_id = by_id(drafts, faults);
     let parents: Vec<Option<usize>> = drafts.iter().map(|draft| parent(draft, &by_id, faults)).collect();
