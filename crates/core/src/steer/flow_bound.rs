@@ -49,7 +49,7 @@ impl FlowLimit {
 }
 
 fn part(now: u64) -> u32 {
-    ((now >> 20) * OF_PART >> 16) as u32
+    (((now >> 20) * OF_PART) >> 16) as u32
 }
 
 impl FlowBound {
