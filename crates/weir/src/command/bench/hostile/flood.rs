@@ -1,4 +1,4 @@
-//! A sender of forged segments: raw frames from the servers' host, at a fixed rate, until it is told to stop.
+//! A sender of forged segments: raw frames from the servers' host at a fixed rate, until it is stopped.
 
 use crate::execute::hosts::{CLIENT, SERVER};
 use rustix::thread::{move_into_link_name_space, LinkNameSpaceType};
@@ -13,16 +13,16 @@ use weir_core::rng::Rng;
 use weir_io::sys::link;
 use weir_io::sys::packet::{Device, Sender};
 
-/// What is forged. All of it claims to come from beyond the WAN and goes to the clients' host.
+/// Kind of forged segments. All claim to come from beyond the WAN and go to the clients' host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Forgery {
     /// SYNs from ten million addresses, one after the other.
     Syn,
-    /// ACKs of the shaped flows, with numbers drawn blindly.
+    /// ACKs of the shaped flows, with random numbers.
     AckOfLive,
-    /// ACKs of flows that nobody has.
+    /// ACKs of flows that do not exist.
     AckOfUnknown,
-    /// RSTs of the shaped flows, with numbers drawn blindly.
+    /// RSTs of the shaped flows, with random numbers.
     Rst,
     /// SYNs of the shaped flows.
     SynOfLive,
@@ -48,9 +48,9 @@ const SYN: u8 = 0x02;
 const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
 
-/// Addresses that a SYN flood comes from.
+/// Number of source addresses of a SYN flood.
 const SOURCES: u64 = 10_000_000;
-/// Frames that are sent together.
+/// Number of frames that are sent together.
 const BATCH: u32 = 32;
 
 /// The shaped flows: client ports from `first` on, one server port.
@@ -61,16 +61,16 @@ pub(super) struct Live {
     pub server: u16,
 }
 
-/// What a flood consists of.
+/// Parameters of a flood.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Forged {
     pub forgery: Forgery,
     pub live: Live,
-    /// Number of the first segment: strangers come from the addresses that follow.
+    /// Number of the first segment. It selects the first source address of strangers.
     pub from: u64,
 }
 
-/// Runs until it is dropped or [`Flood::end`]ed.
+/// A running flood. [`Flood::end`] stops it.
 pub(super) struct Flood {
     stop: Arc<AtomicBool>,
     sent: Arc<AtomicU64>,
@@ -78,8 +78,8 @@ pub(super) struct Flood {
 }
 
 impl Flood {
-    /// Forges `pps` segments a second from the servers' host of the lab `id` on, as soon as it stands and `after` has
-    /// passed since then.
+    /// Starts a thread that waits for the servers' host of the lab `id`, waits for `after`, and then forges `pps`
+    /// segments a second there.
     pub fn prepare(id: String, forged: Forged, pps: u32, after: Duration) -> Flood {
         let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (told, counted) = (stop.clone(), sent.clone());
@@ -100,7 +100,7 @@ impl Flood {
         Flood { stop, sent, thread }
     }
 
-    /// How many left.
+    /// Stops the flood and returns the number of segments that were sent.
     pub fn end(self) -> Result<u64, String> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| "the flood's thread panicked".to_string())??;
@@ -108,7 +108,7 @@ impl Flood {
     }
 }
 
-/// A sender on the servers' only interface. This thread stays in there.
+/// Moves this thread into the servers' namespace for good and opens a sender on its only interface.
 fn enter(id: &str) -> std::io::Result<Sender> {
     let namespace = File::open(format!("/run/netns/weir-{id}-sv"))?;
     move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
@@ -124,13 +124,13 @@ fn play(sender: &mut Sender, forged: Forged, pps: u32, stop: &AtomicBool, sent: 
         let due = Duration::from_secs(1) * BATCH * batches / pps;
         match due.checked_sub(begin.elapsed()) {
             Some(early) => std::thread::sleep(early),
-            // What it does not manage is not made up for.
+            // Missed batches are not made up for.
             None => batches = (begin.elapsed().as_secs_f64() * f64::from(pps) / f64::from(BATCH)) as u32,
         }
         batches += 1;
         let frames: Vec<[u8; FRAME]> =
             (0..u64::from(BATCH)).map(|i| forged.frame(number + i, &mut rng)).collect();
-        // A full queue takes a part of them.
+        // A full queue takes only a part of the frames.
         let left = sender.send(&frames).unwrap_or(0) as u64;
         number += left;
         sent.fetch_add(left, Ordering::Relaxed);
@@ -138,12 +138,12 @@ fn play(sender: &mut Sender, forged: Forged, pps: u32, stop: &AtomicBool, sent: 
 }
 
 impl Forged {
-    /// Frame number `number` of the flood.
+    /// Returns frame number `number` of the flood.
     fn frame(&self, number: u64, rng: &mut Rng) -> [u8; FRAME] {
         let live = self.live;
         let any = |rng: &mut Rng| rng.next_u64() as u32;
         let of_live = |rng: &mut Rng| live.first + rng.below(u64::from(live.count)) as u16;
-        // From 172.16.0.0 on: nobody's here.
+        // Addresses from 172.16.0.0 on belong to no host here.
         let stranger = Ipv4Addr::from(0xac10_0000 + (number % SOURCES) as u32);
         let high_port = |rng: &mut Rng| 1024 + (rng.next_u64() % 60_000) as u16;
         let (seq, ack) = (any(rng), any(rng));
@@ -207,7 +207,7 @@ impl ForgedSegment {
     }
 }
 
-/// The hosts' hardware addresses in a lab.
+/// Hardware addresses of the hosts in a lab.
 const CLIENTS_MAC: [u8; 6] = [0x02, 0, 0, 0, 1, 0];
 const SERVERS_MAC: [u8; 6] = [0x02, 0, 0, 0, 5, 0];
 

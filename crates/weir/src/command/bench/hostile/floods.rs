@@ -1,5 +1,5 @@
-//! Floods and forged segments beside shaped flows. The gateway must not believe them, and they must not
-//! cost the flows more than a little of their rate.
+//! Floods and forged segments beside shaped flows. The gateway must not believe them, and the flows must keep
+//! nearly all of their rate.
 
 use super::super::figures::{verdict, Spread};
 use super::super::{options, plan, shape, whole};
@@ -16,23 +16,23 @@ use weir_core::rate::Rate;
 const SECONDS: u64 = 10;
 const FLOWS: u32 = 16;
 const FLOW_RATE: Rate = Rate::mbit(10);
-/// Time before the end of which nothing is compared.
+/// Time before the end in which nothing is compared.
 const NOT_JUDGED_NS: u64 = 500_000_000;
-/// From when on rates are looked at.
+/// Time from which rates are measured.
 const FROM_NS: u64 = 3_000_000_000;
 /// Forged segments a second: in the eight seconds of five turns, ten million.
 pub(super) const PPS: u32 = 250_000;
-/// From when the lab stands until the flood begins: the flows are under way by then.
+/// Delay of the flood after the lab is set up. The flows are under way by then.
 const AFTER: Duration = Duration::from_millis(2_000);
 
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     what: &'static str,
     forged: u64,
-    /// Bytes that senders were acknowledged and no receiver had.
+    /// Bytes that were acknowledged to senders and never received.
     invented_bytes: u64,
     lost_connections: u64,
-    /// Of the flow furthest from its rate, in percent.
+    /// Rate error of the flow furthest from its rate, in percent.
     rate_error: Spread,
     engine_share: Spread,
     rtos: u64,
@@ -40,7 +40,7 @@ pub(super) struct Row {
 
 const NOTHING: &str = "nothing";
 
-/// Plays the floods that are asked for and prints what came of each.
+/// Plays the requested floods and prints their results.
 pub(super) fn run(args: &Args) -> Result<Vec<Row>, String> {
     let common = &args.common;
     let seconds = common.seconds.unwrap_or(SECONDS).max(5);
@@ -80,7 +80,7 @@ pub(super) fn run(args: &Args) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// How long a flood lasts, in seconds.
+/// Returns the length of a flood in seconds.
 fn flooded(seconds: u64) -> f64 {
     seconds as f64 - AFTER.as_secs_f64()
 }
@@ -110,7 +110,7 @@ fn row(args: &Args, seconds: u64, forgery: Option<Forgery>) -> Result<Row, Strin
     Ok(row)
 }
 
-/// One turn after others that forged `before` segments: outcome, and how many were forged.
+/// Plays one turn and returns its outcome and the number of forged segments. Earlier turns forged `before` segments.
 fn once(
     seconds: u64,
     forgery: Option<Forgery>,
@@ -126,14 +126,14 @@ fn once(
     options.samples = true;
     let live = Live { first: client_port(0), count: FLOWS as u16, server: 5001 };
     let flood = forgery.map(|forgery| Flood::prepare(id, Forged { forgery, live, from: before }, pps, AFTER));
-    // Connections that are lost are what is counted here.
+    // Lost connections are a result here, not a failure of the run.
     let outcome = whole(&plan, &options);
     let forged = flood.map_or(Ok(0), Flood::end);
     Ok((outcome?, forged?))
 }
 
-/// Returns the bytes that a sender was acknowledged beyond what its receiver has. Both ends stop at the same moment, so the sender's
-/// last samples do not count. The kernel counts the SYN as a byte.
+/// Returns the bytes that were acknowledged to a sender beyond those that its receiver has. Both ends stop at the
+/// same moment, so the sender's last samples are ignored. The kernel counts the SYN as a byte.
 fn invented(client: &FlowReport, server: &FlowReport, seconds: u64) -> u64 {
     let until = seconds * 1_000_000_000 - NOT_JUDGED_NS;
     let series = client.sent.as_ref().and_then(|s| s.series.as_ref());
@@ -142,7 +142,7 @@ fn invented(client: &FlowReport, server: &FlowReport, seconds: u64) -> u64 {
     acked.saturating_sub(1).saturating_sub(server.received.as_ref().map_or(0, |r| r.bytes))
 }
 
-/// How far the flow that is furthest from its rate is from it at its receiver, in percent.
+/// Returns the rate error of the flow furthest from its rate, measured at its receiver, in percent.
 fn worst(flows: &[FlowReport], seconds: u64) -> f64 {
     let end = seconds * 1_000_000_000;
     let error = |f: &FlowReport| {

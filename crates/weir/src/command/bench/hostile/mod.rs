@@ -1,4 +1,5 @@
-//! Hostile traffic: attacks on the rates of classes and flows, and floods of forged segments beside shaped flows.
+//! Hostile traffic: attacks on the rates of classes and flows, and floods of forged segments beside shaped
+//! flows.
 
 mod attacks;
 mod flood;
@@ -30,7 +31,7 @@ impl Args {
     }
 }
 
-/// What both tables show.
+/// Figures of both tables.
 #[derive(serde::Serialize)]
 struct Figures {
     attacks: Vec<attacks::Row>,

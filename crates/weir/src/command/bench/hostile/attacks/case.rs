@@ -1,22 +1,24 @@
-//! An attack: the configuration that it is played against, the rates that hold there, the connections beside it, and what is forged.
+//! Attacks: the configuration under attack, the limits that must hold, the connections beside the attack, and the
+//! forged packets.
 
 use super::forge::Forger;
+use super::gateways;
 use super::site::Party;
 use std::time::Duration;
 use weir_core::gateway::Direction;
 use weir_core::rate::Rate;
 
-/// A rate that all that these parties have together may have, or each of their flows has.
+/// A limit on the rate of these parties together, or of each of their connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
     pub rate: Rate,
     pub direction: Direction,
     pub parties: &'static [Party],
-    /// Each of their connections has it for itself.
+    /// True if the limit applies to each connection on its own.
     pub each: bool,
 }
 
-/// What a connection carries.
+/// Traffic of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// Data from the LAN.
@@ -28,7 +30,7 @@ pub enum Load {
 }
 
 impl Load {
-    /// The direction whose rate is looked at.
+    /// Returns the direction whose rate is judged.
     pub const fn direction(self) -> Direction {
         match self {
             Load::Up => Direction::Out,
@@ -45,52 +47,72 @@ pub struct Connection {
     pub begins: Duration,
 }
 
-/// An attack, and what it is played against.
+/// Forges the packets of an interval. The number counts the intervals.
+type Forge = fn(&mut Forger, u64) -> std::io::Result<()>;
+
+/// An attack and its setting.
 #[derive(Clone, Copy)]
 pub struct Case {
     pub name: &'static str,
-    /// The gateway's configuration; `WAN` stands for its interface.
-    pub gateway: &'static str,
+    /// Returns the gateway's configuration on this interface.
+    pub gateway: fn(&str) -> String,
     pub limits: &'static [Limit],
     pub connections: &'static [Connection],
-    /// What is forged, this often while the attack is on.
+    /// Interval of forging while the attack is on.
     pub every: Duration,
-    pub forge: fn(&mut Forger, u64) -> std::io::Result<()>,
-    /// How long frames take beyond the WAN, each way.
+    pub forge: Forge,
+    /// One-way delay beyond the WAN.
     pub delay: Option<Duration>,
-    /// The most that a sender has to send, in bytes a second: what is let go is not the machine's to bear.
+    /// Largest rate of a sender, in bytes a second, so that unlimited traffic does not overload the machine.
     pub most: usize,
-    /// The least that the attacker's own connection has while the attack is on.
+    /// Smallest rate of the attacker's own connection that is accepted while the attack is on.
     pub least: Rate,
-    /// Networks are attacked one after the other: the machine does not carry as many floods at once.
+    /// True if networks are attacked one after the other, because floods at the same time overload the machine.
     pub in_turn: bool,
 }
 
-/// The attack begins.
+/// Start of the attack.
 pub const BEGINS: Duration = Duration::from_millis(1_500);
-/// From here on limits must hold.
+/// Time from which limits must hold.
 pub const HOLDS: Duration = Duration::from_millis(2_500);
-/// It pauses for a second, goes on for one, and ends.
+/// Start of a pause of a second. The attack then resumes for a second, and ends.
 pub const PAUSES: Duration = Duration::from_millis(4_000);
 const RESUMES: Duration = Duration::from_millis(5_000);
 const ENDS: Duration = Duration::from_millis(6_000);
-/// The case ends.
+/// End of the case.
 pub const END: Duration = Duration::from_millis(7_000);
 
-/// Whether the attack is on.
+/// Returns whether the attack is on.
 pub fn is_on(at: Duration) -> bool {
     (BEGINS..PAUSES).contains(&at) || (RESUMES..ENDS).contains(&at)
 }
 
-/// A newcomer's connection begins under the attack.
+/// Start of a newcomer's connection, during the attack.
 const NEWCOMER: Duration = Duration::from_millis(2_500);
 
 const RATE: Rate = Rate::mbit(5);
-/// Of TCP beside datagrams: a tenth, less what is retransmitted.
+/// Smallest goodput of TCP beside datagrams: a tenth of the rate, less retransmissions.
 const FLOOR: Rate = Rate::kbit(400);
 const LINE: Rate = Rate::mbit(1_000);
 
-/// One connection of each party.
+const DOWN: &[Connection] = &one_each(Load::Down);
+const UP: &[Connection] = &one_each(Load::Up);
+const BOTH: &[Connection] = &one_each(Load::Both);
+/// Several newcomers: a flood meets the SYN of one of them only by chance.
+const MANY: &[Connection] = &[BOTH[0], BOTH[1], BOTH[2], BOTH[2], BOTH[2], BOTH[2]];
+/// The attacker's own connection begins under its attack.
+const FIRST_UNDER_ATTACK: &[Connection] =
+    &[Connection { party: Party::Attacker, load: Load::Down, begins: BEGINS }, DOWN[1], DOWN[2]];
+
+/// A limit for all parties together.
+const ALL_TOGETHER: &[Limit] = &[Limit {
+    rate: RATE,
+    direction: Direction::Out,
+    parties: &[Party::Attacker, Party::Neighbour, Party::Newcomer],
+    each: false,
+}];
+
+/// Returns one connection for each party.
 const fn one_each(load: Load) -> [Connection; 3] {
     [
         Connection { party: Party::Attacker, load, begins: Duration::ZERO },
@@ -99,7 +121,7 @@ const fn one_each(load: Load) -> [Connection; 3] {
     ]
 }
 
-/// A limit for the flow of each party.
+/// Returns a limit for the flow of each party.
 const fn flow_each(direction: Direction) -> [Limit; 3] {
     const fn flow(direction: Direction, parties: &'static [Party]) -> Limit {
         Limit { rate: RATE, direction, parties, each: true }
@@ -111,7 +133,7 @@ const fn flow_each(direction: Direction) -> [Limit; 3] {
     ]
 }
 
-/// A limit for the attacker, and one for the others.
+/// Returns a limit for the attacker, and one for the others together.
 const fn two_classes(direction: Direction, rate: Rate) -> [Limit; 2] {
     [
         Limit { rate, direction, parties: &[Party::Attacker], each: false },
@@ -119,221 +141,87 @@ const fn two_classes(direction: Direction, rate: Rate) -> [Limit; 2] {
     ]
 }
 
-/// Each flow to the LAN has a rate.
-const FLOWS_IN: &str = r#"
-[ports]
-dev = "WAN"
-[[gateway.class]]
-name = "flows"
-direction = "in"
-[gateway.class.ack]
-preset = "ack-shaper"
-flow_rate = "5Mbit"
-"#;
+/// Each flow to the LAN has a rate of its own.
+const FLOWS: Case = Case {
+    name: "",
+    gateway: gateways::flows_in,
+    limits: &flow_each(Direction::In),
+    connections: DOWN,
+    every: Duration::ZERO,
+    forge: Forger::nothing,
+    delay: None,
+    most: 12_500_000,
+    least: Rate::kbit(8),
+    in_turn: false,
+};
+const FIRST: Case = Case { connections: FIRST_UNDER_ATTACK, ..FLOWS };
+const TWO_WAY: Case = Case { connections: BOTH, ..FLOWS };
+const FLOODED: Case = Case { connections: MANY, in_turn: true, ..FLOWS };
+const FEW_FLOWS: Case = Case { gateway: gateways::few_flows_in, ..FLOWS };
+const GUARANTEED: Case =
+    Case { gateway: gateways::guaranteed_out, limits: ALL_TOGETHER, connections: UP, ..FLOWS };
+/// Traffic is paced at windows, without a limit on the rate.
+const PACED: Case = Case {
+    gateway: gateways::paced_out,
+    limits: &two_classes(Direction::Out, LINE),
+    connections: UP,
+    delay: Some(Duration::from_millis(10)),
+    most: 1_250_000,
+    ..FLOWS
+};
 
-/// Two customers, each with a rate for what it sends.
-const CLASSES_OUT: &str = r#"
-[ports]
-dev = "WAN"
-[[gateway.class]]
-name = "attacker"
-direction = "out"
-match = [{ src = "10.71.0.0/24" }]
-rate = "5Mbit"
-[[gateway.class]]
-name = "others"
-direction = "out"
-match = [{ src = "10.71.1.0/24" }, { src = "10.71.2.0/24" }]
-rate = "5Mbit"
-"#;
+/// Two customers, each with a rate for uploads.
+const CLASSES: Case = Case {
+    gateway: gateways::classes_out,
+    limits: &two_classes(Direction::Out, RATE),
+    connections: UP,
+    ..FLOWS
+};
+const BESIDE_UDP: Case = Case { least: FLOOR, ..CLASSES };
+const POLICED_BY_PORT: Case = Case { gateway: gateways::policed_by_port, ..CLASSES };
+const POLICED: Case = Case { gateway: gateways::policed, ..BESIDE_UDP };
+/// Two customers, each with a rate for downloads.
+const CLASSES_IN: Case =
+    Case { gateway: gateways::classes_in, limits: &two_classes(Direction::In, RATE), ..FLOWS };
 
-/// The same; what ACKs cannot slow is dropped beyond the rate, and there is a rule that looks at ports.
-const POLICED_OUT: &str = r#"
-[ports]
-dev = "WAN"
-[[gateway.class]]
-name = "dns"
-direction = "out"
-match = [{ dst_port = 53 }]
-rate = "2Mbit"
-[[gateway.class]]
-name = "attacker"
-direction = "out"
-match = [{ src = "10.71.0.0/24" }, { src = "fd71::/64" }]
-rate = "5Mbit"
-police = true
-[[gateway.class]]
-name = "others"
-direction = "out"
-match = [{ src = "10.71.1.0/24" }, { src = "10.71.2.0/24" }]
-rate = "5Mbit"
-police = true
-"#;
+/// Name, setting, interval in milliseconds, and forged packets of every attack.
+const ATTACKS: [(&str, Case, u64, Forge); 15] = [
+    ("odd ACKs", FLOWS, 100, Forger::odd_ack),
+    ("odd ACKs that end on the way", FLOWS, 100, Forger::odd_ack_with_few_hops),
+    ("an ACK before the first", FIRST, 10, Forger::ack_before_the_first),
+    ("a full flow table", FEW_FLOWS, 10, Forger::fill),
+    ("guarantees for nobody", GUARANTEED, 100, Forger::data_of_nobody),
+    ("UDP, a port each", POLICED_BY_PORT, 1, Forger::udp_of_many_ports),
+    ("UDP, an IPv6 address each", POLICED_BY_PORT, 1, Forger::udp_of_many_addresses),
+    ("an ACK far ahead, paced", PACED, 100, Forger::far_ahead),
+    ("SYN flood", FLOODED, 1, Forger::syns),
+    ("wrong checksum, TSval ahead", TWO_WAY, 100, Forger::wrong_checksum),
+    ("FIN that nobody gets", CLASSES, 200, Forger::fin),
+    ("UDP at the rate", BESIDE_UDP, 1, Forger::udp_at_the_rate),
+    ("UDP at the rate, policed", POLICED, 1, Forger::udp_at_the_rate),
+    ("UDP beyond the rate", BESIDE_UDP, 1, Forger::udp_beyond_the_rate),
+    ("odd ACKs, class", CLASSES_IN, 100, Forger::odd_ack),
+];
 
-/// What ACKs cannot slow is dropped beyond the rate, and no rule looks at ports.
-const POLICED_WHOLE: &str = r#"
-[ports]
-dev = "WAN"
-[[gateway.class]]
-name = "attacker"
-direction = "out"
-match = [{ src = "10.71.0.0/24" }]
-rate = "5Mbit"
-police = true
-[[gateway.class]]
-name = "others"
-direction = "out"
-match = [{ src = "10.71.1.0/24" }, { src = "10.71.2.0/24" }]
-rate = "5Mbit"
-police = true
-"#;
-
-/// Two customers, each with a rate for what it receives.
-const CLASSES_IN: &str = r#"
-[ports]
-dev = "WAN"
-[[gateway.class]]
-name = "attacker"
-direction = "in"
-match = [{ dst = "10.71.0.0/24" }]
-rate = "5Mbit"
-[[gateway.class]]
-name = "others"
-direction = "in"
-match = [{ dst = "10.71.1.0/24" }, { dst = "10.71.2.0/24" }]
-rate = "5Mbit"
-"#;
-
-/// Few flows have a place, and each has a rate.
-const FEW_FLOWS_IN: &str = r#"
-[ports]
-dev = "WAN"
-[gateway]
-max_flows = 1024
-[[gateway.class]]
-name = "flows"
-direction = "in"
-[gateway.class.ack]
-preset = "ack-shaper"
-flow_rate = "5Mbit"
-"#;
-
-/// Connections have a guaranteed rate, and there is room for five.
-const GUARANTEED_OUT: &str = r#"
-[ports]
-dev = "WAN"
-[[gateway.class]]
-name = "all"
-direction = "out"
-rate = "5Mbit"
-queue = "200p"
-discipline = "pfq"
-flow_min = "1Mbit"
-admission = "drop"
-"#;
-
-/// All leaves as far apart as windows say.
-const PACED_OUT: &str = r#"
-[ports]
-dev = "WAN"
-[gateway]
-pace = "clock"
-line = "1Gbit"
-[[gateway.class]]
-name = "all"
-direction = "out"
-rate = "window"
-queue = "200p"
-"#;
-
-const MS: fn(u64) -> Duration = Duration::from_millis;
-
-/// All attacks.
+/// Returns all attacks.
 pub fn cases() -> Vec<Case> {
-    const DOWN: &[Connection] = &one_each(Load::Down);
-    const UP: &[Connection] = &one_each(Load::Up);
-    const IN: &[Limit] = &flow_each(Direction::In);
-    const OUT: &[Limit] = &two_classes(Direction::Out, RATE);
-    const CLASS_IN: &[Limit] = &two_classes(Direction::In, RATE);
-    const BOTH: &[Connection] = &one_each(Load::Both);
-    // Whether a flood meets a SYN is chance.
-    const MANY: &[Connection] = &[BOTH[0], BOTH[1], BOTH[2], BOTH[2], BOTH[2], BOTH[2]];
-    const FIRST_UNDER_ATTACK: &[Connection] =
-        &[Connection { party: Party::Attacker, load: Load::Down, begins: BEGINS }, DOWN[1], DOWN[2]];
-    const EVERYBODY: &[Limit] = &[Limit {
-        rate: RATE,
-        direction: Direction::Out,
-        parties: &[Party::Attacker, Party::Neighbour, Party::Newcomer],
-        each: false,
-    }];
-    const NO_LIMIT: &[Limit] = &[
-        Limit { rate: LINE, direction: Direction::Out, parties: &[Party::Attacker], each: false },
-        Limit {
-            rate: LINE,
-            direction: Direction::Out,
-            parties: &[Party::Neighbour, Party::Newcomer],
-            each: false,
-        },
-    ];
-    let base = Case {
-        name: "",
-        gateway: FLOWS_IN,
-        limits: IN,
-        connections: DOWN,
-        every: MS(1),
-        forge: Forger::nothing,
-        delay: None,
-        most: 12_500_000,
-        least: Rate::kbit(8),
-        in_turn: false,
+    let case = |(name, setting, every, forge)| {
+        let every = Duration::from_millis(every);
+        Case { name, every, forge, ..setting }
     };
-    let flows = |name, every, forge| Case { name, every, forge, ..base };
-    let classes = |name, every, forge| Case {
-        gateway: CLASSES_OUT,
-        limits: OUT,
-        connections: UP,
-        ..flows(name, every, forge)
-    };
-    let policed = |name, every, forge| Case { gateway: POLICED_OUT, ..classes(name, every, forge) };
-    vec![
-        flows("odd ACKs", MS(100), Forger::odd_ack),
-        flows("odd ACKs that end on the way", MS(100), Forger::odd_ack_with_few_hops),
-        Case {
-            connections: FIRST_UNDER_ATTACK,
-            ..flows("an ACK before the first", MS(10), Forger::ack_before_the_first)
-        },
-        Case { gateway: FEW_FLOWS_IN, ..flows("a full flow table", MS(10), Forger::fill) },
-        Case {
-            gateway: GUARANTEED_OUT,
-            limits: EVERYBODY,
-            connections: UP,
-            ..flows("guarantees for nobody", MS(100), Forger::data_of_nobody)
-        },
-        policed("UDP, a port each", MS(1), Forger::udp_of_many_ports),
-        policed("UDP, an IPv6 address each", MS(1), Forger::udp_of_many_addresses),
-        Case {
-            gateway: PACED_OUT,
-            limits: NO_LIMIT,
-            connections: UP,
-            delay: Some(MS(10)),
-            most: 1_250_000,
-            ..flows("an ACK far ahead, paced", MS(100), Forger::far_ahead)
-        },
-        Case { connections: MANY, in_turn: true, ..flows("SYN flood", MS(1), Forger::syns) },
-        Case { connections: BOTH, ..flows("wrong checksum, TSval ahead", MS(100), Forger::wrong_checksum) },
-        classes("FIN that nobody gets", MS(200), Forger::fin),
-        Case { least: FLOOR, ..classes("UDP at the rate", MS(1), Forger::udp_at_the_rate) },
-        Case {
-            gateway: POLICED_WHOLE,
-            least: FLOOR,
-            ..classes("UDP at the rate, policed", MS(1), Forger::udp_at_the_rate)
-        },
-        Case { least: FLOOR, ..classes("UDP beyond the rate", MS(1), Forger::udp_beyond_the_rate) },
-        Case {
-            gateway: CLASSES_IN,
-            limits: CLASS_IN,
-            connections: DOWN,
-            ..flows("odd ACKs, class", MS(100), Forger::odd_ack)
-        },
-    ]
+    ATTACKS.map(case).to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::config::{gateway, Source};
+
+    #[test]
+    fn every_configuration_is_valid() {
+        for case in cases() {
+            let parsed = gateway::parse(&Source::new(case.name, (case.gateway)("wan-w")));
+            assert!(parsed.is_ok(), "{}: {:?}", case.name, parsed.err());
+        }
+    }
 }

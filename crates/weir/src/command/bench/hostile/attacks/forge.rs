@@ -1,4 +1,4 @@
-//! What the attacker sees and forges.
+//! The attacker: reads the frames of its host and forges packets.
 
 use super::case::{is_on, Case, END};
 use super::site::{Party, Site, NOBODY, SERVER};
@@ -14,36 +14,37 @@ use weir_core::wire::{self, Flags, Tcp, Timestamps};
 use weir_io::sys::link;
 use weir_io::sys::packet::{Device, Sender};
 
-/// Bytes of a frame that are looked at.
+/// Number of bytes of a frame that are read.
 const HEAD: usize = 128;
-/// Payload of a forged datagram, and bytes of its IPv4 packet.
+/// Payload of a forged datagram in bytes. The IPv4 packet has 28 bytes more.
 const DATAGRAM: usize = 1_372;
-/// Datagrams in a millisecond: 22.4 Mbit/s.
+/// Datagrams a millisecond: 22.4 Mbit/s.
 const DATAGRAMS: u64 = 2;
-/// Hops that lead behind the router and not to the host.
+/// TTL of packets that pass the router and do not reach the host.
 const FEW_HOPS: u8 = 3;
-/// What is late by less is made up for.
+/// Longest delay of an interval that is made up for.
 const LATE: Duration = Duration::from_millis(20);
-/// How often it is looked for frames.
+/// Longest sleep between two reads of frames.
 const LOOKS: Duration = Duration::from_micros(300);
-/// How far ahead of the data a FIN is.
+/// Distance of a FIN from the end of the data, in sequence numbers.
 const AHEAD: u32 = 20_000;
-/// Bits of a TSval that are not what they were: 2^29 ms are six days.
+/// Flipped bit of a TSval: 2^29 ms are six days.
 const BITS: u32 = 1 << 29;
-/// How far ahead numbers are that nobody can have sent or got.
+/// Distance of an acknowledged number that was never sent.
 const FAR: u32 = 1 << 30;
-/// SYNs in a millisecond: five times what hooks show an engine, of all addresses together.
+/// SYNs a millisecond: five times as many as the hooks show an engine of all addresses together.
 const SYNS: usize = 100;
-/// Ports that a flood of SYNs comes from, in turn.
+/// Number of source ports that a flood of SYNs uses in turn.
 const PORTS: u16 = 40_000;
-/// Connections that are opened at a time to fill a table. Their ports begin anew after ten thousand.
+/// Connections that are opened at a time to fill a table.
 const AT_A_TIME: u64 = 55;
+/// Number of these connections after which their ports are reused.
 const HOARD: u64 = 11_000;
-/// How long the client's first ACK is kept back.
+/// Number of intervals for which the client's first ACK is dropped.
 const KEPT_BACK: u64 = 10;
-/// An option that nobody knows (RFC 3692).
+/// An experimental option, unknown to both ends (RFC 3692).
 const UNKNOWN: [u8; 4] = [253, 4, 0, 1];
-/// An option that says it is longer than the header.
+/// An option whose length exceeds the header.
 const CUT_SHORT: [u8; 4] = [7, 40, 1, 1];
 
 type Change = fn(SegmentBuilder) -> SegmentBuilder;
@@ -55,25 +56,26 @@ struct Own {
     stamps: Option<Timestamps>,
 }
 
-/// Sees the frames of its host, and forges.
+/// An attacker that reads the frames of its host and sends forged packets.
 pub struct Forger {
     seen: Socket,
     out: Sender,
-    /// From the other end, which is in league with the attacker.
+    /// Sender at the other end, which helps the attacker.
     back: Sender,
     clients: Namespace,
     rng: Rng,
-    /// The last ACK without data, and the last segment with data.
+    /// Last ACK without data.
     ack: Option<Own>,
+    /// Last segment with data.
     data: Option<Own>,
-    /// The answer to the SYN.
+    /// Last SYN-ACK from the server.
     answer: Option<Own>,
     /// Frames of a flood.
     flood: Vec<Vec<u8>>,
 }
 
 impl Forger {
-    /// An attacker on the LAN's host.
+    /// Opens an attacker on the LAN's host.
     pub fn enter(site: &Site) -> std::result::Result<Forger, String> {
         let see = || {
             let all = Protocol::from(i32::from((libc::ETH_P_ALL as u16).to_be()));
@@ -113,14 +115,14 @@ impl Forger {
                     (case.forge)(self, number)?;
                     number += 1;
                 }
-                // What is much too late is not made up for.
+                // Longer delays are not made up for: a burst would exceed the attack's rate.
                 next = (next + case.every).max(now.saturating_sub(LATE));
             }
             self.look(next.min(END).saturating_sub(epoch.elapsed()))?;
         }
     }
 
-    /// Reads what has been seen, and waits for more for so long.
+    /// Reads frames for this long.
     fn look(&mut self, wait: Duration) -> Result<()> {
         let until = Instant::now() + wait;
         let mut frame = [0; HEAD];
@@ -161,7 +163,7 @@ impl Forger {
         leave(&mut self.out, Site::macs_of_clients(), segments)
     }
 
-    /// Sends from beyond the WAN.
+    /// Sends segments from beyond the WAN.
     fn answer(&mut self, segments: &[SegmentBuilder]) -> Result<()> {
         leave(&mut self.back, Site::macs_of_servers(), segments)
     }
@@ -171,12 +173,12 @@ impl Forger {
         Ok(())
     }
 
-    /// One ACK with options that are not as they should be, of each kind in turn.
+    /// Sends an ACK with faulty or unknown options, each kind in turn.
     pub fn odd_ack(&mut self, n: u64) -> Result<()> {
         self.odd(n, 64)
     }
 
-    /// As [`Forger::odd_ack`]; nobody but the gateway gets it.
+    /// Sends an ACK like [`Forger::odd_ack`] that passes the gateway and does not reach the host.
     pub fn odd_ack_with_few_hops(&mut self, n: u64) -> Result<()> {
         self.odd(n, FEW_HOPS)
     }
@@ -196,14 +198,14 @@ impl Forger {
         self.send(&[odd])
     }
 
-    /// A FIN beyond the data, which nobody but the gateway gets.
+    /// Sends a FIN beyond the data that passes the gateway and does not reach the host.
     pub fn fin(&mut self, _: u64) -> Result<()> {
         let Some(data) = self.data else { return Ok(()) };
         let seq = data.tcp.seq.wrapping_add(data.tcp.payload_len).wrapping_add(AHEAD);
         self.send(&[data.stamped().seq(seq).flags(Flags::FIN | Flags::ACK).ttl(FEW_HOPS)])
     }
 
-    /// One ACK with wild numbers and an option that nobody knows, between the answer to the SYN and the first ACK.
+    /// Sends an ACK with random numbers and an unknown option, between the SYN-ACK and the client's first ACK.
     pub fn ack_before_the_first(&mut self, n: u64) -> Result<()> {
         let rules = |text: &str| self.clients.nft(text).map_err(std::io::Error::other);
         match n {
@@ -220,8 +222,9 @@ impl Forger {
         self.send(&[wild.seq(seq).ack(ack).flags(Flags::ACK).raw_options(&UNKNOWN)])
     }
 
-    /// Connections between the attacker and nobody, more than there are places, and more of them all the time: those of which a
-    /// frame was lost are not established, and give way first.
+    /// Plays ever more connections between the attacker and an address without a host, more than the flow table has
+    /// places. New ones are needed all the time: a connection that lost a frame is not established, and the table
+    /// drops it first.
     pub fn fill(&mut self, n: u64) -> Result<()> {
         let own: Vec<u16> = (n * AT_A_TIME..(n + 1) * AT_A_TIME).map(|n| (n % HOARD) as u16).collect();
         let segment = |up: bool, n: u16| {
@@ -249,13 +252,13 @@ impl Forger {
         Ok(())
     }
 
-    /// Segments with data of connections that there never were.
+    /// Sends a data segment of a connection that was never opened.
     pub fn data_of_nobody(&mut self, n: u64) -> Result<()> {
         let data = SegmentBuilder::v4(Party::Attacker.address(100), NOBODY).ports(20_000 + n as u16, 80);
         self.send(&[data.seq(5).ack(7).flags(Flags::ACK).payload(100)])
     }
 
-    /// An ACK of what the attacker never sent, in the name of the other end.
+    /// Sends an ACK from the other end for data that the attacker never sent.
     pub fn far_ahead(&mut self, _: u64) -> Result<()> {
         let Some(data) = self.data else { return Ok(()) };
         let t = data.tcp;
@@ -264,7 +267,7 @@ impl Forger {
         self.answer(&[ack.seq(t.ack).ack(t.seq.wrapping_add(FAR)).flags(Flags::ACK)])
     }
 
-    /// A flood of SYNs that nobody answers.
+    /// Sends SYNs that are never answered.
     pub fn syns(&mut self, n: u64) -> Result<()> {
         let (from, to) = Site::macs_of_clients();
         let syn = |n: u16| {
@@ -278,7 +281,7 @@ impl Forger {
         left(self.out.send(&self.flood[first..first + SYNS]))
     }
 
-    /// The last ACK with one bit of TSval changed, as by a faulty memory: the checksum is wrong.
+    /// Sends the last ACK with one bit of TSval changed, as by faulty memory. The checksum is wrong.
     pub fn wrong_checksum(&mut self, _: u64) -> Result<()> {
         let Some((ack, stamps)) = self.ack.and_then(|ack| Some((ack, ack.stamps?))) else { return Ok(()) };
         self.send(&[ack
@@ -288,27 +291,27 @@ impl Forger {
             .checksum(Sum::Wrong)])
     }
 
-    /// Datagrams to another port each.
+    /// Sends datagrams, each to another port.
     pub fn udp_of_many_ports(&mut self, n: u64) -> Result<()> {
         let all: Vec<_> =
             (DATAGRAMS * n..DATAGRAMS * (n + 1)).map(|n| datagram(1_024 + (n % 60_000) as u16)).collect();
         self.send(&all)
     }
 
-    /// Datagrams to one port at the attacker's rate.
+    /// Sends datagrams to one port at the attacker's rate.
     pub fn udp_at_the_rate(&mut self, n: u64) -> Result<()> {
-        // Of a millisecond at 5 Mbit/s 625 bytes.
+        // 625 bytes a millisecond are 5 Mbit/s.
         let sent = |n: u64| n * 625 / (DATAGRAM as u64 + 28);
         let all = vec![datagram(9_999); (sent(n + 1) - sent(n)) as usize];
         self.send(&all)
     }
 
-    /// Datagrams to one port, faster.
+    /// Sends datagrams to one port above the attacker's rate.
     pub fn udp_beyond_the_rate(&mut self, _: u64) -> Result<()> {
         self.send(&[datagram(9_999), datagram(9_999)])
     }
 
-    /// Datagrams from another address of the attacker's prefix each.
+    /// Sends datagrams, each from another address of the attacker's prefix.
     pub fn udp_of_many_addresses(&mut self, _: u64) -> Result<()> {
         let to = Ipv6Addr::new(0xfd72, 0, 0, 0, 0, 0, 0, 2);
         let all: Vec<SegmentBuilder> = (0..DATAGRAMS)
@@ -330,7 +333,7 @@ fn leave(by: &mut Sender, (from, to): ([u8; 6], [u8; 6]), segments: &[SegmentBui
     left(by.send(&frames))
 }
 
-/// A full queue takes a part of what is sent.
+/// Ignores a full queue, which takes only a part of the frames.
 fn left(sent: Result<usize>) -> Result<()> {
     match sent {
         Err(e) if e.kind() != ErrorKind::WouldBlock && e.raw_os_error() != Some(libc::ENOBUFS) => Err(e),
@@ -339,7 +342,7 @@ fn left(sent: Result<usize>) -> Result<()> {
 }
 
 impl Own {
-    /// The same segment without options and payload.
+    /// Returns a copy of the segment without options and payload.
     fn again(&self) -> SegmentBuilder {
         let t = &self.tcp;
         SegmentBuilder::v4(Party::Attacker.host(), SERVER)
@@ -350,7 +353,7 @@ impl Own {
             .window(t.window)
     }
 
-    /// The same with its timestamps.
+    /// Returns the copy with the segment's timestamps.
     fn stamped(&self) -> SegmentBuilder {
         match self.stamps {
             Some(stamps) => self.again().ts(stamps.value, stamps.echo),
@@ -359,7 +362,7 @@ impl Own {
     }
 }
 
-/// The TCP segment in a frame, who sends it, and who gets it.
+/// Returns the TCP segment in a frame, its source and its destination.
 fn own(frame: &[u8]) -> Option<(Own, Ipv6Addr, Ipv6Addr)> {
     let total = usize::from(u16::from_be_bytes([*frame.get(16)?, *frame.get(17)?])) + 14;
     let packet = wire::packet(frame, total).ok()?;

@@ -1,4 +1,4 @@
-//! What the parties of a case got.
+//! Judges the traffic that the parties of a case received.
 
 use super::case::{Case, Load, BEGINS, END, HOLDS, PAUSES};
 use super::site::Party;
@@ -7,39 +7,39 @@ use std::time::Duration;
 use weir_core::gateway::Direction;
 use weir_core::rate::Rate;
 
-/// Bytes by time of each connection of a case, from the LAN and to it, and of datagrams.
+/// Received bytes of each connection, from the LAN and to it, and of datagrams. All are counted in bins of [`BIN`].
 pub struct Got {
     pub connections: Vec<[Vec<u64>; 2]>,
     pub datagrams: Vec<u64>,
 }
 
-/// In any second a limit's bytes are at most these parts of its rate's, and as many more.
+/// Bound of a limit: in any second at most `OF_RATE` times its rate and `MORE` bytes.
 const OF_RATE: f64 = 1.15;
 const MORE: f64 = 64_000.0;
 
-/// Bytes that a rate may have in any second.
+/// Returns the bytes that a limit of this rate may have in any second.
 pub fn most(rate: Rate) -> f64 {
     OF_RATE * rate.bps() as f64 / 8.0 + MORE
 }
 
-/// What one network showed.
+/// Results of one network.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 pub struct Shown {
-    /// The most that the attacker's limit had in a second, from a second after the attack's beginning on, in Mbit/s.
+    /// Rate of the attacker's limit in its busiest second, in Mbit/s. It is measured from [`HOLDS`] on.
     pub attacker_mbit: f64,
-    /// Goodput of the neighbour's limit from then on, in Mbit/s.
+    /// Goodput of the neighbour's limit from [`HOLDS`] on, in Mbit/s.
     pub neighbour_mbit: f64,
-    /// The most that the limit of a newcomer had in a second, in Mbit/s.
+    /// Rate of a newcomer's limit in its busiest second, in Mbit/s.
     pub newcomer_mbit: f64,
     /// Goodput of the attacker's own connection while the attack is on, in Mbit/s.
     pub own_mbit: f64,
-    /// The longest time that a connection stood still, in milliseconds.
+    /// Longest pause of a connection, in milliseconds.
     pub still_ms: f64,
-    /// Whether every limit held.
+    /// True if every limit held.
     pub holds: bool,
 }
 
-/// Judges what was got in a case.
+/// Judges the traffic of a case.
 pub fn judge(case: &Case, got: &Got) -> Shown {
     let mut shown = Shown {
         attacker_mbit: 0.0,
@@ -107,12 +107,12 @@ fn add(to: &mut [u64], bytes: &[u64]) {
     to.iter_mut().zip(bytes).for_each(|(to, bytes)| *to += bytes);
 }
 
-/// Bytes of the busiest second from [`HOLDS`] on.
+/// Returns the bytes of the busiest second from [`HOLDS`] on.
 fn busiest_second(bytes: &[u64]) -> u64 {
     bytes[bin(HOLDS)..].windows(bin(Duration::from_secs(1))).map(|w| w.iter().sum()).max().unwrap_or(0)
 }
 
-/// The longest time without a byte.
+/// Returns the longest time without a byte.
 fn longest_pause(bytes: &[u64]) -> Duration {
     let longest = bytes.split(|&b| b > 0).map(<[u64]>::len).max().unwrap_or(0);
     BIN * longest as u32
@@ -123,7 +123,7 @@ mod tests {
     use super::super::case::{cases, Connection};
     use super::*;
 
-    /// Every connection gets its limit's rate all the time, but newcomers.
+    /// Returns traffic in which every connection gets its limit's rate all the time. Newcomers get nothing.
     fn exact(case: &Case) -> Got {
         let of =
             |party| case.limits.iter().find(|l| l.parties.contains(&party)).map_or(0, |l| l.rate.bps() / 800);
@@ -144,7 +144,8 @@ mod tests {
         for case in cases() {
             let got = exact(&case);
             assert!(judge(&case, &got).holds, "{}", case.name);
-            // Before the attack's first second is over nothing is asked. Later, a fifth of a second at ten times the rate is too much.
+            // Nothing is required in the attack's first second. Later, a fifth of a second at ten times the rate
+            // is too much.
             for (at, holds) in
                 [(HOLDS - Duration::from_millis(300), true), (HOLDS + Duration::from_secs(2), false)]
             {

@@ -1,11 +1,12 @@
-//! Attacks on rates: each is played against real gateways in networks of their own, side by side: token buckets of the kernel,
-//! this build, and another one if it is named.
+//! Attacks on rates. Each is played against real gateways side by side, each in a network of its own: token buckets
+//! of the kernel, this build, and another build if one is named.
 //!
-//! An attack begins after a second and a half, is on for two and a half, off for a second, on for a second, and off again. A limit
-//! must hold from a second after its beginning on.
+//! An attack begins after 1.5 s, is on for 2.5 s, off for 1 s, on for 1 s, and off again. A limit must hold from one
+//! second after the beginning of the attack.
 
 mod case;
 mod forge;
+mod gateways;
 mod judge;
 mod site;
 mod traffic;
@@ -23,13 +24,14 @@ use std::sync::Barrier;
 use std::time::Instant;
 use traffic::Bins;
 
-/// The neighbour has at least this part of what it has on the plain router.
+/// Smallest goodput of the neighbour, as a fraction of its goodput on the plain router.
 const NEIGHBOUR: f64 = 0.95;
 
-/// No connection stands still for longer: a SYN and its repetition may be lost, and an application waits no longer.
+/// Longest pause of a connection, in milliseconds. A SYN and its retransmission may be lost; applications do not wait
+/// longer.
 const STILL_MS: f64 = 2_000.0;
 
-/// What came of an attack.
+/// Results of an attack.
 #[derive(Debug, Serialize)]
 pub struct Row {
     attack: &'static str,
@@ -45,12 +47,12 @@ impl Row {
     }
 }
 
-/// The neighbour's part of what it has on the plain router.
+/// Returns the neighbour's goodput as a fraction of that on the plain router.
 fn share(shown: &Shown, plain: &Shown) -> f64 {
     shown.neighbour_mbit / plain.neighbour_mbit
 }
 
-/// Plays the attacks that are asked for and prints what came of each.
+/// Plays the requested attacks and prints their results.
 pub(super) fn run(args: &Args) -> Result<Vec<Row>, String> {
     let cases: Vec<Case> = case::cases().into_iter().filter(|c| args.wants(c.name)).collect();
     if cases.is_empty() {
@@ -111,7 +113,7 @@ fn row(case: &Case, args: &Args, program: &std::path::Path) -> Result<Row, Strin
     })
 }
 
-/// Plays an attack in networks of their own at the same time.
+/// Plays an attack against all limiters at the same time, each in a network of its own.
 fn side_by_side(case: &Case, limiters: &[(&str, Limiter)]) -> Result<Vec<Shown>, String> {
     let ready = Barrier::new(limiters.len());
     std::thread::scope(|scope| {
@@ -125,7 +127,7 @@ fn side_by_side(case: &Case, limiters: &[(&str, Limiter)]) -> Result<Vec<Shown>,
     })
 }
 
-/// Plays an attack in a network, and says what was got there.
+/// Plays an attack in a network and returns the received traffic.
 fn play(site: &Site, case: &Case) -> Result<Got, String> {
     let mut forger = Forger::enter(site)?;
     let epoch = Instant::now();

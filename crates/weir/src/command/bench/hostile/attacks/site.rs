@@ -1,6 +1,6 @@
-//! A network of its own: the LAN's host, a router with something that limits rates, and the host beyond the WAN.
+//! A network for one attack: the LAN's host, a router with a rate limiter, and the host beyond the WAN.
 //!
-//! Each party has a prefix on the LAN. The host has the second address of each, and forges from the others.
+//! Each party has a prefix on the LAN. The host has the second address of each prefix, and forges from the others.
 
 use super::case::{Case, Limit};
 use crate::execute::lab::{switch_off, Namespace, Record, OFFLOADS};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use weir_core::gateway::Direction;
 use weir_core::rate::Rate;
 
-/// The LAN's interface of the router, and the one of each host.
+/// Name of the router's interface to the LAN, and name of each host's interface.
 const LAN: &str = "lan";
 const HOST: &str = "eth0";
 /// Hardware addresses: the LAN's host, the router there, the router towards the WAN, the host beyond it.
@@ -20,17 +20,17 @@ const MACS: [[u8; 6]; 4] =
     [[0x02, 0, 0, 0, 7, 1], [0x02, 0, 0, 0, 7, 2], [0x02, 0, 0, 0, 7, 3], [0x02, 0, 0, 0, 7, 4]];
 /// Host beyond the WAN.
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 72, 0, 2);
-/// An address beyond the WAN that nobody has. Frames to it leave the router, and end there.
+/// An address beyond the WAN that no host has. Frames to it leave the router and are then dropped.
 pub const NOBODY: Ipv4Addr = Ipv4Addr::new(10, 72, 9, 9);
-/// The host beyond the WAN drops what has fewer hops left: to it, they end on the way.
+/// Smallest TTL that the host beyond the WAN accepts. It drops other packets, as if they had ended on the way.
 const FEWEST_HOPS: u8 = 5;
-/// How long interfaces and gateways may take.
+/// Longest time for interfaces to come up and for gateways to start or end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Who has a prefix on the LAN.
+/// Owner of a prefix on the LAN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Party {
-    /// Attacks.
+    /// The attacker.
     Attacker,
     /// An honest customer with one connection from the beginning.
     Neighbour,
@@ -39,28 +39,28 @@ pub enum Party {
 }
 
 impl Party {
-    /// All of them.
+    /// All parties.
     pub const ALL: [Party; 3] = [Party::Attacker, Party::Neighbour, Party::Newcomer];
 
-    /// Its `n`-th address; the second is its host's.
+    /// Returns the party's `n`-th address. The second is that of its host.
     pub const fn address(self, n: u8) -> Ipv4Addr {
         Ipv4Addr::new(10, 71, self as u8, n)
     }
-    /// The address of its host.
+    /// Returns the address of the party's host.
     pub const fn host(self) -> Ipv4Addr {
         self.address(2)
     }
-    /// Its prefix of IPv4.
+    /// Returns the party's prefix of IPv4.
     pub fn prefix(self) -> String {
         format!("{}/24", self.address(0))
     }
-    /// Its prefix of IPv6.
+    /// Returns the party's prefix of IPv6.
     pub fn prefix6(self) -> String {
         format!("fd71:0:0:{}::/64", self as u8)
     }
 }
 
-/// What limits rates on the router.
+/// Rate limiter of the router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Limiter {
     /// Token buckets of the kernel, one for each limit.
@@ -69,16 +69,16 @@ pub enum Limiter {
     Weir(PathBuf),
 }
 
-/// A network that stands. Dropping it removes it.
+/// A network that is set up. It is removed on drop.
 pub struct Site {
-    /// The LAN's host.
+    /// Namespace of the LAN's host.
     pub clients: Namespace,
     router: Namespace,
-    /// The host beyond the WAN.
+    /// Namespace of the host beyond the WAN.
     pub servers: Namespace,
     wan: String,
     record: Record,
-    /// A gateway and an emulator.
+    /// Processes of the gateway and of the emulator.
     children: Vec<Child>,
 }
 
@@ -93,7 +93,7 @@ impl Site {
             Namespace::create(&name)
         };
         let (clients, router, servers) = (make("cl")?, make("gw")?, make("sv")?);
-        // Two gateways in two namespaces of one host are told apart by the names of their interfaces.
+        // Gateways in several namespaces of one host are identified by the names of their interfaces.
         let wan = format!("wan-{name}");
         let mut site = Site { clients, router, servers, wan, record, children: Vec::new() };
         site.lay()?;
@@ -107,15 +107,15 @@ impl Site {
         Ok(site)
     }
 
-    /// The interface of either host, and the hardware addresses of a frame from it to the router.
+    /// Returns the name of each host's interface.
     pub const fn port() -> &'static str {
         HOST
     }
-    /// Source and destination of a frame of the LAN's host.
+    /// Returns source and destination of frames from the LAN's host.
     pub const fn macs_of_clients() -> ([u8; 6], [u8; 6]) {
         (MACS[0], MACS[1])
     }
-    /// Source and destination of a frame of the host beyond the WAN.
+    /// Returns source and destination of frames from the host beyond the WAN.
     pub const fn macs_of_servers() -> ([u8; 6], [u8; 6]) {
         (MACS[3], MACS[2])
     }
@@ -197,7 +197,7 @@ impl Site {
         Ok(())
     }
 
-    /// The interface of the router by which data of a direction leaves.
+    /// Returns the router's interface by which data of a direction leaves.
     fn towards(&self, direction: Direction) -> &str {
         match direction {
             Direction::Out => &self.wan,
@@ -225,11 +225,11 @@ impl Site {
         Ok(())
     }
 
-    /// Starts a gateway and waits until it controls.
+    /// Starts a gateway and waits until it is in control.
     fn start(&mut self, program: &Path, case: &Case) -> Result<(), String> {
         let directory = self.record.directory()?;
         let (file, report) = (directory.join("gateway.toml"), directory.join("report.json"));
-        let text = case.gateway.replace("WAN", &self.wan);
+        let text = (case.gateway)(&self.wan);
         std::fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
         let log = std::fs::File::create(directory.join("log"))
             .map_err(|e| format!("{}: {e}", directory.display()))?;
@@ -256,7 +256,7 @@ impl Site {
         started.map_err(|e| format!("{e}\n{}", said()))
     }
 
-    /// Has frames take so long beyond the WAN, each way.
+    /// Delays frames beyond the WAN, each way.
     fn delay(&mut self, delay: Duration) -> Result<(), String> {
         let fault = |e: std::io::Error| format!("the emulator: {e}");
         let mut command = Command::new(std::env::current_exe().map_err(fault)?);
@@ -278,7 +278,7 @@ impl Drop for Site {
     fn drop(&mut self) {
         for child in &mut self.children {
             if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-                // It may have ended.
+                // The process may have ended already.
                 let _ = kill_process(pid, Signal::TERM);
             }
             let start = Instant::now();
@@ -292,13 +292,13 @@ impl Drop for Site {
     }
 }
 
-/// The line of `tc` for a class that is a token bucket.
+/// Returns the `tc` line of a class that is a token bucket.
 fn bucket(dev: &str, number: u32, rate: Rate) -> String {
     let bps = rate.bps();
     format!("class add dev {dev} parent 1: classid 1:{number:x} htb rate {bps}bit ceil {bps}bit burst 4k cburst 4k quantum 2000")
 }
 
-/// Lines of `tc` that lead the packets of a party to a class.
+/// Returns the `tc` lines that assign the packets of a party to a class.
 fn filters(dev: &str, direction: Direction, party: Party, number: u32) -> [String; 2] {
     let end = match direction {
         Direction::Out => "src",

@@ -1,4 +1,4 @@
-//! Connections and counts of datagrams beside an attack: bytes by time at whoever receives them.
+//! Connections beside an attack, and received bytes of connections and datagrams by time.
 
 use super::case::{Case, Connection, Load, END};
 use super::site::{Site, SERVER};
@@ -8,14 +8,14 @@ use std::net::{SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// The first connection is to this port of the server, the next ones to those that follow.
+/// Server port of the first connection. The next connections use the ports that follow.
 pub const PORT: u16 = 7_000;
-/// Bytes are counted by this time.
+/// Length of a bin in which bytes are counted.
 pub const BIN: Duration = Duration::from_millis(10);
-/// A sender writes its share of this time, and waits.
+/// Interval at which a sender writes.
 const STEP: Duration = Duration::from_millis(10);
 const STEPS_A_SECOND: usize = 100;
-/// What is sent the other way where data goes both ways.
+/// Bytes a step in the other direction of a connection with data both ways.
 const LITTLE_IN_STEP: usize = 1_000;
 const PATIENCE: Duration = Duration::from_millis(50);
 
@@ -23,25 +23,25 @@ const PATIENCE: Duration = Duration::from_millis(50);
 pub struct Bins(Vec<AtomicU64>);
 
 impl Bins {
-    /// None until the end of a case.
+    /// Makes empty bins up to the end of a case.
     pub fn new() -> Bins {
         Bins((0..END.as_millis() / BIN.as_millis()).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Counts bytes at a time since the beginning.
+    /// Adds bytes at a time since the beginning.
     fn add(&self, at: Duration, bytes: usize) {
         if let Some(bin) = self.0.get((at.as_nanos() / BIN.as_nanos()) as usize) {
             bin.fetch_add(bytes as u64, Relaxed);
         }
     }
 
-    /// What was counted.
+    /// Returns the counts.
     pub fn take(self) -> Vec<u64> {
         self.0.into_iter().map(AtomicU64::into_inner).collect()
     }
 }
 
-/// Plays the end of a connection beyond the WAN. Bytes from the LAN are counted.
+/// Plays the end of a connection beyond the WAN, and counts bytes from the LAN.
 pub fn serve(
     site: &Site,
     case: &Case,
@@ -69,7 +69,7 @@ pub fn serve(
     Ok(())
 }
 
-/// Plays the end of a connection on the LAN. Bytes from beyond the WAN are counted.
+/// Plays the end of a connection on the LAN, and counts bytes from beyond the WAN.
 pub fn ask(
     site: &Site,
     case: &Case,
@@ -80,7 +80,7 @@ pub fn ask(
 ) -> Result<(), String> {
     let fault = |e: std::io::Error| format!("the client of connection {number}: {e}");
     std::thread::sleep((connection.begins + Duration::from_millis(20)).saturating_sub(epoch.elapsed()));
-    // Whoever cannot connect gets nothing, which is what is looked at.
+    // A failed connection is no error: it counts as a connection without bytes.
     let Ok(stream) = site.clients.inside(|| connect(connection, number)).map_err(fault)? else {
         return Ok(());
     };
@@ -101,7 +101,7 @@ fn connect(connection: &Connection, number: u16) -> std::io::Result<TcpStream> {
     Ok(socket.into())
 }
 
-/// Sends so many bytes a step and counts what comes, until the case ends. A connection that is reset is over.
+/// Sends `step` bytes per step and counts received bytes until the case ends or the connection is reset.
 fn talk(stream: TcpStream, step: usize, epoch: Instant, got: &Bins) -> std::io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -169,7 +169,7 @@ pub fn count_datagrams(site: &Site, epoch: Instant, got: &Bins) -> Result<(), St
     Ok(())
 }
 
-/// Bytes of the packet in a frame to the server, if it is one of UDP.
+/// Returns the bytes of the packet in a frame to the server, if it carries UDP.
 fn datagram(frame: &[u8]) -> Option<usize> {
     let be16 = |at: usize| Some(usize::from(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?])));
     if frame.get(..6)? != Site::macs_of_servers().0 {
