@@ -66,7 +66,7 @@ mod tests {
     use crate::wire::{build::SegmentBuilder, checksum, packet};
     use proptest::prelude::*;
 
-    /// Builds the packet anew, so that its checksums are computed and not updated.
+    /// Builds a whole packet, so that its checksums are computed and not updated.
     fn v4(traffic_class: u8) -> Vec<u8> {
         SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).tos(traffic_class).payload(100).build()
     }

@@ -3,29 +3,30 @@
 use crate::cc;
 use weir_core::time::Duration;
 
-/// How losses are found and repaired.
+/// Method of finding and repairing losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Recovery {
-    /// SACK with RACK-TLP (RFC 8985) and PRR (RFC 6937), as Linux does.
+    /// SACK with RACK-TLP (RFC 8985) and PRR (RFC 6937), as in Linux.
     Rack,
     /// SACK with the conservative algorithm of RFC 6675.
     Sack,
-    /// Linux without SACK: NewReno with PRR that stays in recovery until something above the recovery point is acknowledged.
+    /// Linux without SACK: NewReno with PRR. It stays in recovery until data above the recovery point is
+    /// acknowledged.
     Linux,
     /// NewReno without SACK (RFC 6582).
     NewReno,
     /// Fast recovery that ends with the first ACK that advances (RFC 2001).
     Reno,
-    /// As `Reno`, with a memory of the recovery point: ns-2's with `bugFix_`.
+    /// ns-2's Reno with `bugFix_`: `Reno` with a memory of the recovery point.
     Ns2Reno,
     /// Fast retransmit, then slow start from SND.UNA on (Jacobson 1988).
     Tahoe,
-    /// As `Tahoe`, with a memory of the recovery point: ns-2's with `bugFix_`.
+    /// ns-2's Tahoe with `bugFix_`: `Tahoe` with a memory of the recovery point.
     Ns2Tahoe,
 }
 
 impl Recovery {
-    /// Every kind, by the name used in experiments.
+    /// All methods, by their names in experiments.
     pub const ALL: [(&'static str, Recovery); 8] = [
         ("rack", Recovery::Rack),
         ("sack", Recovery::Sack),
@@ -37,46 +38,47 @@ impl Recovery {
         ("ns2-tahoe", Recovery::Ns2Tahoe),
     ];
 
-    /// Does it need SACK?
+    /// Returns whether the method needs SACK.
     pub const fn uses_sack(self) -> bool {
         matches!(self, Recovery::Rack | Recovery::Sack)
     }
 
-    /// Is it Linux's, with SACK or without?
+    /// Returns whether the method is Linux's, with SACK or without.
     pub const fn is_linux(self) -> bool {
         matches!(self, Recovery::Rack | Recovery::Linux)
     }
 
-    /// Is there a recovery point, up to which duplicate ACKs begin no other recovery?
+    /// Returns whether there is a recovery point, up to which duplicate ACKs begin no other recovery.
     pub const fn remembers(self) -> bool {
         !matches!(self, Recovery::Reno | Recovery::Tahoe)
     }
 
-    /// Does a loss lead into slow start from SND.UNA on?
+    /// Returns whether a loss leads into slow start from SND.UNA on.
     pub const fn goes_back(self) -> bool {
         matches!(self, Recovery::Tahoe | Recovery::Ns2Tahoe)
     }
 }
 
-/// What the smallest time-out applies to.
+/// Scope of the smallest time-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MinRto {
-    /// To the whole: `max(SRTT + 4 × RTTVAR, min)` (RFC 6298 (2.4), which says 1 s).
+    /// Bounds the whole time-out: `max(SRTT + 4 × RTTVAR, min)` (RFC 6298 (2.4), which says 1 s).
     Total(Duration),
-    /// To the variance: `SRTT + max(4 × RTTVAR, min)`, as Linux does with its 200 ms.
+    /// Bounds the variance: `SRTT + max(4 × RTTVAR, min)`, as Linux does with its 200 ms.
     Variance(Duration),
 }
 
-/// What can be set for one end of a connection.
+/// Settings of one end of a connection.
 #[derive(Clone, Debug)]
 pub struct TcpConfig {
     /// Congestion control.
     pub cc: cc::Make,
-    /// What its algorithm is told.
+    /// Options of its algorithm.
     pub cc_options: cc::Options,
-    /// How losses are found and repaired.
+    /// Method of finding and repairing losses.
     pub recovery: Recovery,
-    /// Payload bytes of a full segment, 88 to 65,495. The MSS option says this plus the bytes of the timestamps.
+    /// Payload bytes of a full segment, 88 to 65,495. The MSS option is this plus the bytes of the
+    /// timestamps.
     pub mss: u16,
     /// Initial congestion window in segments, at least 1 (RFC 6928: 10).
     pub initial_window: u32,
@@ -86,33 +88,34 @@ pub struct TcpConfig {
     pub receive_window: u64,
     /// Segments per ACK; 1 acknowledges each (RFC 5681 §4.2 allows up to 2).
     pub delayed_ack: u32,
-    /// How long an ACK is delayed at most.
+    /// Maximum delay of an ACK.
     pub delayed_ack_timer: Duration,
-    /// So many segments at the beginning are acknowledged at once (Linux: up to 16).
+    /// Number of segments at the beginning that are acknowledged at once (Linux: up to 16).
     pub quick_acks: u32,
-    /// Segments with PSH are acknowledged at once (Linux: `tcp_cleanup_rbuf`).
+    /// Acknowledges segments with PSH at once (Linux: `tcp_cleanup_rbuf`).
     pub push_acks: bool,
     /// Timestamps (RFC 7323).
     pub timestamps: bool,
-    /// ECN (RFC 3168): negotiated, data sent as ECT(0), marks echoed and obeyed.
+    /// ECN (RFC 3168): negotiated, with data sent as ECT(0), and marks echoed and obeyed.
     pub ecn: bool,
-    /// ECN is asked for, and data sent as ECT(1): that of L4S senders (RFC 9331 §4.1).
+    /// ECN of L4S senders (RFC 9331 §4.1): negotiated, with data sent as ECT(1).
     pub l4s: bool,
-    /// Fast Open (RFC 7413): the SYN carries data where the client has a cookie of the server.
+    /// Fast Open (RFC 7413): the SYN carries data if the client has a cookie of the server.
     pub fast_open: bool,
-    /// Smallest retransmission time-out (RFC 6298: 1 s in all; Linux: 200 ms for the variance).
+    /// Smallest retransmission time-out (RFC 6298: 1 s for the whole; Linux: 200 ms for the variance).
     pub min_rto: MinRto,
     /// Sends at a paced rate, not in bursts, even if the congestion control has no rate of its own.
     pub pacing: bool,
-    /// Nagle's algorithm (RFC 9293 §3.7.4): less than a segment waits as long as anything is in flight. Without, as with Linux's
-    /// `TCP_NODELAY`, it leaves at once; where it is the peer's window that ends within a segment, behind a whole one of the same chunk only.
+    /// Nagle's algorithm (RFC 9293 §3.7.4): a partial segment waits while data is in flight. Without it, as
+    /// with Linux's `TCP_NODELAY`, a partial segment leaves at once. If the peer's window ends within a
+    /// segment, a part leaves only behind a whole segment of the same chunk.
     pub nagle: bool,
     /// Segments sent back to back as segmentation offload would, if the window allows; 1 for none.
     pub tso_segments: u32,
 }
 
 impl TcpConfig {
-    /// Linux's defaults with this congestion control.
+    /// Creates Linux's defaults with this congestion control.
     pub fn new(cc: cc::Make) -> TcpConfig {
         TcpConfig {
             cc,

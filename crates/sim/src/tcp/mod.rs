@@ -1,10 +1,10 @@
-//! A simulated TCP endpoint: real headers, payload that is only a length.
+//! Simulated TCP endpoint: real headers, and payload that is only a length.
 //!
-//! - `config`: what can be set for a connection;
+//! - `config`: settings of a connection;
 //! - `segment`: headers to bytes and back;
 //! - `connection`: opening and closing, and the two halves between:
-//!   - `sender`: what leaves when, and how losses are found and repaired;
-//!   - `receiver` (when to acknowledge) over `reassembly` (what came out of order).
+//!   - `sender`: choice of the next segment, and finding and repairing losses;
+//!   - `receiver` (times of ACKs) over `reassembly` (data out of order).
 //!
 //! Stream offsets are 64-bit and never wrap; sequence numbers exist on the wire only.
 

@@ -1,9 +1,10 @@
-//! The receiving half of a connection: what has arrived, and when it is acknowledged.
+//! Receiving half of a connection: the data that has arrived, and the times of its acknowledgement.
 //!
-//! Delayed ACKs follow RFC 9293 §3.8.6.3 with the ratio as a parameter; segments out of order, those that fill
-//! a gap, duplicates and FINs are acknowledged at once (RFC 5681 §4.2), and as in Linux those with PSH, since the application
-//! has read them at once and the sender may have no more. Marks are echoed as RFC 3168 §6.1.3 says, the
-//! first and what carries CWR at once as in Linux; or one by one as RFC 8257 §3.2 does.
+//! Delayed ACKs follow RFC 9293 §3.8.6.3 with the ratio as a parameter. Segments out of order, segments that
+//! fill a gap, duplicates and FINs are acknowledged at once (RFC 5681 §4.2). So are segments with PSH, as in
+//! Linux, since the application has read them at once and the sender may have no more. Marks are echoed by
+//! RFC 3168 §6.1.3; the first mark and segments with CWR are acknowledged at once, as in Linux. Or marks are
+//! echoed one by one by RFC 8257 §3.2.
 
 use super::config::TcpConfig;
 use super::reassembly::Reassembly;
@@ -11,39 +12,39 @@ use super::segment::{Segment, CE};
 use weir_core::time::Time;
 use weir_core::wire::{Flags, SackBlocks};
 
-/// Segments that Linux acknowledges one by one from the first mark on: the sender's window may be small.
+/// Segments that Linux acknowledges one by one after the first mark, since the sender's window may be small.
 const QUICK_AFTER_MARK: u32 = 2;
 
-/// How marks are echoed.
+/// Echo of marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Echo {
     /// ECN was not negotiated.
     Off,
-    /// Until the sender says that it has reduced its window (RFC 3168).
+    /// Echoes until the sender reports that it has reduced its window (RFC 3168).
     Classic,
-    /// The state of the last segment, changes being acknowledged at once (RFC 8257).
+    /// Echoes the state of the last segment, and acknowledges changes at once (RFC 8257).
     Dctcp,
 }
 
-/// What became of a segment.
+/// Result of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accepted {
-    /// Payload bytes, the FIN counting as one, that are newly in order.
+    /// Payload bytes newly in order; the FIN counts as one.
     pub advanced: u64,
-    /// The FIN is among what has been received in order.
+    /// True if the FIN has been received in order.
     pub finished: bool,
 }
 
-/// What an ACK says, beside SACK blocks.
+/// Contents of an ACK, without SACK blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledgement {
     /// Acknowledgement number.
     pub ack: u32,
-    /// ACK, and ECE where a mark is echoed.
+    /// ACK, and ECE to echo a mark.
     pub flags: Flags,
 }
 
-/// See the [module documentation](self). What every segment touches comes first.
+/// Receiving half. See the [module documentation](self). The fields that every segment touches come first.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Receiver {
@@ -52,7 +53,7 @@ pub struct Receiver {
     fin: u64,
     /// RCV.NXT of the last ACK sent.
     acked: u64,
-    /// When an ACK is due at the latest; [`Time::MAX`] if none is owed.
+    /// Latest time of the next ACK; [`Time::MAX`] if none is owed.
     deadline: Time,
     /// The peer's initial sequence number.
     irs: u32,
@@ -65,19 +66,19 @@ pub struct Receiver {
     /// Window as advertised, not scaled.
     window: u16,
     echo: Echo,
-    /// ECE is to be set on ACKs.
+    /// True if ACKs carry ECE.
     ece: bool,
-    /// An ACK is due now.
+    /// True if an ACK is due now.
     now: bool,
     sack: bool,
-    /// An ACK for what was received before the mark changed, still to be sent.
+    /// Pending ACK for data that was received before the mark changed.
     early: Option<Box<Acknowledgement>>,
-    /// Received twice, to be reported first (RFC 2883).
+    /// Range received twice, to be reported first (RFC 2883).
     duplicate: Option<Box<(u64, u64)>>,
 }
 
 impl Receiver {
-    /// The half of a connection whose peer's SYN is `syn`; `shift` scales the window that is advertised.
+    /// Creates the half of a connection whose peer's SYN is `syn`. `shift` scales the advertised window.
     pub fn new(config: &TcpConfig, syn: &Segment, shift: u8, echo: Echo, sack: bool) -> Receiver {
         Receiver {
             irs: syn.seq,
@@ -98,42 +99,42 @@ impl Receiver {
         }
     }
 
-    /// RCV.NXT on the wire.
+    /// Returns RCV.NXT on the wire.
     pub fn ack(&self) -> u32 {
         self.irs.wrapping_add(1).wrapping_add(self.stream.next() as u32)
     }
-    /// The window to advertise.
+    /// Returns the window to advertise.
     pub fn window(&self) -> u16 {
         self.window
     }
-    /// What to echo of the peer's timestamps.
+    /// Returns the peer's timestamp to echo.
     pub fn timestamp_to_echo(&self) -> u32 {
         self.recent
     }
-    /// Has the peer's FIN been received, and all before it?
+    /// Returns whether the peer's FIN and all data before it have been received.
     pub fn finished(&self) -> bool {
         self.stream.next() > self.fin
     }
-    /// Is an ACK due at `now`?
+    /// Returns whether an ACK is due at `now`.
     pub fn owes_ack(&self, now: Time) -> bool {
         self.now || self.early.is_some() || self.deadline <= now
     }
-    /// When a delayed ACK is due; [`Time::MAX`] if there is none.
+    /// Returns the time of the delayed ACK; [`Time::MAX`] if there is none.
     pub fn deadline(&self) -> Time {
         self.deadline
     }
-    /// Asks for an ACK at once, whatever happened.
+    /// Requests an ACK at once in any case.
     pub fn acknowledge(&mut self) {
         self.now = true;
     }
 
-    /// The stream offset of a sequence number near RCV.NXT; `None` if it is before the stream.
+    /// Returns the stream offset of a sequence number near RCV.NXT; `None` if it is before the stream.
     fn offset(&self, seq: u32) -> Option<u64> {
         let distance = seq.wrapping_sub(self.ack()) as i32;
         self.stream.next().checked_add_signed(i64::from(distance))
     }
 
-    /// A segment with payload or FIN.
+    /// Handles a segment with payload or FIN.
     #[inline(always)]
     pub fn on_segment(&mut self, config: &TcpConfig, s: &Segment, now: Time) -> Accepted {
         let fin = s.has(Flags::FIN);
@@ -161,7 +162,7 @@ impl Receiver {
         Accepted { advanced: self.stream.next() - before, finished: self.finished() }
     }
 
-    /// RFC 7323 §4.3: the timestamp of the segment that the next ACK is for.
+    /// Records the timestamp of the segment that the next ACK is for (RFC 7323 §4.3).
     fn note_timestamp(&mut self, s: &Segment) {
         let Some(t) = s.timestamps else { return };
         let sent = self.irs.wrapping_add(1).wrapping_add(self.acked as u32);
@@ -186,8 +187,8 @@ impl Receiver {
                 self.ece |= marked;
             }
             Echo::Dctcp if marked != self.ece => {
-                // What waits was received with the other mark and is acknowledged with it; then the change is told at once, as in Linux
-                // (`dctcp_ece_ack_update`).
+                // Waiting data was received with the other mark, and is acknowledged with it. Then the change
+                // is reported at once, as in Linux (`dctcp_ece_ack_update`).
                 if self.waiting > 0 {
                     self.early = Some(Box::new(self.describe()));
                     (self.waiting, self.deadline) = (0, Time::MAX);
@@ -211,7 +212,8 @@ impl Receiver {
         }
     }
 
-    /// What an ACK that leaves now says; puts SACK blocks into `sack`, if there are any. The most recent one is owed no more.
+    /// Takes the contents of an ACK that leaves now, and writes SACK blocks into `sack`, if there are any.
+    /// The ACK taken is no longer owed.
     #[inline]
     pub fn take_ack(&mut self, timestamps: bool, sack: &mut SackBlocks) -> Acknowledgement {
         if self.early.is_some() {

@@ -1,9 +1,9 @@
-//! Headers to bytes and back.
+//! Segments: headers to bytes and back.
 //!
-//! What a host sends is Ethernet, IPv4 and TCP as on the wire, options laid out as Linux does; the payload is only
-//! a length. The bytes are written when somebody reads them: between hosts a segment is carried as it is (`draft`).
-//! Transport checksums are not computed: frames are marked as valid, and whoever changes a header on the way updates the
-//! field incrementally, which is right for any content.
+//! A host sends Ethernet, IPv4 and TCP as on the wire, with options laid out as Linux does. The payload is
+//! only a length. The bytes are written only when they are read: between hosts a segment is carried as it is
+//! (`draft`). Transport checksums are not computed. Frames are marked as valid, and any change of a header on
+//! the way updates the field incrementally, which is right for any content.
 
 pub(crate) mod draft;
 #[cfg(test)]
@@ -23,17 +23,17 @@ const TCP: usize = 20;
 const MAX_HEAD: usize = L4 + TCP + 40;
 /// Two no-operations and the timestamps option: the first bytes of almost every option list.
 const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
-/// Bytes of that with the values.
+/// Bytes of the timestamps option with its values and padding.
 pub const TIMESTAMPS_LEN: u16 = 12;
 
-/// Bytes of headers whose only option are timestamps.
+/// Bytes of headers with timestamps as the only option.
 const COMMON: usize = L4 + TCP + TIMESTAMPS_LEN as usize;
 /// Bytes of a [`Header`].
 const ENDS: usize = 32;
 
-/// ECN field of a packet (RFC 3168 §5).
+/// ECN field of ECN-capable data (RFC 3168 §5).
 pub const ECT0: u8 = 2;
-/// The ECN field of data of L4S senders (RFC 9331).
+/// ECN field of the data of L4S senders (RFC 9331).
 pub const ECT1: u8 = 1;
 /// Congestion experienced.
 pub const CE: u8 = 3;
@@ -74,7 +74,8 @@ pub struct SynOptions {
     pub fast_open: Option<FastOpen>,
 }
 
-/// What a server gives a client for its next connection: eight bytes, as Linux does (RFC 7413 §4.1.2 allows 4 to 16).
+/// Fast Open cookie, which a server gives a client for its next connection. Eight bytes, as in Linux (RFC
+/// 7413 §4.1.2 allows 4 to 16).
 pub type Cookie = [u8; 8];
 
 /// The Fast Open option of a SYN (RFC 7413 §4.1.1).
@@ -82,17 +83,17 @@ pub type Cookie = [u8; 8];
 pub enum FastOpen {
     /// Asks for a cookie.
     Ask,
-    /// Shows one, or gives one.
+    /// Shows or gives a cookie.
     Cookie(Cookie),
 }
 
 impl Segment {
-    /// Are all of these flags set?
+    /// Returns whether all of these flags are set.
     pub const fn has(&self, flags: Flags) -> bool {
         self.flags.contains(flags)
     }
 
-    /// Bytes of its options, if it has none of a SYN.
+    /// Returns the bytes of the options of a segment other than a SYN.
     #[inline]
     fn options_len(&self) -> usize {
         let timestamps = if self.timestamps.is_some() { usize::from(TIMESTAMPS_LEN) } else { 0 };
@@ -101,17 +102,17 @@ impl Segment {
     }
 }
 
-/// Who sends to whom, the same for all segments of one end of a connection.
+/// Addresses and ports of one end, equal for all segments that it sends.
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// MAC addresses of destination and source, by what the receiver finds its endpoint ([`Pair::key`]), the IPv4
-    /// address of the destination, the number of the endpoint that sends and of the one that receives; least significant byte
-    /// first.
+    /// Contents, least significant byte first: MAC addresses of destination and source, the [key](Pair::key)
+    /// by which the receiver finds its endpoint, the IPv4 address of the destination, and the numbers of the
+    /// sending and the receiving endpoint.
     ends: [u8; ENDS],
 }
 
 impl Header {
-    /// Headers from `local` to `remote`.
+    /// Creates headers from `local` to `remote`.
     pub fn new(macs: ([u8; 6], [u8; 6]), local: SocketAddrV4, remote: SocketAddrV4) -> Header {
         let end = |a: SocketAddrV4| (a.ip().to_bits(), a.port());
         let pair = Pair { from: end(local), to: end(remote) };
@@ -124,26 +125,26 @@ impl Header {
         Header { ends }
     }
 
-    /// The number of the endpoint that sends these, on its host.
+    /// Sets the number of the sending endpoint on its host.
     pub fn set_number(&mut self, number: u32) {
         self.ends[24..28].copy_from_slice(&number.to_le_bytes());
     }
 
-    /// The number of the endpoint that receives these, on its host.
+    /// Sets the number of the receiving endpoint on its host.
     #[inline]
     pub fn set_peer(&mut self, number: u32) {
         self.ends[28..].copy_from_slice(&number.to_le_bytes());
     }
 
-    /// For [`Frame::hint`].
+    /// Returns the value for [`Frame::hint`].
     #[inline]
     fn hint(&self) -> u16 {
         let [.., a, b, c, d] = self.ends;
         u16::try_from(u32::from_le_bytes([a, b, c, d])).unwrap_or(Frame::NO_HINT)
     }
 
-    /// The frame of `segment`, which has no options of a SYN, as a draft made in the pool. `None` when the pool has no
-    /// chunk left.
+    /// Makes the frame of `segment`, which has no SYN options, as a draft in the pool. Returns `None` when
+    /// the pool has no chunk left.
     #[inline(always)]
     pub fn emit(&self, frames: &mut Frames, segment: &Segment, now: Time) -> Option<Frame> {
         debug_assert_eq!(segment.syn, SynOptions::default());
@@ -152,7 +153,8 @@ impl Header {
         Some(frame)
     }
 
-    /// The frame of any segment, with its headers written. `None` when the pool has no chunk left.
+    /// Makes the frame of any segment, with its headers written. Returns `None` when the pool has no chunk
+    /// left.
     pub fn emit_written(&self, frames: &mut Frames, segment: &Segment, now: Time) -> Option<Frame> {
         let mut head = [0; MAX_HEAD];
         let len = self.write(&mut head, segment);
@@ -224,7 +226,7 @@ fn put_options(out: &mut [u8], s: &Segment) -> usize {
     at
 }
 
-/// Who sent a segment to whom: IPv4 addresses and ports.
+/// Addresses and ports of a segment, IPv4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pair {
     /// Source address and port.
@@ -234,30 +236,31 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// By what the receiver, who has one address, tells its endpoints apart: the sender's address and port, and the own port.
+    /// Returns the key by which a receiver with one address tells its endpoints apart: the sender's address
+    /// and port, and the own port.
     pub fn key(&self) -> u64 {
         u64::from(self.from.0) << 32 | u64::from(self.from.1) << 16 | u64::from(self.to.1)
     }
 }
 
-/// Whom a segment is for.
+/// Destination endpoint of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addressed {
     /// The [key](Pair::key) of the endpoint.
     pub key: u64,
-    /// The number that it has on its host, if the sender knows.
+    /// Number of the endpoint on its host, if the sender knows it.
     pub number: u32,
-    /// The number of the endpoint that sent it, if that is known.
+    /// Number of the sending endpoint, if it is known.
     pub sender: u32,
 }
 
 impl Addressed {
-    /// For a number that is not known.
+    /// Marks an unknown number.
     pub const UNKNOWN: u32 = u32::MAX;
 }
 
-/// The segment in a frame and whom it is for, from its headers or before they were written; `None` if it is no TCP over
-/// IPv4.
+/// Reads the segment in a frame and its destination, from the headers or before they were written. Returns
+/// `None` if it is not TCP over IPv4.
 #[inline(always)]
 pub fn read(frames: &Frames, frame: &Frame) -> Option<(Addressed, Segment)> {
     match frames.draft(frame) {
@@ -273,7 +276,8 @@ fn read_headers(head: &[u8], len: usize) -> Option<(Addressed, Segment)> {
     Some((Addressed { key: pair.key(), number, sender }, segment))
 }
 
-/// The segment in a frame of `len` bytes of which `head` is present; `None` if it is no TCP over IPv4.
+/// Parses the segment in a frame of `len` bytes of which `head` is present. Returns `None` if it is not TCP
+/// over IPv4.
 pub fn parse(head: &[u8], len: usize) -> Option<(Pair, Segment)> {
     match parse_common(head, len) {
         None => parse_any(head, len),
@@ -281,8 +285,8 @@ pub fn parse(head: &[u8], len: usize) -> Option<(Pair, Segment)> {
     }
 }
 
-/// Without IP options and fragments, and with timestamps as the only option, as hosts send most: all else is for the
-/// general parser.
+/// Parses the most frequent form: no IP options, no fragments, and timestamps as the only option. The general
+/// parser handles all other forms.
 #[inline]
 fn parse_common(head: &[u8], len: usize) -> Option<(Pair, Segment)> {
     let head: &[u8; COMMON] = head.first_chunk()?;

@@ -1,4 +1,4 @@
-//! A segment that arrives on an open connection: what it brings, and what it acknowledges in stream offsets.
+//! Arrival of a segment on an open connection: its data, and its acknowledgement in stream offsets.
 
 use super::{wire_seq, Connection, Delivered, State, TIME_WAIT};
 use crate::tcp::receiver::Receiver;
@@ -12,12 +12,12 @@ use weir_core::wire::Flags;
 struct Blocks {
     all: [(u64, u64); 4],
     count: usize,
-    /// The first, if it reported what arrived twice (RFC 2883).
+    /// First block, if it reported a range that arrived twice (RFC 2883).
     duplicate: Option<(u64, u64)>,
 }
 
 impl Connection {
-    /// A segment of an open connection.
+    /// Handles a segment of an open connection.
     #[inline(always)]
     pub(super) fn exchange(&mut self, s: &Segment, now: Time) -> Delivered {
         let Some(rx) = &mut self.rx else { return Delivered::default() };
@@ -28,7 +28,7 @@ impl Connection {
             delivered.finished = accepted.finished && !before;
             delivered.bytes = accepted.advanced - u64::from(delivered.finished);
         } else if s.seq.wrapping_add(1) == rx.ack() {
-            // A probe of the window, or a keep-alive.
+            // A window probe or a keep-alive.
             rx.acknowledge();
         }
         if s.has(Flags::ACK) {
@@ -42,14 +42,14 @@ impl Connection {
     fn on_ack(&mut self, s: &Segment, now: Time) -> Option<Duration> {
         let una = self.tx.board.una();
         if self.tx.is_idle() && s.ack == wire_seq(self.iss, una) && s.sack.is_empty() {
-            // An end that only receives: its peer's segments acknowledge nothing new.
+            // This end only receives: its peer's segments acknowledge nothing new.
             self.tx.edge = una + (u64::from(s.window) << self.shifts.1);
             return None;
         }
         self.on_news(s, una, now)
     }
 
-    /// An ACK that may tell the sender something; `una` is SND.UNA.
+    /// Handles an ACK that may bring news to the sender. `una` is SND.UNA.
     #[inline(never)]
     fn on_news(&mut self, s: &Segment, una: u64, now: Time) -> Option<Duration> {
         let nxt = self.tx.board.nxt();
@@ -68,14 +68,16 @@ impl Connection {
         self.tx.on_ack(&arrived, now)
     }
 
-    /// The stream offset of one of our sequence numbers, near `una`; `None` if it is before the stream.
+    /// Returns the stream offset of one of our sequence numbers, near `una`; `None` if it is before the
+    /// stream.
     #[inline]
     fn offset(&self, seq: u32, una: u64) -> Option<u64> {
         let distance = seq.wrapping_sub(wire_seq(self.iss, una)) as i32;
         una.checked_add_signed(i64::from(distance))
     }
 
-    /// The SACK blocks of a segment that acknowledges up to `ack`, as far as they lie in what is in flight.
+    /// Returns the SACK blocks of a segment that acknowledges up to `ack`, as far as they lie in the data in
+    /// flight.
     #[inline(never)]
     fn blocks(&self, s: &Segment, una: u64, ack: u64) -> Blocks {
         let offset = |seq: u32| self.offset(seq, una);

@@ -1,4 +1,4 @@
-//! The segments that a connection sends.
+//! Segments that a connection sends.
 
 use super::{wire_seq, Connection, State, SYN_TIMEOUT};
 use crate::tcp::receiver::Receiver;
@@ -8,13 +8,13 @@ use weir_core::frame::{Frame, Frames};
 use weir_core::time::Time;
 use weir_core::wire::{Flags, SackBlocks, Timestamps};
 
-/// Takes the frames that leave, each at its time.
+/// Receiver of the frames that leave, each at its time.
 pub trait Exit {
-    /// A frame leaves at `now`.
+    /// Takes a frame that leaves at `now`.
     fn leave(&mut self, frames: &mut Frames, now: Time, frame: Frame);
 }
 
-/// They wait.
+/// Collects the frames.
 impl Exit for Vec<(Time, Frame)> {
     #[inline(always)]
     fn leave(&mut self, _: &mut Frames, now: Time, frame: Frame) {
@@ -22,7 +22,7 @@ impl Exit for Vec<(Time, Frame)> {
     }
 }
 
-/// Lets a frame leave, if there is one. Returns how many there were.
+/// Lets a frame leave, if there is one. Returns the number of frames.
 #[inline(always)]
 fn leave(frames: &mut Frames, now: Time, frame: Option<Frame>, exit: &mut impl Exit) -> u64 {
     let Some(frame) = frame else { return 0 };
@@ -31,7 +31,7 @@ fn leave(frames: &mut Frames, now: Time, frame: Option<Frame>, exit: &mut impl E
 }
 
 impl Connection {
-    /// Hands everything that leaves at `now` to `exit`, frame by frame. Returns how many there were.
+    /// Hands everything that leaves at `now` to `exit`, frame by frame. Returns the number of frames.
     #[inline]
     pub fn send(&mut self, frames: &mut Frames, now: Time, exit: &mut impl Exit) -> u64 {
         let mut sent = 0;
@@ -51,14 +51,15 @@ impl Connection {
             let syn = self.emit_syn(frames, now);
             sent += leave(frames, now, syn, exit);
         }
-        // The last ACK of an end that closed second was sent before it got here; ours may be owed.
+        // An end that closed second sent its last ACK before it got here. This end may still owe one.
         while self.owes_ack(now) {
             sent += self.emit_ack(frames, now, 0, exit);
         }
         sent
     }
 
-    /// Does it owe an ACK at `now`? Before it is open its SYNs say what there is to say.
+    /// Returns whether an ACK is owed at `now`. Before the connection is open, its SYNs carry the
+    /// acknowledgement.
     #[inline]
     fn owes_ack(&self, now: Time) -> bool {
         let open = matches!(self.state, State::Established | State::TimeWait | State::Closed);
@@ -89,7 +90,7 @@ impl Connection {
         let (fast_open, payload) = self.fast_open();
         Segment {
             seq: self.iss,
-            // All that has come is acknowledged with the SYN.
+            // The SYN acknowledges everything that has arrived.
             ack: self.rx.as_mut().map_or(0, |rx| rx.take_ack(false, &mut SackBlocks::default()).ack),
             payload,
             flags: Flags::SYN.with(ack).with(ecn),
@@ -105,7 +106,7 @@ impl Connection {
         }
     }
 
-    /// The MSS option.
+    /// Returns the value of the MSS option.
     pub(super) fn offered_mss(&self) -> u16 {
         let overhead = if self.config.timestamps { TIMESTAMPS_LEN } else { 0 };
         self.config.mss.saturating_add(overhead)
@@ -116,7 +117,7 @@ impl Connection {
         Timestamps { value: self.stamp(now), echo }
     }
 
-    /// A segment of the stream, with whatever ACK is owed.
+    /// Sends a segment of the stream, with the ACK that is owed.
     #[inline(always)]
     fn emit_data(&mut self, frames: &mut Frames, now: Time, out: &Outgoing, exit: &mut impl Exit) -> u64 {
         let mut segment = Segment::default();
@@ -142,7 +143,7 @@ impl Connection {
         leave(frames, now, frame, exit)
     }
 
-    /// A pure ACK, `below` what was sent: 1 makes a probe.
+    /// Sends a pure ACK, with a sequence number `below` that of the next byte: 1 makes a probe.
     fn emit_ack(&mut self, frames: &mut Frames, now: Time, below: u32, exit: &mut impl Exit) -> u64 {
         let mut segment = Segment::default();
         if self.acknowledge(&mut segment, self.stamp(now)).is_none() {
@@ -154,7 +155,7 @@ impl Connection {
         leave(frames, now, frame, exit)
     }
 
-    /// Puts into a segment what every one says of what was received; `None` before the peer's SYN.
+    /// Fills in the fields that acknowledge received data. Returns `None` before the peer's SYN.
     #[inline(always)]
     fn acknowledge(&mut self, segment: &mut Segment, stamp: u32) -> Option<()> {
         let timestamps = self.timestamps;

@@ -1,8 +1,8 @@
-//! An endpoint of a connection: opening and closing it (RFC 9293 §3.5, §3.6), and between them the two halves,
+//! Endpoint of a connection: opening and closing it (RFC 9293 §3.5, §3.6), and between them the two halves,
 //! [`Sender`] and `Receiver`.
 //!
-//! Left out: simultaneous open, urgent data, PAWS, resets in answer to segments of unknown connections, and the
-//! checks of RFC 5961 on resets received.
+//! Left out: simultaneous open, urgent data, PAWS, resets in answer to segments of unknown connections, and
+//! the checks of RFC 5961 on resets received.
 
 mod arrive;
 mod emit;
@@ -29,41 +29,41 @@ use weir_core::wire::Flags;
 const SYN_TIMEOUT: Duration = Duration::from_secs(1);
 /// SYNs sent again before giving up (Linux: `tcp_syn_retries`).
 const SYN_RETRIES: u32 = 6;
-/// How long an end that closed first answers what comes late (Linux: TCP_TIMEWAIT_LEN).
+/// Time for which an end that closed first answers late segments (Linux: TCP_TIMEWAIT_LEN).
 const TIME_WAIT: Duration = Duration::from_secs(60);
 /// Segment size of a peer that names none (RFC 9293 §3.7.1).
 const DEFAULT_MSS: u16 = 536;
 
-/// Where a connection is in its life. The states after FIN follow from what its halves know.
+/// State of a connection. The halves hold the states after FIN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Waits for a SYN.
     Listen,
-    /// Has sent one.
+    /// A SYN was sent.
     SynSent,
-    /// Has answered one.
+    /// A SYN was answered.
     SynReceived,
     /// Data may flow, until both ends have closed.
     Established,
-    /// Closed first, and answers what comes late.
+    /// This end closed first, and answers late segments.
     TimeWait,
-    /// Over.
+    /// The connection is over.
     Closed,
 }
 
-/// Why a connection ended before both ends had closed it.
+/// Reason why a connection ended before both ends had closed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// Nobody answered its SYNs (RFC 9293 §3.8.3; Linux: after `tcp_syn_retries`).
+    /// The SYNs got no answer (RFC 9293 §3.8.3; Linux: after `tcp_syn_retries`).
     NeverOpened,
-    /// Nobody answered its segments any more (RFC 9293 §3.8.3; Linux: after `tcp_retries2`).
+    /// The segments got no answer any more (RFC 9293 §3.8.3; Linux: after `tcp_retries2`).
     TimedOut,
     /// The peer sent a reset.
     Reset,
 }
 
 impl Failure {
-    /// Did this end give up after time-outs without an answer?
+    /// Returns whether this end gave up after time-outs without an answer.
     pub const fn gave_up(self) -> bool {
         matches!(self, Failure::NeverOpened | Failure::TimedOut)
     }
@@ -79,34 +79,34 @@ impl core::fmt::Display for Failure {
     }
 }
 
-/// What an event did to the application.
+/// Effects of an event on the application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delivered {
     /// Payload bytes newly in order.
     pub bytes: u64,
-    /// The peer has closed and all it sent is here.
+    /// The peer has closed, and all its data has arrived.
     pub finished: bool,
-    /// A sample of the round-trip time of data.
+    /// Round-trip time sample of data.
     pub rtt: Option<Duration>,
 }
 
-/// How it opens and closes.
+/// Opening and closing of the connection.
 #[derive(Debug)]
 struct Life {
-    /// When the SYN is sent again, and later when an end that closed first is over; [`Time::MAX`] for never.
+    /// Time of the next SYN; later, the end of the wait of an end that closed first; [`Time::MAX`] for never.
     at: Time,
-    /// When the SYN was sent first; [`Time::MAX`] before.
+    /// Time of the first SYN; [`Time::MAX`] before.
     first_sent: Time,
     retries: u32,
-    /// The peer's SYN came again, and was answered again.
+    /// The peer's SYN arrived again, and was answered again.
     asked_again: bool,
     /// A SYN leaves next.
     due: bool,
     /// SACK may be used.
     sack: bool,
-    /// This end closed before it knew that the peer had.
+    /// This end closed before it learned that the peer had.
     closed_first: bool,
-    /// Where it is used.
+    /// Fast Open state, if it is used.
     fast: Option<Box<FastOpening>>,
 }
 
@@ -125,7 +125,7 @@ impl Life {
     }
 }
 
-/// See the [module documentation](self). What every segment touches comes first.
+/// Endpoint. See the [module documentation](self). The fields that every segment touches come first.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Connection {
@@ -138,10 +138,10 @@ pub struct Connection {
     /// An empty segment below the window leaves next.
     probe_due: bool,
     failure: Option<Failure>,
-    /// Own window scale, and the peer's.
+    /// Window scale of this end, and of the peer.
     shifts: (u8, u8),
     iss: u32,
-    /// Added to the time in milliseconds to make timestamps.
+    /// Offset of timestamps: added to the time in milliseconds.
     clock: u32,
     header: Header,
     rx: Option<Receiver>,
@@ -150,8 +150,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// An endpoint that waits for a SYN. `macs` are its own and the next hop's; `random` makes the initial sequence
-    /// number and the origin of its timestamps.
+    /// Creates an endpoint that waits for a SYN. `macs` are its own address and the next hop's. `random`
+    /// makes the initial sequence number and the origin of its timestamps.
     pub fn new(
         config: Arc<TcpConfig>,
         macs: ([u8; 6], [u8; 6]),
@@ -178,62 +178,64 @@ impl Connection {
         }
     }
 
-    /// Where it is.
+    /// Returns the state.
     pub fn state(&self) -> State {
         self.state
     }
-    /// Its sending half.
+    /// Returns the sending half.
     pub fn sender(&self) -> &Sender {
         &self.tx
     }
-    /// Segments sent again, and expirations of the retransmission timer; SYNs count in both, as in Linux's TCP_INFO.
+    /// Returns the numbers of retransmitted segments and of expirations of the retransmission timer. SYNs
+    /// count in both, as in Linux's TCP_INFO.
     pub fn repairs(&self) -> (u64, u64) {
         let (retransmits, rtos) = self.tx.repairs();
         let syns = u64::from(self.life.retries);
         (retransmits + syns, rtos + syns)
     }
-    /// Why it failed, if it did.
+    /// Returns the reason of the failure, if the connection failed.
     pub fn failure(&self) -> Option<Failure> {
         self.failure
     }
-    /// Payload bytes of a full segment.
+    /// Returns the payload bytes of a full segment.
     pub fn mss(&self) -> u32 {
         self.tx.window().mss
     }
-    /// Stream offset of the next byte that was never sent.
+    /// Returns the stream offset of the next byte that was never sent.
     pub fn sent(&self) -> u64 {
         self.tx.board.nxt()
     }
 
-    /// The number that it has on its host.
+    /// Sets the number of this endpoint on its host.
     pub fn set_number(&mut self, number: u32) {
         self.header.set_number(number);
     }
-    /// The number that its peer has on the peer's host.
+    /// Sets the number of the peer on the peer's host.
     #[inline]
     pub fn set_peer(&mut self, number: u32) {
         self.header.set_peer(number);
     }
 
-    /// Brings into the cache what any segment will touch, and where the segments in flight are.
+    /// Prefetches the cache lines that any segment touches, and the addresses of the segments in flight.
     #[inline]
     pub fn prefetch(&self) {
         prefetch_lines(&self.config, const { (offset_of!(Connection, tx) + Sender::FIRST).div_ceil(LINE) });
     }
 
-    /// Brings into the cache what an ACK will touch beside that, if it sends. Call [`Connection::prefetch`] well before.
+    /// Prefetches the other cache lines that an ACK touches, if this end sends. Call [`Connection::prefetch`]
+    /// well before.
     #[inline]
     pub fn prefetch_rest(&self) {
         self.tx.prefetch_rest();
     }
 
-    /// Opens it.
+    /// Opens the connection.
     pub fn open(&mut self) {
         self.state = State::SynSent;
         self.life.due = true;
     }
 
-    /// The application has written up to stream offset `limit`; `close` says that nothing follows.
+    /// Takes the application's data up to stream offset `limit`. `close` is true if nothing follows.
     pub fn write(&mut self, limit: u64, close: bool) {
         if close && !self.tx.closed() {
             self.life.closed_first = !self.rx.as_ref().is_some_and(Receiver::finished);
@@ -241,7 +243,7 @@ impl Connection {
         self.tx.write(limit, close);
     }
 
-    /// When it wants to be called without a segment; [`Time::MAX`] for never.
+    /// Returns the time of the next timer; [`Time::MAX`] for never.
     #[inline(always)]
     pub fn next_deadline(&self) -> Time {
         if self.state != State::Established {
@@ -255,7 +257,7 @@ impl Connection {
         self.tx.timers.next().min(ack).min(self.tx.pace_deadline())
     }
 
-    /// As [`Connection::next_deadline`], while it opens and after it has closed.
+    /// Returns the time of the next timer while the connection opens and after it has closed.
     #[inline(never)]
     fn life_deadline(&self) -> Time {
         match self.state {
@@ -264,7 +266,7 @@ impl Connection {
         }
     }
 
-    /// Runs what is due by `now`. [Send](Connection::send) afterwards.
+    /// Runs the timers that are due by `now`. Call [`send`](Connection::send) afterwards.
     pub fn on_timers(&mut self, now: Time) {
         match self.state {
             State::TimeWait if self.life.at <= now => self.state = State::Closed,
@@ -296,7 +298,7 @@ impl Connection {
         self.failure = Some(why);
     }
 
-    /// A segment of the peer arrived.
+    /// Handles a segment of the peer.
     #[inline(always)]
     pub fn on_segment(&mut self, s: &Segment, now: Time) -> Delivered {
         if self.state == State::Established && !s.flags.intersects(Flags::SYN.with(Flags::RST)) {
@@ -343,36 +345,36 @@ impl Connection {
             State::Established | State::TimeWait => {}
         }
         if s.has(Flags::SYN) {
-            // Our ACK of it was lost.
+            // The ACK of it was lost.
             self.rx.iter_mut().for_each(Receiver::acknowledge);
             return Delivered::default();
         }
         self.exchange(s, now)
     }
 
-    /// Our clock, as timestamps show it.
+    /// Returns our clock, as timestamps show it.
     fn stamp(&self, now: Time) -> u32 {
         self.clock.wrapping_add((now.as_nanos() / 1_000_000) as u32)
     }
 
-    /// How long ago our clock showed `stamp`, in whole milliseconds and at least one, as in Linux.
+    /// Returns the time since our clock showed `stamp`, in whole milliseconds and at least one, as in Linux.
     fn age(&self, now: Time, stamp: u32) -> Duration {
         Duration::from_millis(u64::from(self.stamp(now).wrapping_sub(stamp).max(1)))
     }
 
-    /// The latest time at which our clock showed `stamp`.
+    /// Returns the latest time at which our clock showed `stamp`.
     fn latest(&self, stamp: u32) -> Time {
         let ms = u64::from(stamp.wrapping_sub(self.clock));
         Time::from_nanos(ms * 1_000_000 + 999_999)
     }
 }
 
-/// The sequence number of a stream offset: the SYN takes the initial one.
+/// Converts a stream offset to a sequence number. The SYN takes the initial one.
 fn wire_seq(iss: u32, offset: u64) -> u32 {
     iss.wrapping_add(1).wrapping_add(offset as u32)
 }
 
-/// The smallest window scale with which `window` can be advertised (RFC 7323 §2.3: at most 14).
+/// Returns the smallest window scale with which `window` can be advertised (RFC 7323 §2.3: at most 14).
 fn scale(window: u64) -> u8 {
     (0..14).find(|&shift| window >> shift <= 0xffff).unwrap_or(14)
 }

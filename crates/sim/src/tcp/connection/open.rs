@@ -1,4 +1,4 @@
-//! Opening a connection, and what both ends agree on with it.
+//! Opening of a connection, and the options that both ends agree on.
 
 use super::{Connection, Delivered, Life, State, DEFAULT_MSS};
 use crate::tcp::config::Recovery;
@@ -8,7 +8,7 @@ use weir_core::time::Time;
 use weir_core::wire::Flags;
 
 impl Connection {
-    /// A SYN came; it will be answered.
+    /// Accepts a SYN, which will be answered.
     pub(super) fn accept(&mut self, s: &Segment, now: Time) -> Delivered {
         self.agree(s);
         let asks = s.has(Flags::ECE.with(Flags::CWR));
@@ -18,7 +18,7 @@ impl Connection {
         self.take_syn_data(s, now)
     }
 
-    /// The SYN was answered, and so many bytes that it carried were taken.
+    /// Handles the answer to the SYN. `taken` bytes that the SYN carried were accepted.
     pub(super) fn answered(&mut self, s: &Segment, taken: u32, now: Time) {
         self.agree(s);
         let agrees = s.has(Flags::ECE) && !s.has(Flags::CWR);
@@ -36,7 +36,7 @@ impl Connection {
         self.config.ecn || self.config.l4s || self.tx.cc.wants_dctcp_ecn()
     }
 
-    /// What both ends can do.
+    /// Agrees on the options that both ends support.
     pub(super) fn agree(&mut self, s: &Segment) {
         self.timestamps &= s.timestamps.is_some();
         self.life.sack &= s.syn.sack_permitted;

@@ -1,4 +1,4 @@
-//! Two endpoints, a fake clock, and a path that is only a delay: what a host adds is not in the way.
+//! Two endpoints, a fake clock, and a path that is only a delay, without hosts.
 
 use super::*;
 use crate::cc;
@@ -8,32 +8,32 @@ use weir_core::frame::Frames;
 
 const DELAY: Duration = Duration::from_millis(10);
 
-/// Segments on their way: when they arrive, and at which end.
+/// Two endpoints, and the segments in flight with their arrival times and destinations.
 struct Pair {
     ends: [Connection; 2],
     frames: Frames,
     path: VecDeque<(Time, usize, Segment)>,
     /// Bytes delivered at each end.
     got: [u64; 2],
-    /// Every so many segments is lost; 0 for none.
+    /// Every n-th segment is lost; 0 for none.
     lose_every: u64,
-    /// The segment with this number is lost, from 1; 0 for none.
+    /// Number of the segment that is lost, from 1; 0 for none.
     lose: u64,
-    /// Every so many segments that are not lost arrives twice; 0 for none.
+    /// Every n-th segment that is not lost arrives twice; 0 for none.
     repeat_every: u64,
     sent: u64,
     now: Time,
 }
 
 impl Pair {
-    /// Both ends number their streams from just below the end of the sequence space.
+    /// Creates a pair whose ends number their streams from just below the end of the sequence space.
     fn new(recovery: Recovery, initial: u32) -> Pair {
         let mut pair = Pair::waiting("reno", recovery, initial);
         pair.ends[0].open();
         pair
     }
 
-    /// Nothing has been opened.
+    /// Creates a pair that has not been opened.
     fn waiting(cc: &str, recovery: Recovery, initial: u32) -> Pair {
         let config = TcpConfig { recovery, ..TcpConfig::new(cc::by_name(cc).unwrap()) };
         let at = |s: &str| -> SocketAddrV4 { s.parse().unwrap() };
@@ -56,7 +56,7 @@ impl Pair {
         }
     }
 
-    /// What both ends have to send now.
+    /// Sends the segments that are due at both ends.
     fn flush(&mut self, now: Time) {
         for from in 0..2 {
             let mut left = Vec::new();
@@ -81,7 +81,7 @@ impl Pair {
         self.now
     }
 
-    /// Goes on until nothing is left to do, but no longer than `end`.
+    /// Continues until nothing is left to do, but no longer than `end`.
     fn run_on(&mut self, end: Time) {
         let mut now = self.now;
         loop {
@@ -107,7 +107,7 @@ impl Pair {
 fn sequence_numbers_wrap_in_both_directions() {
     for (_, recovery) in Recovery::ALL {
         for lose_every in [0, 13] {
-            // The SYN, the first bytes, or some way into the stream sit on the wrap.
+            // The SYN, the first bytes, or a later part of the stream sit on the wrap.
             for below in [0, 1, 1000, 60_000] {
                 let mut pair = Pair::new(recovery, u32::MAX - below);
                 pair.lose_every = lose_every;
@@ -126,7 +126,8 @@ fn sequence_numbers_wrap_in_both_directions() {
 
 #[test]
 fn what_is_delivered_is_counted_once() {
-    // The first end has nothing to receive: its stream and the FIN, and no byte twice, whatever is lost and whatever the path duplicates.
+    // The first end has only its stream and the FIN to send. No byte counts twice, whatever is lost or
+    // duplicated on the path.
     for (_, recovery) in Recovery::ALL {
         for (lose_every, repeat_every) in [(0, 0), (0, 3), (17, 0), (23, 5), (7, 2)] {
             let mut pair = Pair::new(recovery, 5);
@@ -136,7 +137,7 @@ fn what_is_delivered_is_counted_once() {
             pair.run(Time::from_secs(600));
             assert!(pair.ends[0].sender().fin_acked(), "{recovery:?} {lose_every} {repeat_every}");
             let counted = pair.ends[0].sender().delivered();
-            // Linux forgets what duplicate ACKs have told of whenever it counts them anew.
+            // Linux forgets the deliveries counted by duplicate ACKs whenever it restarts the count.
             let most = if recovery == Recovery::Linux { 480_000 } else { 400_001 };
             assert!(
                 (400_001..=most).contains(&counted),
@@ -172,8 +173,9 @@ fn acknowledgements_of_what_was_never_sent_are_ignored() {
     }
 }
 
-/// Segments of 1,448 bytes, as what is left of 1,460 beside timestamps, at a peer whose window ends within one. Linux (`tcp_write_xmit`) hands
-/// down two at a time; `tcp_mss_split_point` lets the second be what is left of the window, `tcp_snd_wnd_test` no first one.
+/// Segments of 1,448 bytes (1,460 less timestamps) at a peer whose window ends within a segment. Linux
+/// (`tcp_write_xmit`) hands down two at a time. `tcp_mss_split_point` lets the second be the rest of the
+/// window; `tcp_snd_wnd_test` does not allow this for a first one.
 #[test]
 fn part_of_a_segment_leaves_only_behind_a_whole_one() {
     let mut pair = Pair::new(Recovery::Rack, u32::MAX);
@@ -201,18 +203,20 @@ fn part_of_a_segment_leaves_only_behind_a_whole_one() {
     let edge = (3 * 1448u32).next_multiple_of(1 << shift);
     let part = edge - 3 * 1448;
     assert_eq!(told(0, edge), [1448, 1448, 1448, part]);
-    // From a whole window on 1,280 bytes more, and as many again: the first wait, and then a whole one is followed by the rest.
+    // 1,280 bytes more after a whole window, and then as many again: the first wait, and then a whole segment
+    // is followed by the rest.
     assert_eq!(told(1280, edge + 1280), [0; 0]);
     assert_eq!(told(2560, edge + 2560), [1448, 2560 - 1448]);
-    // A whole one and no more.
+    // A single whole segment.
     assert_eq!(told(2560, edge + 2560 + 1536), [1448, 1536 - 1448]);
 }
 
-/// What a client that has `cookie` sends a server that gave `[1; 8]`: bytes there after each time in ms, and the segments sent.
+/// Opens a connection with Fast Open: the client has `cookie`, and the server gave `[1; 8]`. Returns the
+/// bytes at the server after each time in ms, and the number of segments sent.
 fn opened_fast(cc: &str, cookie: Option<[u8; 8]>, bytes: u64, lose: u64, until: [u64; 3]) -> ([u64; 3], u64) {
     let mut sent = 0;
     let got = until.map(|ms| {
-        // From just below the end of the sequence space.
+        // The stream starts just below the end of the sequence space.
         let mut pair = Pair::waiting(cc, Recovery::Rack, u32::MAX - 100);
         pair.lose = lose;
         pair.ends[0].open_fast(cookie, bytes);
@@ -239,9 +243,11 @@ fn opened_fast(cc: &str, cookie: Option<[u8; 8]>, bytes: u64, lose: u64, until: 
 #[test]
 fn a_syn_with_a_cookie_carries_what_a_segment_has_room_for() {
     for cc in ["cubic", "chirp", "bbr", "dctcp"] {
-        // 10 ms one way. RFC 7413, figure 1: data after half a round trip instead of one and a half.
+        // The one-way delay is 10 ms. RFC 7413, figure 1: data after half a round trip instead of one and a
+        // half.
         assert_eq!(opened_fast(cc, Some([1; 8]), 1000, 0, [9, 11, 100]).0, [0, 1000, 1000], "{cc}");
-        // 1460 less 40 bytes of options, then the initial window of ten segments: 15,900 bytes after one and a half round trips.
+        // 1460 less 40 bytes of options, then the initial window of ten segments: 15,900 bytes after one and
+        // a half round trips.
         assert_eq!(opened_fast(cc, Some([1; 8]), 50_000, 0, [11, 31, 400]).0, [1420, 15_900, 50_000], "{cc}");
         assert_eq!(opened_fast(cc, None, 50_000, 0, [29, 31, 400]).0, [0, 14_480, 50_000], "{cc}");
     }
@@ -249,12 +255,13 @@ fn a_syn_with_a_cookie_carries_what_a_segment_has_room_for() {
 
 #[test]
 fn a_cookie_of_another_server_and_a_lost_syn_cost_nothing_but_the_gain() {
-    // Told that only the SYN has come.
+    // The server reports that only the SYN has arrived.
     assert_eq!(opened_fast("cubic", Some([2; 8]), 1000, 0, [29, 31, 100]).0, [0, 1000, 1000]);
-    // Its SYN comes again after a second, plain; its answer acknowledges the data if they had come.
+    // The SYN is sent again after a second, without data. Its answer would acknowledge the data if it had
+    // arrived.
     assert_eq!(opened_fast("cubic", Some([1; 8]), 1000, 1, [1029, 1031, 2000]).0, [0, 1000, 1000]);
     let (got, segments) = opened_fast("cubic", Some([1; 8]), 1000, 2, [11, 1031, 3000]);
     assert_eq!(got, [1000; 3]);
-    // SYN, its answer, both again, the ACK, and a FIN and its ACK each way. The data leave once.
+    // SYN, its answer, both again, the ACK, and a FIN and its ACK each way. The data leaves once.
     assert!(segments <= 9, "{segments}");
 }

@@ -1,14 +1,14 @@
 //! Segments that a receiver has got out of order (RFC 2018, 2883).
 //!
-//! Received ranges above the cumulative acknowledgement are disjoint, not adjacent, sorted, and stamped with when they
-//! last grew. The newest of them are also kept in order of age, because that is how SACK blocks are reported. While
-//! everything arrives in order nothing is allocated.
+//! Received ranges above the cumulative acknowledgement are disjoint, not adjacent, and sorted. Each has a
+//! stamp of its last growth. The newest ranges are also kept in order of age, because SACK blocks are
+//! reported in that order. Nothing is allocated while everything arrives in order.
 
 use std::collections::VecDeque;
 
 /// Most SACK blocks that fit into TCP's options (RFC 2018 §3).
 pub const MAX_BLOCKS: usize = 4;
-/// So many of the newest ranges are kept in order of age.
+/// Number of the newest ranges that are kept in order of age.
 const RECENT: usize = 8;
 
 /// A received range out of order.
@@ -16,60 +16,60 @@ const RECENT: usize = 8;
 struct Range {
     start: u64,
     end: u64,
-    /// Number of the segment that was received into it last.
+    /// Number of the segment that was last received into it.
     stamp: u64,
 }
 
-/// What a received segment meant.
+/// Result of a received segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
     /// Bytes newly in order.
     pub advanced: u64,
-    /// What of the segment had been received before, for D-SACK; of several pieces the first
-    /// (RFC 2883 §4).
+    /// Part of the segment that had been received before, for D-SACK; the first of several parts (RFC 2883
+    /// §4).
     pub duplicate: Option<(u64, u64)>,
-    /// It brought the next byte.
+    /// The segment brought the next byte.
     pub in_order: bool,
-    /// It filled a gap, or part of one: brought bytes below some received earlier (RFC 5681 §4.2).
+    /// The segment filled a gap or part of one: it brought bytes below some received earlier (RFC 5681 §4.2).
     pub filled_gap: bool,
 }
 
-/// The receiver's side of a stream. Offsets are those of the stream; the first byte is 0.
+/// Receiver's side of a stream. Offsets count from the first byte of the stream, which is 0.
 #[derive(Debug, Default)]
 pub struct Reassembly {
     next: u64,
-    /// There is one from the first segment out of order on.
+    /// Ranges above the next byte, from the first segment out of order on.
     above: Option<Box<Above>>,
 }
 
-/// What has been received above the next byte in order.
+/// Received ranges above the next byte in order.
 #[derive(Debug, Default)]
 struct Above {
     ranges: VecDeque<Range>,
-    /// Segments received.
+    /// Number of segments received.
     received: u64,
-    /// An offset in each of the newest ranges, the newest first.
+    /// An offset in each of the newest ranges, newest first.
     recent: [u64; RECENT],
     recents: usize,
 }
 
 impl Reassembly {
-    /// Nothing received.
+    /// Creates a stream with nothing received.
     pub fn new() -> Reassembly {
         Reassembly::default()
     }
 
-    /// The next byte in order (RCV.NXT).
+    /// Returns the next byte in order (RCV.NXT).
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// Is something missing below what has been received?
+    /// Returns whether data is missing below received data.
     pub fn has_gap(&self) -> bool {
         self.above.as_ref().is_some_and(|above| !above.ranges.is_empty())
     }
 
-    /// Bytes `start..end` have arrived. The caller has cut off what lies beyond the window.
+    /// Receives bytes `start..end`. The caller has cut off the part beyond the window.
     pub fn receive(&mut self, start: u64, end: u64) -> Received {
         if start >= end {
             return Received::default();
@@ -80,7 +80,7 @@ impl Reassembly {
         self.receive_beside_gaps(start, end)
     }
 
-    /// Something is missing below what has been received, or below this.
+    /// Receives bytes while data is missing below received data or below these bytes.
     #[inline(never)]
     fn receive_beside_gaps(&mut self, start: u64, end: u64) -> Received {
         let in_order = start <= self.next;
@@ -104,7 +104,7 @@ impl Reassembly {
         received
     }
 
-    /// Nothing has been received above the next byte, at which these begin, or before it.
+    /// Receives bytes that begin at or before the next byte, while nothing above it has been received.
     fn receive_in_order(&mut self, start: u64, end: u64) -> Received {
         let duplicate = (start < self.next).then(|| (start, end.min(self.next)));
         let advanced = end.saturating_sub(self.next);
@@ -112,8 +112,8 @@ impl Reassembly {
         Received { advanced, duplicate, in_order: advanced > 0, filled_gap: false }
     }
 
-    /// SACK blocks, at most `max`: first the one that holds the segment received last, if it was out
-    /// of order, then those reported most recently (RFC 2018 §4). Returns how many.
+    /// Writes at most `max` SACK blocks. The first holds the segment received last, if it was out of order.
+    /// The others are those reported most recently (RFC 2018 §4). Returns their number.
     pub fn blocks(&self, max: usize, out: &mut [(u64, u64); MAX_BLOCKS]) -> usize {
         self.above.as_ref().map_or(0, |above| above.blocks(max, out))
     }
@@ -129,7 +129,7 @@ impl Above {
         n
     }
 
-    /// Index of the first range that ends above `offset`.
+    /// Returns the index of the first range that ends above `offset`.
     fn after(&self, offset: u64) -> usize {
         match self.ranges.back() {
             Some(last) if last.start <= offset => self.ranges.len() - usize::from(offset < last.end),
@@ -137,7 +137,7 @@ impl Above {
         }
     }
 
-    /// What of `start..end` had been received before; everything below `next` had.
+    /// Returns the part of `start..end` that had been received before. Everything below `next` had.
     fn duplicate(&self, next: u64, start: u64, end: u64) -> Option<(u64, u64)> {
         if start < next {
             return Some((start, end.min(next)));
@@ -146,7 +146,7 @@ impl Above {
         (r.start < end).then(|| (start.max(r.start), end.min(r.end)))
     }
 
-    /// Everything up to `end` is in order, and the ranges that continue it. Returns where they end.
+    /// Removes the ranges that `end` reaches. Returns the end of the data then in order.
     fn advance(&mut self, end: u64) -> u64 {
         let mut next = end;
         while let Some(r) = self.ranges.front().filter(|r| r.start <= next) {

@@ -1,16 +1,16 @@
-//! The examples of RFC 2018 and 2883, and a comparison with a map of bytes.
+//! Examples of RFC 2018 and 2883, and a comparison with a map of bytes.
 
 use super::*;
 use proptest::prelude::*;
 
 impl Reassembly {
-    /// Bytes received out of order.
+    /// Returns the bytes received out of order.
     fn buffered(&self) -> u64 {
         self.above.iter().flat_map(|above| &above.ranges).map(|r| r.end - r.start).sum()
     }
 }
 
-/// Receives all before `next` in one segment.
+/// Receives all bytes before `next` in one segment.
 fn from(next: u64) -> Reassembly {
     let mut r = Reassembly::new();
     assert_eq!(r.receive(0, next).advanced, next);
@@ -23,7 +23,7 @@ fn blocks(r: &Reassembly) -> Vec<(u64, u64)> {
     out[..n].to_vec()
 }
 
-/// What the ACK says after a segment: acknowledgement, then D-SACK if any and SACK blocks.
+/// Receives a segment. Returns its ACK: the acknowledgement, then D-SACK if any, and SACK blocks.
 fn ack(r: &mut Reassembly, start: u64, end: u64) -> (u64, Vec<(u64, u64)>) {
     let received = r.receive(start, end);
     (r.next(), received.duplicate.into_iter().chain(blocks(r)).collect())
@@ -112,7 +112,7 @@ fn rfc_2883_example_6_two_duplicate_parts_not_acknowledged() {
 
 #[test]
 fn gaps_filled_are_told() {
-    // RFC 5681 §4.2: what fills all or part of a gap is acknowledged at once.
+    // RFC 5681 §4.2: a segment that fills all or part of a gap is acknowledged at once.
     let mut r = from(1000);
     let told = |r: Received| (r.in_order, r.filled_gap, r.advanced);
     assert_eq!(told(r.receive(1000, 1100)), (true, false, 100));
@@ -139,7 +139,7 @@ fn fewer_blocks_if_the_options_have_no_room() {
 
 #[test]
 fn old_ranges_are_reported_again_when_newer_ones_are_gone() {
-    // RFC 2018 §4: the most recently reported that are not part of one already included.
+    // RFC 2018 §4: the blocks most recently reported that are not part of an included one.
     let mut r = from(10);
     for n in 1..=20 {
         r.receive(n * 100, n * 100 + 50);
@@ -159,7 +159,7 @@ fn nothing_is_allocated_in_order() {
     assert!(size_of::<Reassembly>() <= 16);
 }
 
-/// The same by bytes: when each was received last.
+/// Model by bytes: the time when each byte was received last.
 #[derive(Default)]
 struct Bytes {
     next: usize,
@@ -187,7 +187,7 @@ impl Bytes {
         Received { advanced: (self.next - before) as u64, duplicate, in_order, filled_gap }
     }
 
-    /// Every run above `next`, the one received into last first.
+    /// Returns every run above `next`, the one received into last first.
     fn blocks(&self) -> Vec<(u64, u64)> {
         let mut runs: Vec<(u64, u64, u64)> = Vec::new();
         for b in self.next..self.at.len() {
@@ -202,7 +202,7 @@ impl Bytes {
     }
 }
 
-/// Mostly small, so that there are many ranges; sometimes one that joins many.
+/// Mostly small lengths, so that there are many ranges; sometimes one that joins many.
 fn length() -> impl Strategy<Value = usize> {
     prop_oneof![12 => 0usize..7, 1 => 20usize..100]
 }

@@ -1,8 +1,8 @@
-//! Segments as hosts of the simulator hand them to each other: in a [draft](weir_core::frame::Frame::is_draft), of which
-//! the headers are written only if somebody wants to read them.
+//! Segments as the simulator's hosts hand them to each other: as a
+//! [draft](weir_core::frame::Frame::is_draft), whose headers are written only when they are read.
 //!
-//! What is kept, least significant byte first: who sends to whom ([`Header`]), then the fields of the segment, and SACK
-//! blocks if there are any. Segments with options of a SYN are never drafts.
+//! Contents, least significant byte first: addresses and ports ([`Header`]), then the fields of the segment,
+//! and SACK blocks if there are any. Segments with SYN options are never drafts.
 
 use super::{Addressed, Header, Segment, SynOptions, ENDS, L4, MAX_HEAD, TCP};
 use crate::cache;
@@ -10,14 +10,15 @@ use weir_core::frame::{Frame, Frames};
 use weir_core::time::Time;
 use weir_core::wire::{Flags, SackBlocks, Timestamps};
 
-/// Bytes of a draft, of which the last are SACK blocks.
+/// Bytes of a draft, and the offset of the SACK blocks at its end.
 const DRAFT: usize = 88;
 const SACK: usize = 56;
-/// In the byte behind the flags: there are timestamps. Below are the number of SACK blocks and the ECN field.
+/// Bit of the byte after the flags: timestamps are present. The lower bits are the number of SACK blocks and
+/// the ECN field.
 const TIMESTAMPS: u8 = 0x80;
 const BLOCKS: u32 = 4;
 
-/// A draft of `s`; `None` when the pool has no chunk left.
+/// Makes a draft of `s`; `None` when the pool has no chunk left.
 #[inline(always)]
 pub(super) fn make(frames: &mut Frames, header: &Header, s: &Segment, now: Time) -> Option<Frame> {
     let len = L4 + TCP + s.options_len() + s.payload as usize;
@@ -46,7 +47,7 @@ fn write_blocks(bytes: &mut [u8], sack: &SackBlocks) {
     }
 }
 
-/// Whom a segment is for, and the segment, of a draft of a frame of `len` bytes.
+/// Reads the destination and the segment from a draft of a frame of `len` bytes.
 #[inline(always)]
 pub(super) fn read(draft: &[u8], len: usize) -> Option<(Addressed, Segment)> {
     let draft: &[u8; DRAFT] = draft.first_chunk()?;
@@ -84,13 +85,13 @@ fn read_blocks(bytes: &[u8], count: u8) -> SackBlocks {
     sack
 }
 
-/// Brings a draft into the cache. Without SACK blocks it is one line.
+/// Prefetches a draft into the cache. Without SACK blocks it is one line.
 #[inline]
 pub(crate) fn prefetch(draft: &[u8]) {
     draft.first().into_iter().for_each(cache::prefetch);
 }
 
-/// Where a draft goes: the IPv4 address.
+/// Returns the destination of a draft: the IPv4 address.
 pub(crate) fn destination(draft: &[u8]) -> Option<u32> {
     draft.get(20..24)?.try_into().ok().map(u32::from_le_bytes)
 }

@@ -6,7 +6,7 @@ fn header() -> Header {
     Header::new(([2; 6], [4; 6]), at("10.0.0.1:10000"), at("10.0.0.2:5001"))
 }
 
-/// A draft, where there may be one.
+/// Emits a segment, as a draft if possible.
 fn emit(frames: &mut Frames, s: &Segment) -> Frame {
     let mut header = header();
     header.set_number(7);
@@ -54,7 +54,8 @@ fn segments() -> impl Strategy<Value = Segment> {
 }
 
 proptest! {
-    /// It is read from a draft, and both readings of its headers, the short one and the project's general parser, give it back.
+    /// A segment is read from a draft. Both readings of its headers, the short one and the project's general
+    /// parser, return it.
     #[test]
     fn what_is_written_is_read(s in segments()) {
         let mut frames = Frames::new(1, 128, 0);

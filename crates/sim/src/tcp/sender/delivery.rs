@@ -1,22 +1,22 @@
-//! How fast data arrive at the receiver (draft-cheng-iccrg-delivery-rate-estimation).
+//! Delivery rate at the receiver (draft-cheng-iccrg-delivery-rate-estimation).
 
 use super::scoreboard::Sent;
 use super::{Progress, Sender};
 use crate::cc::RateSample;
 use weir_core::time::{Duration, Time};
 
-/// The delivery rate estimator (draft-cheng-iccrg-delivery-rate-estimation §3).
+/// Delivery rate estimator (draft-cheng-iccrg-delivery-rate-estimation §3).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Delivery {
     pub(super) bytes: u64,
     pub(super) at: Time,
     pub(super) first_sent: Time,
-    /// Samples are application-limited until so much is delivered; 0 if they are not.
+    /// Total delivered bytes up to which samples are application-limited; 0 if they are not.
     pub(super) app_limited: u64,
 }
 
 impl Sender {
-    /// Accounts what was delivered; the rate that the newest delivered segment's flight had.
+    /// Accounts delivered data. Returns the delivery rate of the newest delivered segment's flight.
     pub(super) fn deliver(&mut self, progress: &Progress, now: Time) -> Option<RateSample> {
         if progress.delivered == 0 {
             return None;
@@ -30,7 +30,7 @@ impl Sender {
         let (sent, retransmitted) = progress.newest?;
         d.first_sent = sent.at;
         let interval = sent.at.since(sent.first_sent).max(now.since(sent.delivered_at));
-        // Shorter than any round trip: ACKs came compressed (§3.3).
+        // Intervals shorter than any round trip come from compressed ACKs (§3.3).
         if interval < self.rtt.min_rtt() || interval == Duration::ZERO {
             return None;
         }
@@ -43,8 +43,8 @@ impl Sender {
         })
     }
 
-    /// The first `len` bytes of the stream left with the SYN at `at` and are acknowledged with it. The window stays: Linux sets it
-    /// afterwards (`tcp_init_transfer`).
+    /// Accounts the first `len` bytes of the stream, which left with the SYN at `at` and are acknowledged
+    /// with it. The window stays: Linux sets it afterwards (`tcp_init_transfer`).
     pub fn sent_with_syn(&mut self, len: u32, at: Time, now: Time) {
         self.limit = self.limit.max(len.into());
         self.board.sent_new(len, Sent { at, first_sent: at, delivered_at: at, ..Sent::default() });
@@ -54,7 +54,8 @@ impl Sender {
         self.delivery.at = now;
     }
 
-    /// Nothing to send although the window would allow it (RFC 9438 §4.2; delivery rate §3.4).
+    /// Records that there is nothing to send although the window would allow it (RFC 9438 §4.2; delivery rate
+    /// §3.4).
     #[inline(never)]
     pub(super) fn note_app_limited(&mut self) {
         if self.board.in_flight() < self.window.cwnd {

@@ -1,10 +1,10 @@
-//! Reports of segments that arrived twice (DSACK, RFC 2883), and what they are believed to say.
+//! Reports of segments that arrived twice (DSACK, RFC 2883), and the conclusions from them.
 //!
-//! A path that duplicates frames brings them about as well as a retransmission in vain does. So the range
-//! counts, not the presence of a report: it undoes a reduction only with the ranges of all retransmissions
-//! (RFC 3708 §3), and it answers a tail loss probe only with the probe's own (RFC 8985 §7.4). As in Linux
-//! (`tcp_dsack_seen`) none counts once more segments were reported than were sent again, and the reordering
-//! window grows only where reordering was seen.
+//! A path that duplicates frames causes such reports as well as a needless retransmission does. So the range
+//! counts, not the presence of a report. It undoes a reduction only with the ranges of all retransmissions
+//! (RFC 3708 §3). It answers a tail loss probe only with the probe's own range (RFC 8985 §7.4). As in Linux
+//! (`tcp_dsack_seen`), reports no longer count once more segments were reported than retransmitted. The
+//! reordering window grows only if reordering was seen.
 
 use super::scoreboard::Piece;
 use super::{Arrived, Sender};
@@ -13,29 +13,29 @@ use std::collections::BTreeMap;
 /// A range of the stream.
 pub(super) type Range = (u64, u64);
 
-/// What a reduction may have to be taken back to.
+/// State before a reduction, to which the window may have to return.
 #[derive(Clone, Debug)]
 pub(super) struct Undo {
     pub(super) cwnd: u64,
     pub(super) ssthresh: u64,
-    /// Segments sent again that were not reported since, by their beginnings: their length and how often.
+    /// Retransmitted segments not reported since, by their start: length and number of retransmissions.
     unreported: BTreeMap<u64, (u32, u32)>,
 }
 
 impl Undo {
-    /// Nothing has been sent again.
+    /// Creates the state with no retransmission.
     pub(super) fn new(cwnd: u64, ssthresh: u64) -> Undo {
         Undo { cwnd, ssthresh, unreported: BTreeMap::new() }
     }
 
-    /// A segment was sent again.
+    /// Records a retransmitted segment.
     pub(super) fn note(&mut self, piece: Piece) {
         let (len, times) = self.unreported.entry(piece.start).or_insert((piece.len, 0));
         (*len, *times) = (piece.len, *times + 1);
     }
 
-    /// The receiver reports a range: strikes out one transmission of each segment in it. Have all been
-    /// reported now?
+    /// Handles the report of a range: strikes out one transmission of each segment in it. Returns whether all
+    /// have been reported now.
     pub(super) fn report(&mut self, (left, right): Range) -> bool {
         let within =
             |(&start, &(len, _)): (&u64, &(u32, u32))| (start + u64::from(len) <= right).then_some(start);
@@ -52,7 +52,7 @@ impl Undo {
 }
 
 impl Sender {
-    /// The range that an ACK reports, if it may be of something that was sent again.
+    /// Returns the range that an ACK reports, if it may belong to a retransmitted segment.
     pub(super) fn credible_report(&mut self, a: &Arrived) -> Option<Range> {
         let (left, right) = a.duplicate?;
         let segments = (right - left).div_ceil(u64::from(self.window.mss));
@@ -61,7 +61,7 @@ impl Sender {
         (losses.reported <= losses.retransmits).then_some((left, right))
     }
 
-    /// Is it the tail loss probe that arrived twice, as the timer and not RACK had it sent?
+    /// Returns whether the report is of the tail loss probe, as sent by the timer and not by RACK.
     pub(super) fn reports_probe(&self, report: Range) -> bool {
         self.timers.probe.is_some_and(|probe| probe.retransmitted && probe.end == report.1)
     }
@@ -78,7 +78,7 @@ mod tests {
         Piece { start, len: 1000 }
     }
 
-    /// RFC 3708 §3: all that was sent again is to be reported, each as often as it was.
+    /// RFC 3708 §3: every retransmission must be reported, each as often as it was sent.
     #[test]
     fn all_retransmissions_are_to_be_reported() {
         let mut undo = Undo::new(1, 1);
@@ -87,20 +87,20 @@ mod tests {
             undo.note(piece(start));
         }
         assert!(!undo.report((0, 1000)));
-        // Of these nothing was sent again: the path duplicated them.
+        // None of these ranges was retransmitted: the path duplicated them.
         for other in [0, 1000, 2000, 4000] {
             assert!(!undo.report((other, other + 1000)));
         }
         assert!(!undo.report((3000, 4000)));
-        // Half of a segment is none.
+        // Half of a segment does not count.
         assert!(!undo.report((5000, 5500)));
         assert!(!undo.report((5000, 6000)));
         assert!(undo.report((3000, 4000)));
         assert!(!undo.report((3000, 4000)));
     }
 
-    /// A sender whose last segment, of five, was sent again by a tail loss probe, with two more behind it.
-    /// Then comes this.
+    /// Creates a sender whose last segment, of five, was retransmitted by a tail loss probe, with two more
+    /// behind it. Then the report of `duplicate` arrives.
     fn after_probe(duplicate: Range) -> Sender {
         let config = TcpConfig::new(by_name("reno").expect("reno"));
         let mut s = Sender::new(&config, 1000, 0);
@@ -121,15 +121,15 @@ mod tests {
         s
     }
 
-    /// RFC 8985 §7.4: a DSACK "matching TLP.end_seq" says that nothing was lost. Any other says nothing of
-    /// it.
+    /// RFC 8985 §7.4: a DSACK "matching TLP.end_seq" says that nothing was lost. Any other says nothing about
+    /// the probe.
     #[test]
     fn only_its_own_range_answers_a_probe() {
         assert_eq!(after_probe((4000, 5000)).window().ssthresh, u64::MAX);
         assert!(after_probe((1000, 2000)).window().ssthresh < u64::MAX);
     }
 
-    /// Linux: the reordering window grows where reordering was seen, for reports of what was sent again and
+    /// Linux: the reordering window grows if reordering was seen, for reports of segments retransmitted, but
     /// not by a probe.
     #[test]
     fn reports_beyond_what_was_sent_again_are_not_believed() {
@@ -137,7 +137,7 @@ mod tests {
         let report = |s: &mut Sender| {
             s.credible_report(&Arrived { duplicate: Some((5000, 6000)), ..Arrived::default() })
         };
-        // One was sent again, and one has been reported.
+        // One was retransmitted, and one has been reported.
         assert_eq!(report(&mut s), None);
         s.losses_mut().retransmits = 3;
         assert_eq!(report(&mut s), Some((5000, 6000)));

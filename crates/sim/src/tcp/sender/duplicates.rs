@@ -1,21 +1,21 @@
-//! Duplicate ACKs where there is no SACK: the deliveries and the losses that they tell of.
+//! Duplicate ACKs without SACK: the deliveries and losses that they reveal.
 //!
 //! A duplicate ACK says that some segment above the first has arrived. It counts as delivered then, and not
-//! again when the cumulative ACK covers it, as in Linux (`tcp_add_reno_sack`, `tcp_remove_reno_sacks`). What
-//! counts deliveries (delivery rate, PRR, growth of the window) is right only with that.
+//! again when the cumulative ACK covers it, as in Linux (`tcp_add_reno_sack`, `tcp_remove_reno_sacks`). The
+//! users of delivery counts (delivery rate, PRR, growth of the window) depend on this.
 
 use super::scoreboard::Progress;
 use super::Sender;
 use crate::cc::Phase;
 use crate::tcp::config::Recovery;
 
-/// Duplicate ACKs that mean a loss (RFC 5681 §3.2).
+/// Number of duplicate ACKs that mean a loss (RFC 5681 §3.2).
 pub(super) const DUP_THRESH: u32 = 3;
-/// Duplicate ACKs that let a new segment leave each where they mean no loss (RFC 3042).
+/// Number of duplicate ACKs that each let a new segment leave without meaning a loss (RFC 3042).
 const LIMITED_TRANSMIT: u32 = 2;
 
 impl Sender {
-    /// Counts deliveries without SACK. `repeated`: it is a duplicate ACK.
+    /// Counts deliveries without SACK. `repeated` is true for a duplicate ACK.
     #[inline(never)]
     pub(super) fn count_deliveries(&mut self, p: &mut Progress, repeated: bool) {
         if p.acked > 0 {
@@ -26,8 +26,8 @@ impl Sender {
         }
     }
 
-    /// A cumulative ACK covers what duplicate ACKs have told of, but for the segment that was missing. What
-    /// was told beyond what is outstanding was not: the path had duplicated a segment or an ACK.
+    /// Takes off the deliveries that duplicate ACKs have already counted, except the segment that was
+    /// missing. Counts beyond the outstanding data were wrong: the path had duplicated a segment or an ACK.
     fn count_covered(&mut self, p: &mut Progress) {
         let told = self.losses().told;
         if told == 0 {
@@ -43,15 +43,15 @@ impl Sender {
         self.losses_mut().told -= again;
     }
 
-    /// Bytes above the first segment of which no duplicate ACK has told.
+    /// Returns the bytes above the first segment that no duplicate ACK has counted.
     fn room_for_told(&self) -> u64 {
         let first = self.board.first().map_or(0, |piece| u64::from(piece.len));
         (self.board.nxt() - self.board.una()).saturating_sub(first + self.losses().told)
     }
 
-    /// Does a duplicate ACK count now? After a time-out it may be for a segment that was sent again in vain;
-    /// and while Linux waits for an ACK above the recovery point, for one that an earlier recovery sent
-    /// twice.
+    /// Returns whether a duplicate ACK counts now. After a time-out it may be for a needless retransmission.
+    /// While Linux waits for an ACK above the recovery point, it may be for a segment that an earlier
+    /// recovery sent twice.
     fn counts_duplicates(&self) -> bool {
         match self.phase {
             Phase::Open | Phase::Reducing => true,
@@ -60,14 +60,14 @@ impl Sender {
         }
     }
 
-    /// Has Linux got everything below the recovery point, and stays in recovery until something above it is
-    /// acknowledged (`tcp_is_non_sack_preventing_reopen`)?
+    /// Returns whether Linux has everything below the recovery point, but stays in recovery until data above
+    /// it is acknowledged (`tcp_is_non_sack_preventing_reopen`).
     pub(super) fn waits_above(&self) -> bool {
         self.recovery == Recovery::Linux && self.board.una() == self.losses().recover
     }
 
-    /// Three duplicate ACKs mean a loss, and so does a partial ACK during recovery (RFC 5681 §3.2, RFC 6582
-    /// §3.2). Returns the bytes newly lost.
+    /// Finds losses: three duplicate ACKs mean a loss, and so does a partial ACK during recovery (RFC 5681
+    /// §3.2, RFC 6582 §3.2). Returns the bytes newly lost.
     #[inline(never)]
     pub(super) fn find_by_duplicates(&mut self, p: &Progress, repeated: bool) -> u64 {
         if p.acked > 0 {
@@ -88,7 +88,7 @@ impl Sender {
         }
     }
 
-    /// The cumulative ACK advanced.
+    /// Finds losses when the cumulative ACK has advanced.
     fn find_by_advance(&mut self) -> u64 {
         if self.phase != Phase::Recovery {
             self.forget_duplicates();
@@ -98,13 +98,14 @@ impl Sender {
         if !partial {
             return 0;
         }
-        // With PRR the window says when it leaves.
+        // With PRR, the window decides when it leaves.
         self.fast |= self.recovery == Recovery::NewReno;
         self.board.mark_first_lost()
     }
 
-    /// May duplicate ACKs begin a recovery? With a memory of the recovery point only if the cumulative ACK
-    /// covers more (RFC 6582 §3.2 step 2): they may be for segments that an earlier recovery sent twice.
+    /// Returns whether duplicate ACKs may begin a recovery. With a memory of the recovery point they may do
+    /// so only if the cumulative ACK covers more (RFC 6582 §3.2 step 2): otherwise they may be for segments
+    /// that an earlier recovery sent twice.
     fn may_repair(&self) -> bool {
         let recover = self.losses().recover;
         match self.phase {
@@ -116,7 +117,8 @@ impl Sender {
         }
     }
 
-    /// Counting begins anew. In Linux what was told is forgotten with it (`tcp_reset_reno_sack`).
+    /// Restarts the count of duplicate ACKs. Linux also forgets the deliveries that they counted
+    /// (`tcp_reset_reno_sack`).
     pub(super) fn forget_duplicates(&mut self) {
         self.board.set_duplicates(0);
         if self.recovery == Recovery::Linux && self.losses().told > 0 {
@@ -124,9 +126,9 @@ impl Sender {
         }
     }
 
-    /// Most bytes of an ACK that may grow the window, if losses were being repaired in `before` when it came:
-    /// one segment, since what it covers may have arrived long ago (RFC 3465 §2.3; RFC 6582 §3.2 step 3 has
-    /// nothing grow at the end of a recovery).
+    /// Returns the most bytes of an ACK that may grow the window, with the phase `before` the ACK. During
+    /// repair without SACK this is one segment, since the covered data may have arrived long ago (RFC 3465
+    /// §2.3). RFC 6582 §3.2 step 3 has nothing grow at the end of a recovery.
     pub(super) fn growth_limit(&self, before: Phase) -> u64 {
         let limited = matches!(before, Phase::Recovery | Phase::Loss)
             && !(self.recovery.uses_sack() || self.recovery.is_linux());

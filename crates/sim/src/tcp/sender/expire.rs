@@ -1,4 +1,4 @@
-//! The sender's timers: when they are set, and what they do when they expire.
+//! Setting of the sender's timers, and their expiry.
 
 use super::scoreboard::Progress;
 use super::timers::{Expired, Probe};
@@ -7,14 +7,14 @@ use crate::cc::{Congestion, Phase};
 use crate::tcp::config::Recovery;
 use weir_core::time::{Duration, Time};
 
-/// Added to a probe's time-out when one segment is in flight, whose ACK the receiver may delay
-/// (RFC 8985 §7.2: WCDelAckT).
+/// Addition to a probe's time-out while one segment is in flight, since the receiver may delay its ACK (RFC
+/// 8985 §7.2: WCDelAckT).
 const WORST_DELAYED_ACK: Duration = Duration::from_millis(200);
-/// Time-outs without an answer after which a connection is given up (Linux: `tcp_retries2`).
+/// Number of unanswered time-outs after which a connection is given up (Linux: `tcp_retries2`).
 const MAX_BACKOFFS: u32 = 15;
 
 impl Sender {
-    /// After an ACK: RFC 6298 §5.2–5.3, RFC 8985 §7.2 and §7.4.
+    /// Sets the timers after an ACK: RFC 6298 §5.2–5.3, RFC 8985 §7.2 and §7.4.
     pub(super) fn set_timers(&mut self, a: &Arrived, p: &Progress, now: Time) {
         if self.timers.probe.is_some() {
             self.judge_probe(a, p, now);
@@ -34,8 +34,8 @@ impl Sender {
         }
     }
 
-    /// A probe that was answered: if it was a retransmission and its original did not arrive as well, it has
-    /// repaired a loss, which reduces the window as any other (RFC 8985 §7.4).
+    /// Judges an answered probe. If it was a retransmission and its original did not arrive as well, it has
+    /// repaired a loss. This reduces the window as any other loss (RFC 8985 §7.4).
     #[inline(never)]
     fn judge_probe(&mut self, a: &Arrived, p: &Progress, now: Time) {
         let Some(probe) = self.timers.probe.filter(|probe| self.board.una() >= probe.end) else { return };
@@ -56,8 +56,8 @@ impl Sender {
         }
     }
 
-    /// A tail loss probe is scheduled after new data and after ACKs, with SACK and nothing SACKed, while nothing
-    /// is lost (RFC 8985 §7.2; as in Linux also while the window is reduced for a mark).
+    /// Schedules a tail loss probe after new data and after ACKs. It needs SACK, with nothing SACKed and
+    /// nothing lost (RFC 8985 §7.2). As in Linux, it also runs while the window is reduced for a mark.
     pub(super) fn schedule_probe(&mut self, now: Time) {
         self.timers.loss = Time::MAX;
         let may = self.recovery == Recovery::Rack
@@ -74,21 +74,22 @@ impl Sender {
         if self.board.nxt() - self.board.una() <= u64::from(self.window.mss) + fin {
             after = after + WORST_DELAYED_ACK;
         }
-        // Never later than the time-out it stands for.
+        // A probe never leaves later than the time-out that it replaces.
         if self.timers.rto != Time::MAX {
             self.timers.loss = self.timers.rto.min(now + after);
         }
     }
 
-    /// Did a SACK tell of something sent before the first segment was sent again? Then, as in Linux (`tcp_clean_rtx_queue`), the path
-    /// is alive, and the timer starts again. Not for other SACKs: a hole whose retransmission was lost would wait for ever.
+    /// Returns whether a SACK reported a segment sent before the retransmission of the first one. Then, as in
+    /// Linux (`tcp_clean_rtx_queue`), the path is alive, and the timer restarts. Other SACKs do not restart
+    /// it: a hole whose retransmission was lost would wait for ever.
     fn is_older_than_first(&self, p: &Progress, now: Time) -> bool {
         let first = self.board.first_left().filter(|_| self.recovery == Recovery::Rack);
         first.zip(p.rtt).is_some_and(|(left, rtt)| now.since(left) < rtt)
     }
 
-    /// The first segment is sent again: the retransmission timer starts anew and takes the place of a probe's, as in Linux
-    /// (`tcp_xmit_retransmit_queue`). RFC 6298 lets it run on.
+    /// Restarts the retransmission timer when the first segment is retransmitted. It also replaces the
+    /// probe's timer, as in Linux (`tcp_xmit_retransmit_queue`). RFC 6298 lets it run on.
     pub(super) fn restart_on_first(&mut self, start: u64, now: Time) {
         if self.recovery.is_linux() && start == self.board.una() {
             self.timers.rto = now + self.rtt.rto();
@@ -96,7 +97,7 @@ impl Sender {
         }
     }
 
-    /// Data has left: its timer runs (RFC 6298 §5.1).
+    /// Starts the timer of data that has left (RFC 6298 §5.1).
     #[inline]
     pub(super) fn timers_on_sent(&mut self, new: bool, now: Time) {
         if self.timers.rto == Time::MAX {
@@ -105,7 +106,7 @@ impl Sender {
         self.sent_new |= new;
     }
 
-    /// Nothing more leaves at this instant: the probe is scheduled once for all that has.
+    /// Schedules the probe, once for everything that has left at this instant.
     #[inline]
     pub(super) fn timers_on_all_sent(&mut self, now: Time) {
         if core::mem::take(&mut self.sent_new) {
@@ -113,7 +114,7 @@ impl Sender {
         }
     }
 
-    /// Runs what has expired by `now`.
+    /// Runs the timers that have expired by `now`.
     pub fn on_timers(&mut self, now: Time) -> Option<Expired> {
         if self.timers.next() > now {
             return None;
@@ -151,8 +152,8 @@ impl Sender {
         None
     }
 
-    /// TLP_send_probe of RFC 8985 §7.3: new data if there is some, otherwise the last segment again. It
-    /// leaves with the next transmission.
+    /// Sends a probe (TLP_send_probe of RFC 8985 §7.3): new data if there is some, otherwise the last segment
+    /// again. It leaves with the next transmission.
     fn send_probe(&mut self, now: Time) {
         self.timers.probe = Some(Probe { end: self.board.nxt(), retransmitted: false });
         self.probing = true;

@@ -1,27 +1,29 @@
-//! What a sender keeps of its losses and reductions. There is some from the first of them on: most senders of many have none for long.
+//! State of a sender's losses and reductions. It is allocated with the first of them, since most of many
+//! senders have none for long.
 
 use super::prr::Prr;
 use super::scoreboard::Rack;
 use super::Sender;
 use weir_core::time::Time;
 
-/// See the [module documentation](self).
+/// Loss state. See the [module documentation](self).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Losses {
     pub(super) rack: Rack,
     pub(super) prr: Prr,
-    /// Segments that the receiver reported to have got twice.
+    /// Segments that the receiver reported to have received twice.
     pub(super) reported: u64,
     /// Bytes above SND.UNA that duplicate ACKs have counted as delivered, without SACK.
     pub(super) told: u64,
-    /// Recovery ends when everything below is acknowledged (RecoveryPoint, `recover`).
+    /// Recovery point: recovery ends when everything below is acknowledged (RecoveryPoint, `recover`).
     pub(super) recover: u64,
-    /// The last segment was sent again in vain up to here (RescueRxt).
+    /// Stream offset that must be acknowledged before another rescue retransmission (RescueRxt).
     pub(super) rescued: u64,
-    /// The echo of a mark counts from this SND.UNA on: what was sent after the last reduction for one.
+    /// SND.UNA from which the echo of a mark counts: the start of the data sent after the last reduction for
+    /// a mark.
     pub(super) reduced: u64,
-    /// When the first was sent again of the segments of which a retransmission may be on its way (Linux: `retrans_stamp`). A
-    /// recovery may end before all that it sent again has arrived.
+    /// Time of the first retransmission among those that may be in flight (Linux: `retrans_stamp`). A
+    /// recovery may end before all its retransmissions have arrived.
     pub(super) again_since: Time,
     pub(super) retransmits: u64,
     pub(super) rtos: u64,

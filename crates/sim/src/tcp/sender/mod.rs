@@ -1,14 +1,14 @@
-//! The sending half of a connection: what ACKs do to it.
+//! Sending half of a connection: the reaction to ACKs.
 //!
 //! The stream is payload and, at its end, the FIN, which counts as one byte.
 //!
-//! - `transmit`: what leaves next; `pacing`: when at the earliest; `usage`: whether the window is used; `delivery`: how fast
-//!   data arrive; `records`: what a congestion control may ask to know of it;
-//! - `repair`: how losses are found and repaired; `duplicates`: what there is without SACK; `prr`: the window meanwhile;
-//!   `losses`: what is kept of them;
-//! - `dsack`: what reports of segments that arrived twice are believed to say;
-//! - `timers`: which timers there are; `expire`: when they are set, and what they do;
-//! - `scoreboard`: what is in flight, SACKed and lost; `rtt`: the round-trip time and the time-out.
+//! - `transmit`: choice of the next segment; `pacing`: its earliest time; `usage`: use of the window;
+//!   `delivery`: delivery rate; `records`: segment records for a congestion control that asks for them;
+//! - `repair`: finding and repairing losses; `duplicates`: the same without SACK; `prr`: the window
+//!   meanwhile; `losses`: loss state;
+//! - `dsack`: conclusions from reports of segments that arrived twice;
+//! - `timers`: the timers; `expire`: their setting and expiry;
+//! - `scoreboard`: data in flight, SACKed and lost; `rtt`: the round-trip time and the time-out.
 
 mod delivery;
 mod dsack;
@@ -43,64 +43,66 @@ use timers::Timers;
 use usage::{Spare, Usage};
 use weir_core::time::{Duration, Time};
 
-/// An acknowledgement in stream offsets.
+/// Acknowledgement in stream offsets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Arrived<'a> {
     /// Everything below is acknowledged.
     pub una: u64,
     /// Right edge of the advertised window.
     pub edge: u64,
-    /// SACK blocks within what is in flight.
+    /// SACK blocks within the data in flight.
     pub blocks: &'a [(u64, u64)],
-    /// A range that arrived twice, as the first block reported (RFC 2883).
+    /// Range that arrived twice, as the first block reported (RFC 2883).
     pub duplicate: Option<(u64, u64)>,
     /// ECE is set.
     pub ece: bool,
-    /// Without payload, SYN and FIN.
+    /// True without payload, SYN and FIN.
     pub pure: bool,
-    /// The latest time at which the segment whose timestamp it echoes can have been sent.
+    /// Latest time at which the segment with the echoed timestamp can have been sent.
     pub echoed: Option<Time>,
-    /// How long ago that was by the clock of timestamps.
+    /// Time since then by the clock of timestamps.
     pub echo_age: Option<Duration>,
 }
 
 impl Arrived<'_> {
-    /// Has it no SACK option?
+    /// Returns whether the ACK has no SACK option.
     fn tells_nothing(&self) -> bool {
         self.blocks.is_empty() && self.duplicate.is_none()
     }
 }
 
-/// The sending half of a connection. What an end touches that only receives comes first, then what each ACK does.
+/// Sending half of a connection. The fields that a purely receiving end touches come first, then those of
+/// each ACK.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Sender {
-    /// End of what the application has written, the FIN included.
+    /// End of the data written by the application, including the FIN.
     pub(super) limit: u64,
     /// Right edge of the peer's window.
     pub(super) edge: u64,
-    /// Pacing: nothing leaves before.
+    /// Earliest time of the next segment by pacing.
     pace_at: Time,
     /// Segments left of a burst (segmentation offload).
     burst: u32,
     waits_for_pace: bool,
     phase: Phase,
     pub(super) recovery: Recovery,
-    /// The next retransmission leaves whatever the window says (RFC 5681 §3.2 step 3).
+    /// True if the next retransmission leaves regardless of the window (RFC 5681 §3.2 step 3).
     fast: bool,
-    /// A tail loss probe leaves next, whatever the window says.
+    /// True if a tail loss probe leaves next, regardless of the window.
     probing: bool,
-    /// The next new segment is the second of two that leave together. Linux hands segments down in pairs at least
-    /// (`tcp_min_tso_segs`), with segmentation offload and without, and marks the last of them (`__tcp_transmit_skb`).
+    /// True if the next new segment is the second of a pair that leaves together. Linux hands segments down
+    /// in pairs at least (`tcp_min_tso_segs`), with segmentation offload and without, and marks the last of
+    /// them (`__tcp_transmit_skb`).
     paired: bool,
     /// ECN is in use.
     pub(super) ecn: bool,
-    /// The next new segment says CWR.
+    /// True if the next new segment carries CWR.
     cwr: bool,
-    /// Something has left at this instant, and something new among it.
+    /// True if segments have left at this instant, and if new data was among them.
     sending: bool,
     sent_new: bool,
-    /// The window stopped a segment from leaving, in this window of data.
+    /// True if the window stopped a segment from leaving in this window of data.
     used_up: bool,
     pub(super) board: Scoreboard,
     spare: Spare,
@@ -110,19 +112,20 @@ pub struct Sender {
     usage: Usage,
     delivery: Delivery,
     pub(super) rtt: RttEstimator,
-    /// Where the FIN is; [`u64::MAX`] before the application has closed.
+    /// Stream offset of the FIN; [`u64::MAX`] before the application has closed.
     pub(super) fin: u64,
-    /// When data was sent last; [`Time::MAX`] if never.
+    /// Time of the last data; [`Time::MAX`] if never.
     last_sent: Time,
     undo: Option<Box<Undo>>,
-    /// For a congestion control that wants them.
+    /// Segment records, for a congestion control that wants them.
     records: Option<Box<Records>>,
     pacer: Pacer,
     losses: Option<Box<Losses>>,
 }
 
 impl Sender {
-    /// A sender of segments of `mss` bytes of payload. `seed` is for what is random in its congestion control.
+    /// Creates a sender of segments of `mss` bytes of payload. `seed` is for the random choices of its
+    /// congestion control.
     pub fn new(config: &TcpConfig, mss: u32, seed: u64) -> Sender {
         let options = cc::Options { paced: config.pacing, seed, ..config.cc_options };
         let window = Window {
@@ -165,10 +168,10 @@ impl Sender {
         }
     }
 
-    /// Where in it what any segment touches ends.
+    /// Offset of the end of the fields that any segment touches.
     pub(super) const FIRST: usize = offset_of!(Sender, board) + Scoreboard::FIRST;
 
-    /// If something is in flight, brings into the cache what an ACK will touch behind that, and the segments.
+    /// Prefetches the further cache lines that an ACK touches, and the segments, if data is in flight.
     #[inline]
     pub fn prefetch_rest(&self) {
         if !self.is_idle() {
@@ -176,49 +179,49 @@ impl Sender {
         }
     }
 
-    /// Congestion window and slow-start threshold.
+    /// Returns the congestion window and slow-start threshold.
     pub fn window(&self) -> &Window {
         &self.window
     }
-    /// Bytes in flight.
+    /// Returns the bytes in flight.
     pub fn in_flight(&self) -> u64 {
         self.board.in_flight()
     }
-    /// Everything below is acknowledged: payload bytes, without the FIN.
+    /// Returns the end of the acknowledged payload, without the FIN.
     pub fn acked(&self) -> u64 {
         let una = self.board.una();
         una.min(self.fin)
     }
-    /// Bytes counted as delivered.
+    /// Returns the bytes counted as delivered.
     #[cfg(test)]
     pub fn delivered(&self) -> u64 {
         self.delivery.bytes
     }
-    /// The round-trip time as estimated.
+    /// Returns the round-trip time estimator.
     pub fn rtt(&self) -> &RttEstimator {
         &self.rtt
     }
-    /// Is there nothing in flight and nothing to send?
+    /// Returns whether there is nothing in flight and nothing to send.
     pub fn is_idle(&self) -> bool {
         self.board.is_empty() && self.board.nxt() >= self.limit
     }
-    /// Has the application closed?
+    /// Returns whether the application has closed.
     pub fn closed(&self) -> bool {
         self.fin < u64::MAX
     }
-    /// Has the FIN been acknowledged?
+    /// Returns whether the FIN has been acknowledged.
     pub fn fin_acked(&self) -> bool {
         self.board.una() > self.fin
     }
-    /// Segments of data sent again, and expirations of the retransmission timer.
+    /// Returns the numbers of retransmitted data segments and of expirations of the retransmission timer.
     pub fn repairs(&self) -> (u64, u64) {
         (self.losses().retransmits, self.losses().rtos)
     }
 
-    /// The application has written up to stream offset `limit`; `close` says that nothing follows.
+    /// Takes the application's data up to stream offset `limit`. `close` is true if nothing follows.
     pub fn write(&mut self, limit: u64, close: bool) {
         if !self.closed() {
-            // What has left with the SYN was written.
+            // Data that has left with the SYN counts as written.
             let limit = limit.max(self.board.nxt());
             if limit > self.limit && self.board.nxt() >= self.limit {
                 self.note_app_limited();
@@ -231,7 +234,7 @@ impl Sender {
         }
     }
 
-    /// An ACK arrived. Returns the round-trip time if it gave a sample.
+    /// Handles an ACK. Returns the round-trip time if it gave a sample.
     pub fn on_ack(&mut self, a: &Arrived, now: Time) -> Option<Duration> {
         let prior = self.board.in_flight();
         let moved_edge = a.edge != self.edge;
@@ -282,7 +285,7 @@ impl Sender {
         rtt
     }
 
-    /// Lets the window follow an ACK: the congestion control's business, or PRR's while losses are repaired.
+    /// Adjusts the window after an ACK. The congestion control does so, or PRR while losses are repaired.
     fn follow(&mut self, ack: &Ack) {
         if self.records.is_some() {
             self.tell(ack);
@@ -294,7 +297,7 @@ impl Sender {
         self.window.cwnd = self.window.cwnd.max(u64::from(self.window.mss));
     }
 
-    /// As [`Scoreboard::on_ack_before`], where single segments are told of.
+    /// Runs [`Scoreboard::on_ack_before`] with records of single segments.
     #[inline(never)]
     fn record_ack(&mut self, a: &Arrived, now: Time, progress: &mut Progress) {
         if let Some(records) = &mut self.records {
@@ -302,7 +305,7 @@ impl Sender {
         }
     }
 
-    /// Tells a congestion control that wants it of single segments.
+    /// Reports single segments to a congestion control that wants them.
     #[inline(never)]
     fn tell(&mut self, ack: &Ack) {
         let Some(records) = &mut self.records else { return };
@@ -313,8 +316,8 @@ impl Sender {
         records.forget(self.board.first());
     }
 
-    /// Brings the window closer to the threshold after `delivered` bytes, where PRR does so. `advanced`: the
-    /// cumulative ACK advanced and nothing more was found lost.
+    /// Moves the window towards the threshold after `delivered` bytes, if PRR applies. `advanced` is true if
+    /// the cumulative ACK advanced and nothing more was found lost.
     fn reduce_in_proportion(&mut self, delivered: u64, advanced: bool) {
         let counts = self.recovery == Recovery::Rack || delivered > 0;
         if !self.uses_prr() || !counts || self.cc.owns_recovery() {
@@ -329,15 +332,15 @@ impl Sender {
         self.recovery.is_linux()
     }
 
-    /// A mark reduces the window once per window of data (RFC 3168 §6.1.2).
+    /// Reduces the window for a mark, once per window of data (RFC 3168 §6.1.2).
     fn answer_mark(&mut self, a: &Arrived, now: Time) {
         if self.ecn && a.ece && self.phase == Phase::Open && self.is_beyond_mark() {
             self.reduce(now);
         }
     }
 
-    /// Was something acknowledged that was sent after the last reduction for a mark? Until then the peer has not
-    /// seen CWR, and its echo is of the same window of data.
+    /// Returns whether data sent after the last reduction for a mark was acknowledged. Before that the peer
+    /// has not seen CWR, and its echo belongs to the same window of data.
     fn is_beyond_mark(&self) -> bool {
         self.board.una() >= self.losses().reduced
     }

@@ -1,4 +1,4 @@
-//! Spacing what leaves: by the gaps that the congestion control chooses, or at Linux's rate.
+//! Spacing of segments: by the gaps that the congestion control chooses, or at Linux's rate.
 
 use super::Sender;
 use crate::cc::Departure;
@@ -6,31 +6,32 @@ use crate::tcp::config::TcpConfig;
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
 
-/// Gaps as Linux makes them of a rate (`tcp_update_skb_after_send`, `tcp_tso_autosize`).
+/// Pacer that turns a rate into gaps as Linux does (`tcp_update_skb_after_send`, `tcp_tso_autosize`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pacer {
-    /// Segments that have left, counted up to those without a gap.
+    /// Number of segments that have left, up to those without a gap.
     sent: u8,
-    /// So many more may leave together with one that left then.
+    /// Number of segments that may still leave together with the one that left at `since`.
     more: u32,
     since: Time,
 }
 
-/// Segments that leave before the first gap.
+/// Number of segments that leave before the first gap.
 const UNPACED: u8 = 10;
-/// What leaves together lasts no longer at the rate (`sk_pacing_shift`): 1/1024 s.
+/// Maximum duration at the rate of the segments that leave together (`sk_pacing_shift`): 1/1024 s.
 const TOGETHER: u64 = 1_000_000_000 >> 10;
-/// `tcp_min_tso_segs`.
+/// Minimum number of segments that leave together (`tcp_min_tso_segs`).
 const LEAST: u32 = 2;
 
 impl Pacer {
-    /// May another new segment leave together with the last one, whatever the gap says?
+    /// Returns whether another new segment may leave together with the last one, regardless of the gap.
     fn continues(&self, now: Time) -> bool {
         self.more > 0 && self.since == now
     }
 
-    /// When the next segment may leave, after one that left at `now` and was `due` then or before, where the rate asks for `gap` and `least`
-    /// segments leave together at least. What the segment was late is taken off, but no more than half the gap.
+    /// Returns the earliest time of the next segment after one that left at `now` and was `due` then or
+    /// before. The rate asks for `gap`, and at least `least` segments leave together. The lateness of the
+    /// segment is taken off, but no more than half the gap.
     fn after(&mut self, now: Time, due: Time, gap: Duration, least: u32) -> Time {
         self.sent = (self.sent + 1).min(UNPACED);
         if self.sent < UNPACED {
@@ -47,7 +48,8 @@ impl Pacer {
 }
 
 impl Sender {
-    /// When its gap lets the next segment leave; [`Time::MAX`] if that is not what it waits for.
+    /// Returns the time at which the gap lets the next segment leave; [`Time::MAX`] if it does not wait for
+    /// that.
     pub fn pace_deadline(&self) -> Time {
         if self.waits_for_pace {
             self.pace_at
@@ -56,12 +58,12 @@ impl Sender {
         }
     }
 
-    /// Does the next segment wait for its gap?
+    /// Returns whether the next segment waits for its gap.
     pub(super) fn is_early(&self, now: Time) -> bool {
         self.pace_at > now && !(self.pacer.continues(now) && self.board.next_lost().is_none())
     }
 
-    /// A segment leaves: the next one leaves no sooner than its gap says, if it has one.
+    /// Sets the earliest time of the next segment by the gap behind this one, if it has a gap.
     #[inline(always)]
     pub(super) fn space(&mut self, config: &TcpConfig, segment: &Departure) {
         let gap = self.cc.on_send(&mut self.window, segment);
@@ -88,7 +90,7 @@ impl Sender {
         };
     }
 
-    /// Linux's pacing rate: twice cwnd / srtt in slow start, 1.2 times afterwards
+    /// Returns Linux's pacing rate: twice cwnd / srtt in slow start, 1.2 times afterwards
     /// (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`).
     fn own_rate(&self, config: &TcpConfig) -> Option<Rate> {
         let srtt = u128::from(self.rtt.srtt().as_nanos());
@@ -106,7 +108,7 @@ impl Sender {
 mod tests {
     use super::*;
 
-    /// After the ten segments that nothing spaces.
+    /// Creates a pacer after the ten unspaced segments.
     fn pacer() -> Pacer {
         let mut pacer = Pacer::default();
         for _ in 0..9 {
@@ -129,7 +131,7 @@ mod tests {
     fn gaps_of_what_leaves_together_are_behind_it() {
         let at = Time::from_millis;
         let mut pacer = pacer();
-        // A pair at least, then alone: the window let no other leave.
+        // At least a pair leaves together. The next segment leaves alone: the window allows no other.
         let gap = Duration::from_millis(10);
         assert_eq!(pacer.after(at(0), at(0), gap, 2), at(10));
         assert!(pacer.continues(at(0)));

@@ -1,6 +1,6 @@
-//! Proportional rate reduction: how the window gets from where losses were found to the slow-start threshold
-//! within one round trip, clocked by what is delivered (RFC 6937, with the slow-start reduction bound as
-//! Linux and RFC 9937 choose it: only while the cumulative ACK advances and nothing more is lost).
+//! Proportional rate reduction: moves the window from its value at the loss to the slow-start threshold
+//! within one round trip, clocked by deliveries (RFC 6937). The slow-start reduction bound is that of Linux
+//! and RFC 9937: it applies only while the cumulative ACK advances and nothing more is lost.
 
 /// State of one recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,19 +14,19 @@ pub struct Prr {
 }
 
 impl Prr {
-    /// Recovery begins with this much in flight.
+    /// Begins recovery with this many bytes in flight.
     pub const fn begin(in_flight: u64) -> Prr {
         let recover_fs = if in_flight > 0 { in_flight } else { 1 };
         Prr { recover_fs, delivered: 0, out: 0 }
     }
 
-    /// Bytes left the sender.
+    /// Records bytes that left the sender.
     pub fn sent(&mut self, bytes: u64) {
         self.out += bytes;
     }
 
-    /// The window after an ACK that delivered `delivered` bytes and left `pipe` in flight. `advanced`:
-    /// the cumulative ACK advanced and nothing more was found lost.
+    /// Returns the window after an ACK that delivered `delivered` bytes and left `pipe` in flight. `advanced`
+    /// is true if the cumulative ACK advanced and nothing more was found lost.
     pub fn window(&mut self, delivered: u64, pipe: u64, ssthresh: u64, mss: u64, advanced: bool) -> u64 {
         self.delivered += delivered;
         let allowed = if pipe > ssthresh {
@@ -37,7 +37,7 @@ impl Prr {
             let bound = if advanced { conserved.max(delivered) + mss } else { conserved };
             bound.min(ssthresh - pipe)
         };
-        // The fast retransmit itself always goes.
+        // The fast retransmit itself always leaves.
         let allowed = if self.out == 0 { allowed.max(mss) } else { allowed };
         pipe + allowed
     }
@@ -47,8 +47,8 @@ impl Prr {
 mod tests {
     use super::*;
 
-    /// RFC 6937 §3.2, figure 2 as text: 20 segments in flight, the first one lost, ssthresh 10. The 19 ACKs that
-    /// follow send one segment for every two delivered.
+    /// RFC 6937 §3.2, figure 2 as text: 20 segments in flight, the first one lost, ssthresh 10. The 19 ACKs
+    /// that follow send one segment for every two delivered.
     #[test]
     fn one_of_twenty_segments_lost() {
         let mut prr = Prr::begin(20);
@@ -63,23 +63,23 @@ mod tests {
             pipe += n;
             sent.push(n);
         }
-        // ceil(3 x 10 / 20) = 2 at once, then one for every other ACK, until pipe has come down to ssthresh:
-        // from there on one for one. In all ceil(19 x 10 / 20) = 10.
+        // ceil(3 x 10 / 20) = 2 leave at once, then one for every other ACK, until pipe has come down to
+        // ssthresh. From there on one leaves for each. The total is ceil(19 x 10 / 20) = 10.
         assert_eq!(sent[..14], [2, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0]);
         assert_eq!((sent.iter().sum::<u64>(), pipe), (10, 10));
     }
 
-    /// §3.2's second example: the application stalled or 16 of 20 were lost, so pipe is below ssthresh: one
-    /// segment more than is delivered, as in slow start.
+    /// §3.2's second example: the application stalled or 16 of 20 were lost, so pipe is below ssthresh. One
+    /// segment more leaves than is delivered, as in slow start.
     #[test]
     fn below_the_threshold_it_grows_as_in_slow_start() {
         let mut prr = Prr::begin(20);
         assert_eq!(prr.window(1, 3, 10, 1, true), 3 + 2);
         prr.sent(2);
         assert_eq!(prr.window(1, 4, 10, 1, true), 4 + 2);
-        // Without progress packets are conserved: 3 delivered, 2 sent.
+        // Without progress, packets are conserved: 3 delivered, 2 sent.
         assert_eq!(prr.window(1, 4, 10, 1, false), 4 + 1);
-        // Never beyond the threshold.
+        // The window never exceeds the threshold.
         assert_eq!(prr.window(9, 9, 10, 1, true), 10);
     }
 }

@@ -9,21 +9,21 @@ use weir_core::time::{Duration, Time};
 #[derive(Clone, Copy, Debug)]
 struct Flying {
     start: u64,
-    /// How long after the segment before it left, the last time.
+    /// Time since the segment before it left, at its last transmission.
     gap: Option<Duration>,
 }
 
-/// See the [module documentation](self).
+/// Segment records. See the [module documentation](self).
 #[derive(Debug, Default)]
 pub(super) struct Records {
-    /// In stream order.
+    /// Segments in flight, in stream order.
     flying: VecDeque<Flying>,
-    /// By the present ACK.
+    /// Segments that the present ACK delivered.
     delivered: Vec<Delivered>,
 }
 
 impl Records {
-    /// A piece leaves, `gap` after the one before it.
+    /// Records a piece that leaves, `gap` after the one before it.
     pub(super) fn leave(&mut self, piece: Piece, again: bool, gap: Option<Duration>) {
         if again {
             let flying = self.find(piece.start).and_then(|i| self.flying.get_mut(i));
@@ -33,20 +33,21 @@ impl Records {
         }
     }
 
-    /// What the present ACK delivered, in stream order.
+    /// Returns the segments that the present ACK delivered, in stream order.
     pub(super) fn delivered(&mut self) -> &[Delivered] {
         self.delivered.sort_unstable_by_key(|segment| segment.start);
         &self.delivered
     }
 
-    /// What was delivered has been told; `first` is the first piece that is not acknowledged, perhaps the rest of a segment.
+    /// Forgets the delivered segments after their report. `first` is the first piece that is not
+    /// acknowledged, perhaps the rest of a segment.
     pub(super) fn forget(&mut self, first: Option<Piece>) {
         self.delivered.clear();
         let gone = first.map_or(Some(self.flying.len()), |piece| self.find(piece.start));
         self.flying.drain(..gone.unwrap_or(0));
     }
 
-    /// The segment with this byte.
+    /// Returns the index of the segment with this byte.
     fn find(&self, offset: u64) -> Option<usize> {
         self.flying.partition_point(|segment| segment.start <= offset).checked_sub(1)
     }
@@ -67,7 +68,7 @@ mod tests {
     use super::super::scoreboard::{Progress, Scoreboard, Sent};
     use super::*;
 
-    /// Starts and lengths of what this ACK delivers.
+    /// Returns the starts and lengths of the segments that this ACK delivers.
     fn told(
         board: &mut Scoreboard,
         records: &mut Records,
@@ -87,7 +88,7 @@ mod tests {
             board.sent_new(1000, Sent::default());
             records.leave(Piece { start, len: 1000 }, false, Some(Duration::from_nanos(start)));
         }
-        // Half of the second is acknowledged with the first, and blocks come in any order.
+        // Half of the second is acknowledged with the first, and blocks arrive in any order.
         assert_eq!(told(&mut board, &mut records, 1500, &[]), [(0, 1000)]);
         assert_eq!(
             told(&mut board, &mut records, 1500, &[(5000, 6000), (3000, 4000)]),

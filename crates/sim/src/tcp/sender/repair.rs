@@ -1,4 +1,4 @@
-//! Finding and repairing losses.
+//! Detection and repair of losses.
 
 use super::dsack::{Range, Undo};
 use super::duplicates::DUP_THRESH;
@@ -10,7 +10,7 @@ use crate::tcp::config::Recovery;
 use weir_core::time::{Duration, Time};
 
 impl Sender {
-    /// What an ACK tells about losses, and what follows; returns bytes newly found lost.
+    /// Finds the losses that an ACK reveals, and reacts to them. Returns the bytes newly found lost.
     pub(super) fn find_losses(&mut self, a: &Arrived, p: &Progress, repeated: bool, now: Time) -> u64 {
         let report = self.credible_report(a);
         if self.undo.is_some() {
@@ -31,7 +31,7 @@ impl Sender {
         lost
     }
 
-    /// RACK (RFC 8985 §6.2).
+    /// Finds losses by RACK (RFC 8985 §6.2).
     fn find_by_time(&mut self, a: &Arrived, p: &Progress, report: Option<Range>, now: Time) -> u64 {
         let premature = report.is_some_and(|report| !self.reports_probe(report));
         if premature && self.board.seen_reordering() {
@@ -42,7 +42,7 @@ impl Sender {
         self.detect(now)
     }
 
-    /// Marks what RACK finds lost by now, and sets the timer for what it may find later.
+    /// Marks the data that RACK finds lost by now, and sets the timer for later losses.
     pub(super) fn detect(&mut self, now: Time) -> u64 {
         if self.board.rack_rests() {
             self.timers.reorder = Time::MAX;
@@ -60,8 +60,8 @@ impl Sender {
         lost
     }
 
-    /// Losses begin a recovery, unless there is one. In the window of data of a mark they are the same congestion:
-    /// what has been reduced for that is not reduced again (RFC 3168 §6.1.2).
+    /// Begins a recovery for losses, unless there is one. In the window of data of a mark they are the same
+    /// congestion: the window is not reduced a second time (RFC 3168 §6.1.2).
     #[inline(never)]
     pub(super) fn begin_recovery(&mut self, lost: u64, now: Time) {
         let reduced = match self.phase {
@@ -93,19 +93,19 @@ impl Sender {
         }
     }
 
-    /// Slow start from SND.UNA on, as after a time-out; there is no fast recovery.
+    /// Begins slow start from SND.UNA on, as after a time-out, without fast recovery.
     fn go_back(&mut self) {
         let lost = self.board.mark_all_lost(true);
         if lost > 0 {
             self.cc.on_lost(lost);
         }
-        // Those that are on their way are for the same loss.
+        // Duplicate ACKs still in flight are for the same loss.
         self.board.set_duplicates(DUP_THRESH);
         self.window.cwnd = u64::from(self.window.mss);
         self.phase = Phase::Loss;
     }
 
-    /// The window is reduced for a mark.
+    /// Reduces the window for a mark.
     #[inline(never)]
     pub(super) fn reduce(&mut self, now: Time) {
         let in_flight = self.board.in_flight();
@@ -120,18 +120,19 @@ impl Sender {
         }
     }
 
-    /// Keeps what a spurious reduction is to be taken back to.
+    /// Saves the state to which a spurious reduction must return.
     pub(super) fn remember(&mut self) {
         let (cwnd, ssthresh) = (self.window.cwnd, self.window.ssthresh);
         let mut undo = Undo::new(cwnd, ssthresh);
-        // A retransmission on its way may be reported later.
+        // A retransmission in flight may be reported later.
         self.board.resent_pieces().for_each(|piece| undo.note(piece));
         self.undo = Some(Box::new(undo));
     }
 
-    /// The cumulative ACK advanced. Recovery ends when all that was in flight at its beginning is acknowledged; Reno's with the first
-    /// ACK that advances, and Linux's without SACK when something above is acknowledged. A reduction for a mark ends when something sent
-    /// after it is.
+    /// Ends a recovery or reduction after the cumulative ACK has advanced, if it is complete. Recovery ends
+    /// when all data in flight at its beginning is acknowledged. Reno's ends with the first ACK that
+    /// advances. Linux's without SACK ends when data above is acknowledged. A reduction for a mark ends when
+    /// data sent after it is acknowledged.
     #[inline(never)]
     fn end_recovery(&mut self, now: Time) {
         let done = match self.phase {
@@ -156,7 +157,7 @@ impl Sender {
         self.phase = Phase::Open;
         self.forget_duplicates();
         self.cc.on_recovered(&mut self.window, now);
-        // In Linux what was sent again may be reported later (`tcp_fastretrans_alert`).
+        // In Linux, retransmitted segments may be reported later (`tcp_fastretrans_alert`).
         if self.recovery != Recovery::Rack {
             self.undo = None;
         }
@@ -166,8 +167,9 @@ impl Sender {
         self.phase == Phase::Recovery && matches!(self.recovery, Recovery::Reno | Recovery::Ns2Reno)
     }
 
-    /// The reduction was spurious if the original arrived all the same: its ACK is older than the
-    /// retransmission (Eifel, RFC 3522), or every retransmission was reported to have arrived twice (RFC 3708).
+    /// Undoes a reduction that was spurious because the original arrived after all. Either its ACK is older
+    /// than the retransmission (Eifel, RFC 3522), or every retransmission was reported to have arrived twice
+    /// (RFC 3708).
     #[inline(never)]
     fn judge_undo(&mut self, a: &Arrived, p: &Progress, report: Option<Range>, now: Time) {
         let again_since = self.losses().again_since;
@@ -187,10 +189,10 @@ impl Sender {
         self.board.set_duplicates(0);
     }
 
-    /// The retransmission timer has expired (RFC 6298 §5.4–5.6, RFC 5681 §3.1).
+    /// Handles the expiry of the retransmission timer (RFC 6298 §5.4–5.6, RFC 5681 §3.1).
     pub(super) fn time_out(&mut self, now: Time) {
         self.losses_mut().rtos += 1;
-        // Once for each loss, as Linux: not again for what a recovery has already reduced the window for.
+        // As in Linux, each loss reduces the window once: not again if a recovery has already reduced it.
         let first = match self.phase {
             Phase::Open => true,
             Phase::Reducing => self.is_beyond_mark(),
@@ -211,7 +213,8 @@ impl Sender {
             }
             self.cc.on_congestion(&mut self.window, now, in_flight, Congestion::Timeout);
         }
-        // A segment more than is still in flight (Linux: `tcp_enter_loss`); where all is lost, the loss window of RFC 5681 §3.1.
+        // The window is one segment more than the data in flight (Linux: `tcp_enter_loss`). If all is lost,
+        // this is the loss window of RFC 5681 §3.1.
         self.window.cwnd = self.board.in_flight() + u64::from(self.window.mss);
         self.cc.on_timeout(&mut self.window, now);
         self.forget_duplicates();
@@ -226,8 +229,9 @@ impl Sender {
         self.timers.rto = now + self.rtt.rto();
     }
 
-    /// Nothing is in flight, and sending starts again. If nothing was sent for so long that the network may have changed (RFC 5681 §4.1), the
-    /// window is halved for every RTO that has passed, down to the initial one, as Linux does.
+    /// Restarts sending after nothing was in flight. If the sender was idle for so long that the network may
+    /// have changed (RFC 5681 §4.1), the window is halved for every RTO that has passed, down to the initial
+    /// one, as in Linux.
     #[inline(never)]
     pub(super) fn restart(&mut self, initial: u64, now: Time) {
         let idle = now.since(self.last_sent);

@@ -1,34 +1,34 @@
 //! Round-trip time and retransmission time-out (RFC 6298).
 //!
-//! SRTT is kept in eighths and RTTVAR in quarters of a nanosecond, so the RFC's gains of 1/8 and 1/4 lose less than a
-//! nanosecond.
+//! SRTT is kept in eighths and RTTVAR in quarters of a nanosecond, so the RFC's gains of 1/8 and 1/4 lose
+//! less than a nanosecond.
 
 use crate::tcp::config::MinRto;
 use weir_core::time::Duration;
 
-/// Before the first sample (RFC 6298 (2.1)).
+/// Time-out before the first sample (RFC 6298 (2.1)).
 const INITIAL_RTO: Duration = Duration::from_secs(1);
 /// G of RFC 6298: this clock is exact.
 const CLOCK: Duration = Duration::from_nanos(1);
-/// Instead, if the SYN had to be sent again (RFC 6298 (5.7)).
+/// Time-out before the first sample if the SYN was retransmitted (RFC 6298 (5.7)).
 const FALLBACK_RTO: Duration = Duration::from_secs(3);
 
 /// RTT estimation and the retransmission time-out of one sender.
 #[derive(Clone, Copy, Debug)]
 pub struct RttEstimator {
-    /// The smallest time-out, or what stands for a smaller variance in it.
+    /// Smallest time-out, or smallest variance in it.
     min: Duration,
     /// SRTT in 1/8 ns.
     srtt8: u64,
     /// RTTVAR in 1/4 ns.
     rttvar4: u64,
-    /// [`Duration::MAX`] before the first sample.
+    /// Smallest sample; [`Duration::MAX`] before the first one.
     min_rtt: Duration,
-    /// How often the time-out was doubled.
+    /// Number of times that the time-out was doubled.
     doublings: u32,
-    /// The SYN or its ACK had to be sent again.
+    /// True if the SYN or its ACK was retransmitted.
     fell_back: bool,
-    /// What is at least the minimum is the variance, not the whole.
+    /// True if the minimum applies to the variance, not to the whole.
     min_variance: bool,
 }
 
@@ -36,7 +36,7 @@ impl RttEstimator {
     /// Largest time-out of Linux (TCP_RTO_MAX); RFC 6298 (2.5) asks for 60 s at least.
     pub const MAX_RTO: Duration = Duration::from_secs(120);
 
-    /// An estimator without a sample. Its clock is exact to a nanosecond.
+    /// Creates an estimator without a sample. Its clock is exact to a nanosecond.
     pub const fn new(min_rto: MinRto) -> RttEstimator {
         let (min, min_variance) = match min_rto {
             MinRto::Total(min) => (min, false),
@@ -61,17 +61,17 @@ impl RttEstimator {
         self.doublings = 0;
     }
 
-    /// Has there been a sample?
+    /// Returns whether there has been a sample.
     pub fn has_sample(&self) -> bool {
         self.min_rtt != Duration::MAX
     }
 
-    /// Smoothed round-trip time; zero before the first sample.
+    /// Returns the smoothed round-trip time; zero before the first sample.
     pub const fn srtt(&self) -> Duration {
         Duration::from_nanos(self.srtt8 / 8)
     }
 
-    /// The smallest round-trip time ever sampled; zero before the first.
+    /// Returns the smallest round-trip time ever sampled; zero before the first sample.
     pub fn min_rtt(&self) -> Duration {
         if self.has_sample() {
             self.min_rtt
@@ -80,7 +80,7 @@ impl RttEstimator {
         }
     }
 
-    /// The retransmission time-out, backed off.
+    /// Returns the retransmission time-out, backed off.
     pub fn rto(&self) -> Duration {
         if self.doublings == 0 {
             return self.base_rto().min(RttEstimator::MAX_RTO);
@@ -96,18 +96,19 @@ impl RttEstimator {
         }
     }
 
-    /// Forgets the backoff: the peer's window has opened. Otherwise only a sample does (RFC 6298 (5.7)).
+    /// Resets the backoff when the peer's window has opened. Otherwise only a sample does (RFC 6298 (5.7)).
     pub fn reset_backoff(&mut self) {
         self.doublings = 0;
     }
 
-    /// The SYN or its ACK had to be sent again: without a sample, data start with 3 s (RFC 6298 (5.7)).
+    /// Records that the SYN or its ACK was retransmitted. Without a sample, data then starts with 3 s (RFC
+    /// 6298 (5.7)).
     pub fn fall_back(&mut self) {
         self.fell_back = true;
         self.doublings = 0;
     }
 
-    /// RFC 6298 (2.2) to (2.5).
+    /// Computes the time-out without backoff (RFC 6298 (2.2) to (2.5)).
     fn base_rto(&self) -> Duration {
         if !self.has_sample() {
             return if self.fell_back { FALLBACK_RTO } else { INITIAL_RTO };
@@ -129,7 +130,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     impl RttEstimator {
-        /// The variation of the round-trip time; zero before the first sample.
+        /// Returns the variation of the round-trip time; zero before the first sample.
         fn rttvar(&self) -> Duration {
             Duration::from_nanos(self.rttvar4 / 4)
         }
@@ -163,7 +164,8 @@ mod tests {
         assert_eq!(rtt.srtt(), Duration::from_millis(100));
         assert_eq!(rtt.rttvar(), Duration::from_millis(50));
         assert_eq!(rtt.rto(), Duration::from_millis(300));
-        // (2.3): RTTVAR = 3/4 × 50 + 1/4 × |100 - 200| = 62.5, by the old SRTT; SRTT = 7/8 × 100 + 1/8 × 200 = 112.5.
+        // (2.3): RTTVAR = 3/4 × 50 + 1/4 × |100 - 200| = 62.5, by the old SRTT. SRTT = 7/8 × 100 + 1/8 × 200
+        // = 112.5.
         rtt.sample(Duration::from_millis(200));
         assert_eq!(rtt.rttvar(), Duration::from_micros(62_500));
         assert_eq!(rtt.srtt(), Duration::from_micros(112_500));
@@ -208,7 +210,7 @@ mod tests {
     }
 
     proptest! {
-        /// Less than a few nanoseconds from the RFC's recursion in exact fractions.
+        /// The estimates differ by less than a few nanoseconds from the RFC's recursion in exact fractions.
         #[test]
         fn close_to_exact_arithmetic(samples in proptest::collection::vec(1u64..10_000_000_000, 1..60)) {
             let mut rtt = plain();

@@ -1,26 +1,26 @@
-//! The sender's timers: retransmission (RFC 6298), tail loss probe and reordering (RFC 8985), persist
-//! (RFC 9293 §3.8.6.1). What they do when they expire is in `expire`.
+//! Timers of the sender: retransmission (RFC 6298), tail loss probe and reordering (RFC 8985), persist (RFC
+//! 9293 §3.8.6.1). `expire` handles their expiry.
 
 use weir_core::time::Time;
 
-/// When the sender's timers expire; [`Time::MAX`] for one that does not run.
+/// Expiry times of the sender's timers; [`Time::MAX`] for one that does not run.
 #[derive(Clone, Copy, Debug)]
 pub struct Timers {
     /// Retransmission time-out.
     pub(super) rto: Time,
-    /// Tail loss probe; it stands for the RTO while it is set.
+    /// Tail loss probe; it replaces the RTO while it is set.
     pub(super) loss: Time,
-    /// RACK finds more lost.
+    /// Reordering timer, at which RACK may find more losses.
     pub(super) reorder: Time,
     /// Zero-window probe.
     pub(super) persist: Time,
     /// Time-outs since the last progress.
     pub(super) backoffs: u32,
-    /// A tail loss probe is out: everything in flight up to here was sent before it ended.
+    /// Tail loss probe in flight. All data in flight up to its `end` was sent before it.
     pub(super) probe: Option<Probe>,
 }
 
-/// A tail loss probe that has not been answered (TLP.end_seq, TLP.is_retrans).
+/// Unanswered tail loss probe (TLP.end_seq, TLP.is_retrans).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Probe {
     pub(super) end: u64,
@@ -41,18 +41,18 @@ impl Default for Timers {
 }
 
 impl Timers {
-    /// The earliest.
+    /// Returns the earliest expiry.
     pub fn next(&self) -> Time {
         self.rto.min(self.loss).min(self.reorder.min(self.persist))
     }
 }
 
-/// What an expired timer asks for.
+/// Action that an expired timer requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expired {
-    /// Nothing but what the sender now does by itself.
+    /// No further action: the sender continues by itself.
     Repaired,
-    /// A segment without payload below the window, to make the peer say how wide it is.
+    /// A segment without payload below the window, to make the peer report its window.
     ZeroWindowProbe,
     /// The connection is dead.
     GaveUp,

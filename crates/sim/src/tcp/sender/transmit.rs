@@ -1,4 +1,4 @@
-//! The choice of what leaves next.
+//! Choice of the next segment.
 
 use super::scoreboard::{Piece, Sent};
 use super::Sender;
@@ -6,22 +6,22 @@ use crate::cc::{Departure, Phase};
 use crate::tcp::config::{Recovery, TcpConfig};
 use weir_core::time::Time;
 
-/// A piece of the stream that leaves now.
+/// Piece of the stream that leaves now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Where it begins, and its bytes, the FIN among them.
+    /// Start and length, including the FIN.
     pub piece: Piece,
-    /// It was sent before.
+    /// True for a retransmission.
     pub again: bool,
-    /// It ends with the FIN.
+    /// True if it ends with the FIN.
     pub fin: bool,
-    /// It is to say that the window was reduced (CWR).
+    /// True if it reports that the window was reduced (CWR).
     pub cwr: bool,
-    /// It is the second of a pair and says PSH.
+    /// True if it is the second of a pair and carries PSH.
     pub push: bool,
 }
 
-/// What leaves next: as [`Outgoing`] has it.
+/// Choice of the next piece, with fields as in [`Outgoing`].
 struct Choice {
     piece: Piece,
     again: bool,
@@ -29,7 +29,7 @@ struct Choice {
 }
 
 impl Sender {
-    /// The next piece that may leave at `now`, accounted as sent. Call until it says `None`.
+    /// Takes the next piece that may leave at `now`, accounted as sent. Call it until it returns `None`.
     #[inline(always)]
     pub fn transmit(&mut self, config: &TcpConfig, now: Time) -> Option<Outgoing> {
         let Some(choice) = self.choose(config, now) else {
@@ -44,7 +44,8 @@ impl Sender {
         Some(self.leave(config, choice, now))
     }
 
-    /// Is there nothing in flight and nothing to send, so that [`Sender::transmit`] would say `None` and change nothing?
+    /// Returns whether nothing is in flight and nothing is to be sent. Then [`Sender::transmit`] would return
+    /// `None` and change nothing.
     #[inline]
     pub fn rests(&self) -> bool {
         self.is_idle() && !self.waits_for_pace && !self.sending
@@ -96,7 +97,7 @@ impl Sender {
         in_flight == 0 || in_flight + u64::from(len.min(self.window.mss)) <= self.window.cwnd
     }
 
-    /// The next new piece, by what is written and by the peer's window.
+    /// Chooses the next new piece, by the written data and the peer's window.
     #[inline(always)]
     fn choose_new(&mut self, nagle: bool) -> Option<Piece> {
         let start = self.board.nxt();
@@ -116,8 +117,8 @@ impl Sender {
             self.wait_for_window();
             return None;
         }
-        // Silly windows and Nagle (RFC 9293 §3.8.6.2.1, §3.7.4): less than a segment only at the end, or when
-        // nothing is in flight. Without Nagle what the application has written leaves.
+        // Silly windows and Nagle (RFC 9293 §3.8.6.2.1, §3.7.4): a partial segment leaves only at the end, or
+        // when nothing is in flight. Without Nagle all data that the application has written leaves.
         let waits = || nagle || room < payload && !self.is_within_chunk();
         if len < mss && !ends && !self.board.is_empty() && waits() {
             return None;
@@ -125,15 +126,16 @@ impl Sender {
         Some(Piece { start, len: len as u32 })
     }
 
-    /// Is the next new segment handed down together with the one before? Then it may be the part of a segment that the peer's window
-    /// ends with (Linux: `tcp_mss_split_point`). Alone that waits for the window (`tcp_snd_wnd_test`).
+    /// Returns whether the next new segment is handed down together with the one before. Then it may be the
+    /// part of a segment with which the peer's window ends (Linux: `tcp_mss_split_point`). Alone such a part
+    /// waits for the window (`tcp_snd_wnd_test`).
     fn is_within_chunk(&self) -> bool {
         self.paired || self.burst > 0
     }
 
-    /// Without new data: what may be lost, and once in each recovery the last segment (NextSeg rules 3 and 4
-    /// of RFC 6675 §4). The rescue is for a tail of which nothing is known: one that has been sent again waits for
-    /// its own answer.
+    /// Chooses a piece when there is no new data: data that may be lost, and once in each recovery the last
+    /// segment (NextSeg rules 3 and 4 of RFC 6675 §4). The rescue is for a tail without any news. A tail that
+    /// has been retransmitted waits for its own answer.
     #[inline(never)]
     fn choose_rescue(&mut self) -> Option<Piece> {
         if self.recovery != Recovery::Sack || self.phase != Phase::Recovery {
@@ -150,7 +152,7 @@ impl Sender {
         self.board.last_unsacked().filter(|piece| !self.board.sent_again(piece.start))
     }
 
-    /// The tail loss probe that is to leave, and whether it was sent before.
+    /// Chooses the tail loss probe to send, and returns whether it was sent before.
     #[inline(never)]
     fn choose_probe(&mut self) -> Option<(Piece, bool)> {
         self.probing = false;
@@ -167,8 +169,8 @@ impl Sender {
         self.board.last().map(|piece| (piece, true))
     }
 
-    /// With segmentation offload a sender waits until a burst is worth its while, or until nothing is in
-    /// flight that could open the window further.
+    /// Returns whether a burst is worth sending. With segmentation offload a sender waits for a large burst,
+    /// or until no data in flight could open the window further.
     #[inline(never)]
     fn worth_a_burst(&mut self, config: &TcpConfig) -> bool {
         let most = config.tso_segments.min(self.cc.most_at_once());
@@ -189,7 +191,8 @@ impl Sender {
         let room = by_cwnd.min(by_peer);
         let all = self.limit - start;
         if room < burst * mss && room < all && !self.board.is_empty() {
-            // Linux (`tcp_tso_should_defer`): what waits for the congestion window is limited by it.
+            // Linux (`tcp_tso_should_defer`): a segment that waits for the congestion window is limited by
+            // it.
             self.used_up |= by_cwnd <= by_peer;
             return false;
         }
@@ -205,7 +208,7 @@ impl Sender {
         }
     }
 
-    /// Accounts a piece as sent again.
+    /// Accounts a piece as retransmitted.
     #[inline(never)]
     fn leave_again(&mut self, piece: Piece, sent: Sent) {
         self.restart_on_first(piece.start, sent.at);

@@ -1,30 +1,30 @@
-//! Whether the congestion window is used: one that is not does not grow, and comes down after a while.
+//! Use of the congestion window: an unused window does not grow, and comes down after a while.
 
 use super::Sender;
 use crate::cc::Phase;
 use crate::tcp::config::TcpConfig;
 use weir_core::time::Time;
 
-/// How much of the congestion window is used (as Linux's `tcp_is_cwnd_limited`).
+/// Use of the congestion window (as Linux's `tcp_is_cwnd_limited`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Usage {
     /// Most bytes in flight in this window of data.
     pub(super) most: u64,
-    /// Where this window of data ends.
+    /// End of this window of data.
     pub(super) until: u64,
 }
 
-/// How much of the congestion window the application leaves unused.
+/// Part of the congestion window that the application leaves unused.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spare {
-    /// Most bytes outstanding since then.
+    /// Most bytes outstanding since `since`.
     pub(super) used: u64,
-    /// When the window was last used up, or brought closer to what is used.
+    /// Time when the window was last used up, or reduced towards the used part.
     pub(super) since: Time,
 }
 
 impl Sender {
-    /// Was the window, and nothing else, what kept the sender from sending more?
+    /// Returns whether the window alone kept the sender from sending more.
     pub(super) fn cwnd_limited(&mut self) -> bool {
         let (usage, used_up) = (self.usage, self.used_up);
         let limited = if self.window.in_slow_start() {
@@ -39,8 +39,8 @@ impl Sender {
         limited
     }
 
-    /// A window of which the application left a part unused for a whole RTO is brought halfway to what was used, as
-    /// in Linux (`tcp_cwnd_application_limited`, after RFC 2861 §3.2).
+    /// Reduces a window that the application left partly unused for a whole RTO. It moves halfway to the used
+    /// part, as in Linux (`tcp_cwnd_application_limited`, after RFC 2861 §3.2).
     pub(super) fn validate(&mut self, config: &TcpConfig, now: Time) {
         let outstanding = self.board.nxt() - self.board.una();
         let most = self.usage.most.max(outstanding);

@@ -5,18 +5,19 @@ use super::ring::{Id, InFlight, Key, LOST, NEVER, RESENT, RETRANSMITTED, SACKED}
 use super::{Piece, Progress, Scoreboard};
 use weir_core::time::Time;
 
-/// Is told of each segment that an ACK delivers.
+/// Observer of the segments that an ACK delivers.
 pub trait Witness {
-    /// Does it want to be told?
+    /// Returns whether the observer wants reports.
     fn watches(&self) -> bool {
         true
     }
-    /// This piece has arrived, or what is left of it after a cumulative ACK within it. It `left` last at this time, was sent
-    /// `again` or not, and is acknowledged by SACK or cumulatively.
+    /// Reports a piece that has arrived, or its rest after a cumulative ACK within it. `left` is the time of
+    /// its last transmission. `again` is true for a retransmission, and `sacked` if it was acknowledged by
+    /// SACK.
     fn delivered(&mut self, piece: Piece, left: Time, again: bool, sacked: bool);
 }
 
-/// Nobody wants to know.
+/// Observes nothing.
 impl Witness for () {
     #[inline]
     fn watches(&self) -> bool {
@@ -30,10 +31,10 @@ impl Witness for () {
 struct Delivery<'a, W> {
     witness: &'a mut W,
     progress: &'a mut Progress,
-    /// First and last transmission of the never retransmitted, by cumulative ACK and by SACK.
+    /// First and last transmission of the segments never retransmitted, by cumulative ACK and by SACK.
     acked: Option<(Time, Time)>,
     sacked: Option<(Time, Time)>,
-    /// What orders the newest of all in time.
+    /// Transmission key of the newest segment delivered.
     newest: Key,
 }
 
@@ -42,7 +43,7 @@ impl<'a, W: Witness> Delivery<'a, W> {
         Delivery { witness, progress, acked: None, sacked: None, newest: NEVER }
     }
 
-    /// A segment has arrived of which nothing was known to have.
+    /// Takes a segment that was not yet known to have arrived.
     fn take(&mut self, seg: &InFlight, by_sack: bool, fack: u64) {
         let (key, again) = (seg.key(), seg.flags & RETRANSMITTED != 0);
         self.witness.delivered(seg.piece(), seg.sent.at, again, by_sack);
@@ -65,8 +66,8 @@ impl<'a, W: Witness> Delivery<'a, W> {
         self.progress.reordered |= seg.end() < fack;
     }
 
-    /// Segments have arrived that were never sent again, from `first` to `last` in the order in which they left: the first of all
-    /// that this ACK delivers.
+    /// Takes a run of segments that were never retransmitted, from `first` to `last` in the order in which
+    /// they left. These are the first segments that this ACK delivers.
     #[inline]
     fn take_first_run(&mut self, first: &InFlight, last: &InFlight, fack: u64) {
         debug_assert_eq!((self.newest, self.acked), (NEVER, None), "others came first");
@@ -87,7 +88,7 @@ impl<'a, W: Witness> Delivery<'a, W> {
 }
 
 impl Scoreboard {
-    /// As [`Scoreboard::on_ack_before`], with nobody who is told of segments.
+    /// Runs [`Scoreboard::on_ack_before`] without an observer.
     #[cfg(test)]
     pub fn on_ack(&mut self, una: u64, blocks: &[(u64, u64)], now: Time) -> Progress {
         let mut progress = Progress::default();
@@ -95,9 +96,9 @@ impl Scoreboard {
         progress
     }
 
-    /// A cumulative ACK up to `una`, and SACK blocks within `(una, nxt]`: in any order, overlapping or
-    /// repeated, without D-SACK. What lies outside is ignored. `witness` is told of each segment that is delivered; `progress`
-    /// is that of no ACK before.
+    /// Processes a cumulative ACK up to `una`, and SACK blocks within `(una, nxt]`. The blocks may be in any
+    /// order, overlapping or repeated, without D-SACK. Parts outside are ignored. Reports each delivered
+    /// segment to `witness`. `progress` must be new.
     #[inline]
     pub fn on_ack_before(
         &mut self,
@@ -139,7 +140,8 @@ impl Scoreboard {
             self.duplicates.saturating_sub(whole.saturating_sub(1).min(u64::from(u32::MAX)) as u32);
     }
 
-    /// Segments are acknowledged one by one: some of them were SACKed, marked lost or sent again, or the cumulative ACK ends within one.
+    /// Acknowledges segments one by one. Some of them were SACKed, marked lost or retransmitted, or the
+    /// cumulative ACK ends within one.
     #[inline(never)]
     fn acknowledge_singly(&mut self, una: u64, delivery: &mut Delivery<'_, impl Witness>) {
         while let Some(seg) = self.ring.front().filter(|s| s.end() <= una).copied() {
@@ -158,7 +160,7 @@ impl Scoreboard {
         }
     }
 
-    /// The cumulative ACK ends within the first segment. Its rest stays what it was.
+    /// Cuts the first segment, in which the cumulative ACK ends. Its rest keeps its state.
     fn cut_first(&mut self, una: u64, delivery: &mut Delivery<'_, impl Witness>) {
         let seg = self.ring.get_mut(self.ring.first_id());
         let cut = una - seg.start;
@@ -169,7 +171,7 @@ impl Scoreboard {
         delivery.progress.retransmitted |= flags & RETRANSMITTED != 0;
     }
 
-    /// Bytes of a segment with these flags are gone.
+    /// Takes bytes of a segment with these flags off the counts.
     fn uncount(&mut self, flags: u8, bytes: u64) {
         let counted = |mask: u8, value: u8| if flags & mask == value { bytes } else { 0 };
         self.sacked -= counted(SACKED, SACKED);
@@ -185,7 +187,7 @@ impl Scoreboard {
         }
     }
 
-    /// Marks what of `start..end` is not SACKed yet, gap by gap.
+    /// Marks the part of `start..end` that is not SACKed yet, gap by gap.
     fn sack(&mut self, start: u64, end: u64, delivery: &mut Delivery<'_, impl Witness>) {
         let mut i = self.ranges.above(start);
         let mut at = start;

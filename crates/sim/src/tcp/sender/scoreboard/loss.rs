@@ -1,13 +1,13 @@
-//! Marking segments lost, and taking it back.
+//! Marking of lost segments, and its undoing.
 
 use super::ring::{Id, LOST, RESENT, SACKED};
 use super::Scoreboard;
 
 impl Scoreboard {
-    /// Marks what IsLost (RFC 6675 §4) says is lost: at least `dup_thresh` separate SACKed ranges lie above it, or
-    /// more than `dup_thresh - 1` segments' worth of SACKed bytes. Of a piece that has been sent again before,
-    /// the retransmission stays in flight. A mark stays, even if two ranges of small pieces have become one since.
-    /// Returns the bytes newly marked.
+    /// Marks the segments that are lost by IsLost (RFC 6675 §4): at least `dup_thresh` separate SACKed ranges
+    /// lie above them, or more than `dup_thresh - 1` segments' worth of SACKed bytes. If a piece has been
+    /// retransmitted before, the retransmission stays in flight. A mark stays, even if two ranges of small
+    /// pieces have become one since. Returns the bytes newly marked.
     pub fn mark_lost_by_sack(&mut self, dup_thresh: u32) -> u64 {
         let Some(edge) = self.lost_below(dup_thresh) else { return 0 };
         let mut newly = 0;
@@ -29,8 +29,8 @@ impl Scoreboard {
         newly
     }
 
-    /// Marks the first piece lost, if it is not: three duplicate ACKs or a partial ACK without SACK
-    /// (RFC 5681 §3.2, RFC 6582 §3.2). Returns the bytes newly marked.
+    /// Marks the first piece lost, if it is not: three duplicate ACKs or a partial ACK without SACK (RFC 5681
+    /// §3.2, RFC 6582 §3.2). Returns the bytes newly marked.
     pub fn mark_first_lost(&mut self) -> u64 {
         match self.ring.front() {
             Some(seg) if seg.flags & LOST == 0 => self.lose(self.ring.first_id()),
@@ -38,7 +38,7 @@ impl Scoreboard {
         }
     }
 
-    /// Marks the first piece lost even if it has been sent again. Returns the bytes that were in flight of it.
+    /// Marks the first piece lost even if it has been retransmitted. Returns its bytes that were in flight.
     pub fn lose_first(&mut self) -> u64 {
         if self.is_empty() {
             return 0;
@@ -46,9 +46,9 @@ impl Scoreboard {
         self.lose(self.ring.first_id())
     }
 
-    /// The retransmission timer expired: everything that is not SACKed is lost, what had been sent again too
-    /// (RFC 6675 §5.1). `forget_sacks` if the receiver may have discarded what it had SACKed (RFC 2018 §8), or there is no
-    /// SACK. Returns the bytes that were in flight.
+    /// Marks all data lost that is not SACKed, including retransmissions, after the retransmission timer
+    /// expired (RFC 6675 §5.1). Set `forget_sacks` if the receiver may have discarded SACKed data (RFC 2018
+    /// §8), or if there is no SACK. Returns the bytes that were in flight.
     pub fn mark_all_lost(&mut self, forget_sacks: bool) -> u64 {
         if forget_sacks {
             self.forget_sacks();
@@ -63,8 +63,8 @@ impl Scoreboard {
         newly
     }
 
-    /// Takes back that the pieces are lost that have not been sent again: the loss was none (F-RTO, RFC 5682;
-    /// Eifel, RFC 4015). Returns their bytes.
+    /// Takes back the loss marks of pieces that have not been retransmitted, since there was no loss (F-RTO,
+    /// RFC 5682; Eifel, RFC 4015). Returns their bytes.
     pub fn undo_lost(&mut self) -> u64 {
         if self.pending == 0 {
             return 0;
@@ -86,7 +86,7 @@ impl Scoreboard {
         undone
     }
 
-    /// Everything that is in flight of a piece is lost. Returns its bytes, 0 if nothing was in flight.
+    /// Marks all of a piece lost that is in flight. Returns its bytes, 0 if nothing was in flight.
     pub(super) fn lose(&mut self, id: Id) -> u64 {
         let seg = self.ring.get_mut(id);
         let (len, before) = (u64::from(seg.len), seg.flags);
@@ -100,7 +100,7 @@ impl Scoreboard {
         len
     }
 
-    /// Brings `next_lost` up to the first piece that is lost and not sent again.
+    /// Moves `next_lost` up to the first piece that is lost and not retransmitted.
     pub(super) fn settle(&mut self) {
         if self.pending == 0 {
             return;
@@ -122,7 +122,7 @@ impl Scoreboard {
         self.ring.unlink(id);
     }
 
-    /// Number of the segment below which everything that is not SACKed is lost.
+    /// Returns the number of the segment below which all unSACKed data is lost.
     fn lost_below(&self, dup_thresh: u32) -> Option<Id> {
         let enough = u64::from(dup_thresh.saturating_sub(1)) * u64::from(self.smss);
         let (mut ranges, mut bytes) = (0, 0);
@@ -134,7 +134,7 @@ impl Scoreboard {
         edge.map(|r| r.first)
     }
 
-    /// The segments are in no list: the caller marks them lost.
+    /// Forgets all SACKs. The segments are in no list afterwards: the caller marks them lost.
     fn forget_sacks(&mut self) {
         for id in self.ring.first_id()..self.ring.end_id() {
             self.ring.get_mut(id).flags &= !SACKED;

@@ -1,9 +1,9 @@
-//! SACKed segments as ranges: what has been SACKed once is stepped over as a whole.
+//! SACKed segments as ranges: SACKed data is stepped over as a whole.
 
 use super::ring::Id;
 use std::collections::VecDeque;
 
-/// SACKed segments that follow each other.
+/// Run of consecutive SACKed segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
     /// Stream offsets.
@@ -14,13 +14,13 @@ pub(super) struct Range {
     pub after: Id,
 }
 
-/// Disjoint, sorted, and never adjacent. There is a list from the first that was SACKed on.
+/// Disjoint, sorted ranges, never adjacent. The list is allocated with the first SACKed segment.
 #[derive(Debug, Default)]
 #[allow(clippy::box_collection)] // a quarter of the size: most senders never have one
 pub(super) struct Ranges(Option<Box<VecDeque<Range>>>);
 
 impl Ranges {
-    /// Where the highest ends.
+    /// Returns the end of the highest range.
     #[inline]
     pub fn end(&self) -> Option<u64> {
         self.0.as_ref()?.back().map(|r| r.end)
@@ -35,12 +35,12 @@ impl Ranges {
     pub fn capacity(&self) -> usize {
         self.0.as_ref().map_or(0, |all| all.capacity())
     }
-    /// From the highest down.
+    /// Returns the ranges from the highest down.
     pub fn descending(&self) -> impl Iterator<Item = &Range> {
         self.0.iter().flat_map(|all| all.iter().rev())
     }
 
-    /// Index of the first range that ends above `offset`.
+    /// Returns the index of the first range that ends above `offset`.
     pub fn above(&self, offset: u64) -> usize {
         let Some(all) = &self.0 else { return 0 };
         match all.back() {
@@ -50,20 +50,20 @@ impl Ranges {
         }
     }
 
-    /// `id`, or if it is SACKed the first segment after it that is not.
+    /// Returns `id`, or if it is SACKed the first segment after it that is not.
     pub fn skip(&self, id: Id) -> Id {
         let Some(all) = &self.0 else { return id };
         let i = all.partition_point(|r| r.after <= id);
         all.get(i).filter(|r| r.first <= id).map_or(id, |r| r.after)
     }
 
-    /// `end`, or where the SACKed range that ends there begins.
+    /// Returns `end`, or the start of the SACKed range that ends there.
     pub fn skip_back(&self, end: Id) -> Id {
         self.0.as_ref().and_then(|all| all.back()).filter(|r| r.after == end).map_or(end, |r| r.first)
     }
 
-    /// Inserts a range before the one with index `i`, joined with its neighbours if they touch it.
-    /// Returns the index of the range that holds it then.
+    /// Inserts a range before the one with index `i`, joined with its neighbours if they touch it. Returns
+    /// the index of the resulting range.
     pub fn insert(&mut self, i: usize, new: Range) -> usize {
         let all = self.0.get_or_insert_default();
         let joins_prev = i > 0 && all[i - 1].after == new.first;
@@ -87,7 +87,7 @@ impl Ranges {
         i - usize::from(joins_prev)
     }
 
-    /// Everything below `una`, and below segment `first`, is acknowledged.
+    /// Removes everything below `una` and below segment `first`, which is acknowledged.
     #[inline]
     pub fn advance(&mut self, una: u64, first: Id) {
         let Some(all) = &mut self.0 else { return };

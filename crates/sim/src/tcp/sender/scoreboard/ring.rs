@@ -1,9 +1,9 @@
-//! The segments in flight: a ring in stream order, and through it a list in order of time.
+//! Segments in flight: a ring in stream order, and through it a list in order of time.
 //!
-//! The list holds what RACK looks at: every segment of which something is thought to be in flight. It is in the order of
-//! the (last) transmissions, which is what RACK_sent_after of RFC 8985 §6.2 asks for. The RFC goes by the place in the stream where
-//! the clock does not tell two transmissions apart; here many leave in one nanosecond, retransmissions among new segments,
-//! and their order is known.
+//! The list holds the segments for RACK: those with data believed to be in flight. It is in the order of the
+//! last transmissions, as RACK_sent_after of RFC 8985 §6.2 requires. If the clock does not tell two
+//! transmissions apart, the RFC uses the place in the stream. Here many segments leave in one nanosecond,
+//! retransmissions among new segments, and their order is known.
 
 use super::{Piece, Sent};
 use crate::cache::prefetch;
@@ -12,31 +12,31 @@ use weir_core::time::Time;
 /// Number of a segment, counted from the first ever sent. Never reused.
 pub(super) type Id = u64;
 
-/// Orders transmissions: when, and the how manieth it was in that instant, from 1 on (65,535 for all that follow).
+/// Order of transmissions: time, and position within that instant, from 1 on (65,535 for all that follow).
 pub(super) type Key = (Time, u16);
-/// Before any transmission.
+/// Key before any transmission.
 pub(super) const NEVER: Key = (Time::ZERO, 0);
 
-/// The receiver has it.
+/// The receiver has the segment.
 pub(super) const SACKED: u8 = 1;
-/// It was marked lost.
+/// The segment was marked lost.
 pub(super) const LOST: u8 = 2;
-/// It was sent again, after it was marked lost if it was.
+/// The segment was retransmitted, after it was marked lost if it was.
 pub(super) const RESENT: u8 = 4;
-/// It was sent again at any time (Karn's algorithm).
+/// The segment was retransmitted at any time (Karn's algorithm).
 pub(super) const RETRANSMITTED: u8 = 8;
-/// It is in the list.
+/// The segment is in the list.
 const LISTED: u8 = 16;
-/// So few places stay.
+/// Number of places that always stay.
 const FEW: usize = 4;
-/// No segment: the end of the list.
+/// Marks the absence of a segment: the end of the list.
 const NONE: Id = Id::MAX;
 
 /// A segment in flight, in one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct InFlight {
-    /// Its last transmission.
+    /// Last transmission.
     pub sent: Sent,
     /// Stream offset of its first byte.
     pub start: u64,
@@ -46,9 +46,9 @@ pub(super) struct InFlight {
     /// less than 2³¹ segments.)
     prev: i32,
     next: i32,
-    /// The how manieth its last transmission was in that instant.
+    /// Position of its last transmission within that instant.
     order: u16,
-    /// What is known of it.
+    /// State bits.
     pub flags: u8,
 }
 
@@ -64,7 +64,7 @@ impl InFlight {
     pub fn piece(&self) -> Piece {
         Piece { start: self.start, len: self.len }
     }
-    /// What orders it in time.
+    /// Returns the key of its last transmission.
     pub fn key(&self) -> Key {
         (self.sent.at, self.order)
     }
@@ -72,22 +72,22 @@ impl InFlight {
 
 #[derive(Debug)]
 pub(super) struct Ring {
-    /// A power of two of places, or none; a segment has the one that the lowest bits of its number say.
+    /// Places, a power of two or none. The lowest bits of a segment's number select its place.
     places: Box<[InFlight]>,
-    /// Number of the first, and of the next to be sent.
+    /// Number of the first segment, and of the next to be sent.
     first: Id,
     end: Id,
-    /// Of the list.
+    /// Ends of the list.
     head: Id,
     tail: Id,
-    /// A place in the list, see [`Ring::last_before`].
+    /// Position in the list, see [`Ring::last_before`].
     mark: Id,
-    /// The last transmission: time and order of its [`Key`].
+    /// Last transmission: time and order of its [`Key`].
     last_at: Time,
     last_order: u16,
-    /// The most segments that were there at once since the first place was last filled.
+    /// Most segments present at once since the first place was last filled.
     most: u32,
-    /// How often a segment was looked at.
+    /// Number of visits of segments.
     #[cfg(test)]
     pub touched: std::cell::Cell<u64>,
 }
@@ -114,7 +114,7 @@ impl Ring {
     pub fn first_id(&self) -> Id {
         self.first
     }
-    /// Number of the next segment to be sent.
+    /// Returns the number of the next segment to be sent.
     pub fn end_id(&self) -> Id {
         self.end
     }
@@ -139,7 +139,7 @@ impl Ring {
         &mut self.places[place]
     }
 
-    /// Brings the first two segments into the cache, and the place of the next.
+    /// Prefetches the first two segments, and the place of the next.
     #[inline]
     pub fn prefetch(&self) {
         for id in [self.first, self.first + 1, self.end] {
@@ -151,7 +151,7 @@ impl Ring {
         id as usize & self.places.len().wrapping_sub(1)
     }
 
-    /// A new segment has just left: it is the last, in the stream and in the list.
+    /// Appends a new segment that has just left: it is the last, in the stream and in the list.
     #[inline(always)]
     pub fn push(&mut self, mut segment: InFlight) {
         let id = self.end;
@@ -171,7 +171,7 @@ impl Ring {
         self.tail = id;
     }
 
-    /// The how manieth a transmission is that comes next, at this time.
+    /// Returns the position of the next transmission within the instant `at`.
     fn next_order(&self, at: Time) -> u16 {
         if self.last_at == at {
             self.last_order.saturating_add(1)
@@ -180,8 +180,9 @@ impl Ring {
         }
     }
 
-    /// Twice as many places if all hold segments. Otherwise all have been filled in turn: if a quarter of them would have done, half of them
-    /// go, since what is filled in turn is to stay in the cache.
+    /// Doubles the places if all hold segments. Otherwise all places have been filled in turn. If a quarter
+    /// of them would have been enough, half of them go, since all places filled in turn should stay in the
+    /// cache.
     #[inline(never)]
     fn make_room(&mut self, held: u64) {
         let places = self.places.len();
@@ -194,7 +195,7 @@ impl Ring {
         self.most = 0;
     }
 
-    /// So many places, and each segment at its own.
+    /// Changes the number of places, and moves each segment to its own.
     #[cold]
     fn resize(&mut self, len: usize) {
         let mut places = vec![InFlight::new(0, 0, Sent::default()); len].into_boxed_slice();
@@ -204,14 +205,14 @@ impl Ring {
         self.places = places;
     }
 
-    /// Removes the first segment, from the list too.
+    /// Removes the first segment, also from the list.
     pub fn pop(&mut self) {
         self.unlink(self.first);
         self.first += 1;
     }
 
-    /// Removes segments from the front that end by `una`, were never sent again, and come first in the list in the same
-    /// order. Returns the first and the last of them.
+    /// Removes segments from the front that end by `una`, were never retransmitted, and come first in the
+    /// list in the same order. Returns the first and the last of them.
     pub fn pop_run(&mut self, una: u64) -> Option<(&InFlight, &InFlight)> {
         let first = self.first;
         if self.head != first || first == self.end {
@@ -241,8 +242,9 @@ impl Ring {
         Some((&self.places[self.place(first)], &self.places[self.place(after - 1)]))
     }
 
-    /// The first segment that starts at or above `offset`. They have at most `largest` bytes, and mostly just
-    /// as many: its place is computed, which is never too high, and searched if the result is too low.
+    /// Returns the first segment that starts at or above `offset`. Segments have at most `largest` bytes, and
+    /// mostly exactly this number. So the place is computed, which is never too high, and searched if the
+    /// result is too low.
     pub fn at_or_above(&self, offset: u64, largest: u32) -> Id {
         let Some(front) = self.front().filter(|s| s.start < offset) else {
             return self.first;
@@ -267,7 +269,7 @@ impl Ring {
         low
     }
 
-    /// A segment has just left again, as its `sent` says: puts it at the end of the list.
+    /// Moves a segment that has just left again, as its `sent` says, to the end of the list.
     pub fn link(&mut self, id: Id) {
         let order = self.next_order(self.get(id).sent.at);
         let seg = self.get_mut(id);
@@ -276,8 +278,8 @@ impl Ring {
         self.link_after(id, self.tail);
     }
 
-    /// Puts a segment into the list at the place of its time, coming from `from`, which is not later, or
-    /// from the beginning.
+    /// Inserts a segment into the list by its time. The search starts at `from`, which is not later, or at
+    /// the beginning.
     pub fn link_from(&mut self, id: Id, from: Option<Id>) {
         let key = self.get(id).key();
         let mut after = from.unwrap_or(NONE);
@@ -291,7 +293,7 @@ impl Ring {
         self.link_after(id, after);
     }
 
-    /// Takes a segment out of the list, if it is in it.
+    /// Removes a segment from the list, if it is in it.
     pub fn unlink(&mut self, id: Id) {
         let seg = self.get_mut(id);
         if seg.flags & LISTED == 0 {
@@ -306,13 +308,13 @@ impl Ring {
         }
     }
 
-    /// The segment in the list that was sent first.
+    /// Returns the segment in the list that was sent first.
     pub fn oldest(&self) -> Option<Id> {
         Some(self.head).filter(|&id| id != NONE)
     }
 
-    /// The last segment in the list that was sent before `key`, which never decreases from call to call:
-    /// the search goes on from the last answer.
+    /// Returns the last segment in the list that was sent before `key`. `key` never decreases from call to
+    /// call, so the search continues from the last answer.
     pub fn last_before(&mut self, key: Key) -> Option<Id> {
         loop {
             let next = self.next(self.mark);
@@ -323,7 +325,7 @@ impl Ring {
         }
     }
 
-    /// Counts, for the tests, that a segment is looked at.
+    /// Counts a visit of a segment, for the tests.
     fn touch(&self) {
         #[cfg(test)]
         self.touched.set(self.touched.get() + 1);
@@ -334,13 +336,13 @@ impl Ring {
         self.places.len()
     }
 
-    /// The next in the list.
+    /// Returns the next segment in the list.
     #[cfg(test)]
     pub fn after(&self, id: Id) -> Option<Id> {
         Some(self.next(id)).filter(|&next| next != NONE)
     }
 
-    /// The segment behind `id` in the list, or the first.
+    /// Returns the segment behind `id` in the list, or the first one.
     fn next(&self, id: Id) -> Id {
         if id == NONE {
             self.head
@@ -349,7 +351,7 @@ impl Ring {
         }
     }
 
-    /// Puts a segment into the list behind `prev`, or at its beginning.
+    /// Inserts a segment into the list behind `prev`, or at its beginning.
     fn link_after(&mut self, id: Id, prev: Id) {
         let next = self.next(prev);
         let seg = self.get_mut(id);
@@ -359,7 +361,7 @@ impl Ring {
         self.set_prev(next, id);
     }
 
-    /// What follows `id`, or begins the list.
+    /// Sets the successor of `id`, or the beginning of the list.
     fn set_next(&mut self, id: Id, next: Id) {
         if id == NONE {
             self.head = next;
@@ -368,7 +370,7 @@ impl Ring {
         }
     }
 
-    /// What `id`, or the end of the list, follows.
+    /// Sets the predecessor of `id`, or of the end of the list.
     fn set_prev(&mut self, id: Id, prev: Id) {
         if id == NONE {
             self.tail = prev;
@@ -378,7 +380,7 @@ impl Ring {
     }
 }
 
-/// The segment at a distance; [`NONE`] at none.
+/// Returns the segment at a distance; [`NONE`] for 0.
 fn at(id: Id, distance: i32) -> Id {
     if distance == 0 {
         NONE
@@ -387,7 +389,7 @@ fn at(id: Id, distance: i32) -> Id {
     }
 }
 
-/// How far it is from one segment to another; 0 to [`NONE`].
+/// Returns the distance from one segment to another; 0 to [`NONE`].
 fn distance(from: Id, to: Id) -> i32 {
     if to == NONE {
         0

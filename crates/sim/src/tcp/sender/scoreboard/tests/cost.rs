@@ -1,13 +1,13 @@
-//! How often segments are looked at: a number per segment that does not grow with the window.
+//! Number of visits per segment, which must not grow with the window.
 
 use super::*;
 
 const LEN: u32 = 1448;
 const SEGMENT: u64 = LEN as u64;
 
-/// Most looks at a segment on average over its life: linked, SACKED or acknowledged, unlinked, marked, sent
-/// again, each a few looks at it and its two neighbours in time. One look per segment of the window and ACK would be
-/// thousands.
+/// Maximum average of visits per segment over its life: linked, SACKed or acknowledged, unlinked, marked,
+/// retransmitted. Each takes a few visits to it and its two neighbours in time. One visit per segment of the
+/// window and ACK would be thousands.
 const MOST: u64 = 40;
 
 fn window(n: u64) -> Scoreboard {
@@ -39,7 +39,7 @@ fn one_hole_and_a_block_that_grows() {
     }
 }
 
-/// Every tenth is lost, and every third retransmission; the receiver reports the three newest ranges.
+/// Every tenth segment is lost, and every third retransmission. The receiver reports the three newest ranges.
 fn many_holes(n: u64, rack: bool) -> u64 {
     let mut b = window(n);
     let lost = |k: u64| k % 10 == 0;
@@ -87,7 +87,7 @@ fn many_holes_found_by_sack_and_by_time() {
 
 #[test]
 fn a_reordering_window_that_keeps_everything_waiting() {
-    // Everything arrives 1 ms late behind one that came early: every ACK asks, nothing is lost.
+    // Everything arrives 1 ms late behind an early segment: every ACK searches, and nothing is lost.
     let n = 10_000;
     let mut b = window(n);
     let p = b.on_ack(0, &[((n - 1) * SEGMENT, n * SEGMENT)], ms(100));
@@ -103,7 +103,7 @@ fn a_reordering_window_that_keeps_everything_waiting() {
 
 #[test]
 fn a_flight_that_arrives_in_reverse() {
-    // The last that may be late arrives next, every time.
+    // The last segment that may be late arrives next, every time.
     let n = 10_000;
     let mut b = window(n);
     for k in (1..n).rev() {
@@ -129,7 +129,7 @@ fn repeating_the_window_after_a_time_out() {
 
 #[test]
 fn two_losses_far_apart() {
-    // The first is lost again and again, the second has to wait; all between is SACKed.
+    // The first segment is lost again and again, and the second must wait. All between is SACKed.
     let n = 10_000;
     let mut b = window(n);
     b.on_ack(0, &[(SEGMENT, (n - 2) * SEGMENT), ((n - 1) * SEGMENT, n * SEGMENT)], ms(100));

@@ -1,7 +1,9 @@
-//! - `timelines`: what RFCs say will happen, step by step;
+//! Tests of the scoreboard:
+//!
+//! - `timelines`: examples of RFCs, step by step;
 //! - `model`: random operations against plain definitions, segment by segment;
 //! - `rfc6675`: random losses against the RFC's own definitions, octet by octet;
-//! - `cost`: how often segments are looked at.
+//! - `cost`: number of visits per segment.
 
 mod cost;
 mod model;
@@ -25,18 +27,18 @@ impl Scoreboard {
         (0..n).for_each(|_| self.sent_new(len, sent(at)));
     }
 
-    /// Bytes marked lost and not delivered yet, sent again or not.
+    /// Returns the bytes marked lost and not delivered yet, retransmitted or not.
     fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Segments looked at so far.
+    /// Returns the number of visits so far.
     fn touched(&self) -> u64 {
         self.ring.touched.get()
     }
 
-    /// What holds at all times: the list is in order of time and has every segment in flight, the ranges are
-    /// the runs of SACKed segments.
+    /// Checks the invariants: the list is in order of time and has every segment in flight, and the ranges
+    /// are the runs of SACKed segments.
     fn check(&self) {
         let ids = self.ring.first_id()..self.ring.end_id();
         let flags = |id: Id| self.ring.get(id).flags;

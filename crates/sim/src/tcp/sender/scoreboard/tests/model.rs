@@ -24,7 +24,7 @@ impl Seg {
     fn flying(&self) -> bool {
         !self.sacked && !self.pending()
     }
-    /// When, and as which of all transmissions (`Pair::sent`).
+    /// Returns the time, and the position among all transmissions (`Pair::sent`).
     fn key(&self) -> (Time, u64) {
         (self.sent.at, self.sent.delivered)
     }
@@ -33,7 +33,7 @@ impl Seg {
     }
 }
 
-/// The scoreboard by definitions. Everything is looked for from the beginning, every time.
+/// Scoreboard by definitions. Every search starts at the beginning.
 #[derive(Default)]
 struct Model {
     segs: Vec<Seg>,
@@ -46,7 +46,7 @@ struct Model {
     high_rxt: u64,
     rack: Option<(Time, u64)>,
     rack_rtt: Duration,
-    /// What the last ACK delivered, for RACK.
+    /// Segments that the last ACK delivered, for RACK.
     delivered: Vec<Seg>,
 }
 
@@ -116,7 +116,7 @@ impl Model {
         p
     }
 
-    /// IsLost of RFC 6675 §4, by pieces.
+    /// Applies IsLost of RFC 6675 §4, by pieces.
     fn is_lost(&self, i: usize, dup_thresh: u64) -> bool {
         let above = &self.segs[i + 1..];
         let bytes: u64 = above.iter().filter(|s| s.sacked).map(Seg::len).sum();
@@ -156,7 +156,7 @@ impl Model {
     fn rack_update(&mut self, now: Time, min_rtt: Duration, echoed: Option<Time>) {
         let newest = |of: &dyn Fn(&Seg) -> bool| self.delivered.iter().filter(|s| of(s)).map(Seg::key).max();
         let una = self.una;
-        // Of retransmissions, the newest stands for all; what is echoed is said of those in order.
+        // The newest retransmission stands for all. The echo applies to segments in order.
         let acked = newest(&|s| s.again && s.end <= una).filter(|k| echoed.is_none_or(|e| e >= k.0));
         let again = acked.max(newest(&|s| s.again && s.end > una));
         let key = newest(&|s| !s.again).max(again.filter(|k| now.since(k.0) >= min_rtt));
@@ -178,9 +178,9 @@ impl Model {
 
 #[derive(Clone, Debug)]
 enum Op {
-    /// Sends so many pieces of this length at once.
+    /// Sends a number of pieces of this length at once.
     Send(u64, u32),
-    /// Cumulative ACK and blocks, in thousandths of what is in flight, rounded to pieces or not.
+    /// Cumulative ACK and blocks, in thousandths of the data in flight, rounded to pieces or not.
     Ack(u64, Vec<(u64, u64)>, bool),
     MarkBySack(u32),
     MarkFirst,
@@ -215,25 +215,25 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Both, side by side.
+/// Scoreboard and model, side by side.
 #[derive(Default)]
 struct Pair {
     real: Scoreboard,
     model: Model,
-    /// What the last ACK did, until RACK has been told.
+    /// Result of the last ACK, until RACK has used it.
     last: Progress,
     now: u64,
     sends: u64,
 }
 
 impl Pair {
-    /// A distinguishable transmission.
+    /// Makes a distinguishable transmission.
     fn sent(&mut self) -> Sent {
         self.sends += 1;
         Sent { delivered: self.sends, ..sent(self.now) }
     }
 
-    /// An offset from thousandths of what is in flight; at the end of a piece unless `cut`.
+    /// Returns an offset from thousandths of the data in flight; at the end of a piece unless `cut`.
     fn offset(&self, milli: u64, cut: bool) -> u64 {
         let raw = self.model.una + (self.model.nxt - self.model.una) * milli.min(1000) / 1000;
         match self.model.segs.iter().rev().find(|s| s.start <= raw) {

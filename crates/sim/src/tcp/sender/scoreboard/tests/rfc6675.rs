@@ -6,8 +6,8 @@ use proptest::prelude::*;
 const SMSS: u64 = 3;
 const DUP_THRESH: u64 = 3;
 
-/// The RFC's state: what is SACKed by octet, HighACK, HighData, HighRxt (all exclusive ends); and what has been found
-/// lost once, which the scoreboard does not take back.
+/// State of the RFC: SACKed octets, HighACK, HighData, HighRxt (all exclusive ends). It also holds the data
+/// once found lost, which the scoreboard does not take back.
 #[derive(Default)]
 struct Octets {
     sacked: Vec<bool>,
@@ -53,7 +53,7 @@ impl Octets {
             .map_or(self.high_ack, |s| s + 1)
     }
 
-    /// Rules 1 and 3 of NextSeg.
+    /// Applies rules 1 and 3 of NextSeg.
     fn rule_1(&self) -> Option<u64> {
         self.rule_3().filter(|&s| self.is_lost(s))
     }
@@ -81,7 +81,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A receiver whose ACKs arrive at once.
+/// Receiver whose ACKs arrive at once.
 struct Exchange {
     board: Scoreboard,
     octets: Octets,
@@ -98,7 +98,7 @@ impl Exchange {
         self.octets.found.resize(self.board.nxt() as usize, false);
     }
 
-    /// The segment's octets are SACKed; the ACK carries all ranges.
+    /// Delivers a segment: its octets are SACKed, and the ACK carries all ranges.
     fn deliver(&mut self, start: u64, end: u64) {
         let octets = &mut self.octets;
         (start..end).for_each(|s| octets.sacked[s as usize] = true);

@@ -1,10 +1,10 @@
-//! What RFCs say will happen, step by step.
+//! Examples of RFCs, step by step.
 
 use super::*;
 
 const MIN_RTT: Duration = Duration::from_millis(100);
 
-/// An ACK, and what RACK says of it.
+/// Handles an ACK. Returns RACK's result.
 fn rack(
     b: &mut Scoreboard,
     una: u64,
@@ -28,11 +28,11 @@ fn rfc_8985_fast_recovery_after_a_tail_loss_probe() {
     b.send(4, 1000, 0);
     let p = b.on_ack(1000, &[], ms(100));
     assert_eq!((p.acked, p.rtt), (1000, Some(MIN_RTT)));
-    // Two RTTs later the probe repeats the last segment: counted twice, it may not be lost.
+    // Two RTTs later the probe repeats the last segment. This counts twice, and the segment must not be lost.
     assert_eq!(b.last(), piece(3000));
     b.retransmitted(3000, sent(300));
     assert_eq!(b.in_flight(), 4000);
-    // SACK for P3: P1 and P2 were sent 400 ms ago, that is longer than RTT + RTT / 4.
+    // SACK for P3: P1 and P2 were sent 400 ms ago, which is longer than RTT + RTT / 4.
     assert_eq!(rack(&mut b, 1000, &[(3000, 4000)], 400, 25), (2000, None));
     assert_eq!((b.in_flight(), b.lost(), b.sacked()), (0, 2000, 1000));
     for start in [1000, 2000] {
@@ -40,7 +40,8 @@ fn rfc_8985_fast_recovery_after_a_tail_loss_probe() {
         b.retransmitted(start, sent(400));
     }
     assert_eq!((b.next_lost(), b.in_flight()), (None, 2000));
-    // The retransmission of P1 is lost too; that of P2 was sent at the same time, but is higher in the stream.
+    // The retransmission of P1 is lost too. That of P2 was sent at the same time, but is higher in the
+    // stream.
     assert_eq!(rack(&mut b, 1000, &[(2000, 4000)], 500, 0), (1000, None));
     assert_eq!(b.next_lost(), piece(1000));
     b.retransmitted(1000, sent(500));
@@ -51,8 +52,9 @@ fn rfc_8985_fast_recovery_after_a_tail_loss_probe() {
 
 #[test]
 fn rack_goes_by_the_order_in_which_segments_left() {
-    // The first of four is lost. In the instant in which that is found a new segment leaves, then the first again, then
-    // another new one: RTT 100 ms, no reordering. What the new ones tell of the retransmission is who left before whom.
+    // The first of four is lost. In the instant of detection a new segment leaves, then the first again, then
+    // another new one. RTT 100 ms, no reordering. The order of departure decides what the new ones say about
+    // the retransmission.
     let mut b = Scoreboard::new();
     b.send(4, 1000, 0);
     assert_eq!(rack(&mut b, 0, &[(1000, 4000)], 100, 0), (1000, None));
@@ -65,20 +67,20 @@ fn rack_goes_by_the_order_in_which_segments_left() {
 
 #[test]
 fn rack_waits_for_the_last_that_may_be_late() {
-    // Sent 1 ms apart; the fifth is delivered first, RTT 100 ms, window 25 ms.
+    // Segments sent 1 ms apart. The fifth is delivered first, RTT 100 ms, window 25 ms.
     let mut b = Scoreboard::new();
     (0..6).for_each(|n| b.send(1, 1000, n));
     assert_eq!(rack(&mut b, 0, &[(4000, 5000)], 104, 25), (0, Some(Duration::from_millis(24))));
     // The timer was for the fourth: sent at 3 ms, lost at 3 + 100 + 25. The others were due before.
     assert_eq!(b.rack_detect(ms(127), Duration::from_millis(25)), (3000, Some(Duration::from_millis(1))));
     assert_eq!(b.rack_detect(ms(128), Duration::from_millis(25)), (1000, None));
-    // The last was sent after what was delivered: nothing is known of it.
+    // The last was sent after the delivered one: nothing is known about it.
     assert_eq!((b.in_flight(), b.lost(), b.sacked()), (1000, 4000, 1000));
 }
 
 #[test]
 fn rack_ignores_what_may_be_the_original() {
-    // RFC 8985 §6.2 step 2. Sent at 0, sent again at 300 ms.
+    // RFC 8985 §6.2 step 2. Sent at 0, retransmitted at 300 ms.
     let again = || {
         let mut b = Scoreboard::new();
         b.send(3, 1000, 0);
@@ -88,22 +90,22 @@ fn rack_ignores_what_may_be_the_original() {
         b.undo_lost(); // the first is in flight as before
         b
     };
-    // 50 ms after it was sent again: less than any round trip.
+    // 50 ms after the retransmission: less than any round trip.
     let mut b = again();
     assert_eq!(rack(&mut b, 0, &[(2000, 3000)], 350, 0), (0, None));
-    // 99 ms after, but the ACK of it echoes a timestamp from before; then one from after.
+    // 99 ms after, but its ACK echoes a timestamp from before; then one from after.
     for (echoed, lost) in [(300, 0), (301, 1000)] {
         let mut b = again();
         let p = b.on_ack(2000, &[], ms(400));
         b.rack_update(&p, ms(400), Duration::from_millis(99), Some(ms(echoed)));
         assert_eq!(b.rack_detect(ms(400), Duration::ZERO), (lost, None), "{echoed}");
     }
-    // What is SACKed is not what is echoed (RFC 7323 §4.3): the first echoes the SYN here.
+    // The echo does not belong to SACKed segments (RFC 7323 §4.3): it is of the SYN here.
     let mut b = again();
     let p = b.on_ack(0, &[(2000, 3000)], ms(400));
     b.rack_update(&p, ms(400), MIN_RTT, Some(ms(0)));
     assert_eq!(b.rack_detect(ms(400), Duration::ZERO), (1000, None));
-    // Never sent again: beyond doubt. It does not replace a newer one.
+    // A segment never retransmitted is beyond doubt. It does not replace a newer one.
     let mut b = again();
     assert_eq!(rack(&mut b, 0, &[(2000, 3000)], 400, 0), (1000, None));
     assert_eq!(rack(&mut b, 1000, &[], 410, 0), (0, None));
@@ -135,13 +137,13 @@ fn reordering_window() {
     assert_eq!(window(&r, false, false, 3), 0);
     assert_eq!(window(&r, false, true, 0), 0);
     assert_eq!(window(&r, true, true, 3), 25_000);
-    // Once per round: until 5000 is acknowledged.
+    // The window grows once per round: until 5000 is acknowledged.
     r.on_dsack(1000, 5000);
     r.on_dsack(4999, 6000);
     assert_eq!(window(&r, true, false, 0), 50_000);
     r.on_dsack(5000, 9000);
     assert_eq!(window(&r, true, false, 0), 75_000);
-    // Never more than SRTT.
+    // The window never exceeds SRTT.
     (0..3).for_each(|n| r.on_dsack(9000 + n * 1000, 10_000 + n * 1000));
     assert_eq!(window(&r, true, false, 0), 110_000);
     // Sixteen recoveries without a DSACK, counted from the last.
@@ -157,10 +159,10 @@ fn reordering_window() {
 fn reordering_is_seen_below_what_was_delivered_only() {
     let mut b = Scoreboard::new();
     b.send(5, 1000, 0);
-    // Segments of one ACK are taken in the order of the stream, whatever that of the blocks.
+    // Segments of one ACK are taken in stream order, whatever the order of the blocks.
     assert!(!b.on_ack(0, &[(4000, 5000), (2000, 3000)], ms(100)).reordered);
     b.retransmitted(0, sent(101));
-    // Sent again: it says nothing. The second was not.
+    // The first was retransmitted, so it says nothing. The second was not.
     assert!(!b.on_ack(1000, &[], ms(201)).reordered);
     assert!(!b.seen_reordering());
     assert!(b.on_ack(2000, &[], ms(202)).reordered);
@@ -205,7 +207,7 @@ fn next_seg_of_rfc_6675() {
     assert_eq!(b.last_unsacked(), piece(7000)); // rule 4
     b.on_ack(0, &[(7000, 8000)], ms(150));
     assert_eq!(b.last_unsacked(), piece(6000));
-    // 4 is lost as well now: of the original, the retransmission is in flight.
+    // Segment 4 is lost as well now: its original, while the retransmission is in flight.
     assert_eq!(b.mark_lost_by_sack(2), 1000);
     assert_eq!((b.next_lost(), b.in_flight()), (None, 3000));
 }
@@ -223,7 +225,7 @@ fn newreno_counts_duplicate_acks_as_departures() {
     b.set_duplicates(8);
     assert_eq!(b.in_flight(), 2000); // the fifth, and the first again
     assert_eq!(b.mark_first_lost(), 0);
-    // The partial ACK takes four: the retransmission and three that had been duplicates.
+    // The partial ACK covers four: the retransmission and three that had been duplicates.
     let p = b.on_ack(4000, &[], ms(200));
     assert_eq!((p.acked, p.delivered, p.retransmitted), (4000, 4000, true));
     assert_eq!((b.duplicates(), b.in_flight()), (5, 1000));
@@ -244,7 +246,7 @@ fn a_cumulative_ack_may_end_within_a_piece() {
     let mut b = Scoreboard::new();
     b.send(3, 1000, 0);
     let p = b.on_ack(1500, &[], ms(100));
-    // Whole segments only are timed.
+    // Only whole segments are timed.
     assert_eq!((p.acked, p.delivered, p.rtt), (1500, 1500, Some(MIN_RTT)));
     assert_eq!((b.first(), b.in_flight()), (Some(Piece { start: 1500, len: 500 }), 1500));
     assert_eq!((b.mark_first_lost(), b.lost()), (500, 500));
@@ -265,7 +267,7 @@ fn a_block_that_cuts_a_piece_counts_for_whole_pieces() {
     b.send(4, 1000, 0);
     assert_eq!(b.on_ack(0, &[(1500, 3500)], ms(1)).delivered, 1000);
     assert_eq!((b.sacked(), b.high_sacked(), b.sacked_segments()), (1000, 3000, 1));
-    // The block grows to both sides.
+    // The block grows on both sides.
     assert_eq!(b.on_ack(0, &[(1000, 4000)], ms(2)).delivered, 2000);
     b.check();
 }
@@ -278,13 +280,13 @@ fn round_trip_times() {
     sends(&mut b);
     // One ACK for two: the delay of the ACK is part of the time (RFC 6298 §3 with RFC 7323 §4.3).
     assert_eq!(rtts(b.on_ack(2000, &[], ms(110))), (Some(110_000), Some(100_000)));
-    // By SACK if nothing is acknowledged.
+    // SACKed segments are used if nothing is acknowledged.
     assert_eq!(rtts(b.on_ack(2000, &[(4000, 6000), (3000, 4000)], ms(160))), (Some(130_000), Some(110_000)));
-    // What was SACKed before says nothing now; what was sent again never does.
+    // Segments SACKed before give no sample now. Retransmitted ones never do.
     b.retransmitted(2000, sent(160));
     assert_eq!(rtts(b.on_ack(6000, &[], ms(300))), (None, None));
 
-    // Without SACK the third waits at the receiver until the second has been sent again.
+    // Without SACK the third waits at the receiver until the second has been retransmitted.
     let mut b = Scoreboard::new();
     sends(&mut b);
     b.on_ack(1000, &[], ms(100));
@@ -296,7 +298,7 @@ fn round_trip_times() {
 
 #[test]
 fn a_spurious_time_out_is_taken_back() {
-    // RFC 5682: the first is sent again, the ACK that follows is for the second too, which was not.
+    // RFC 5682: the first is retransmitted. The next ACK is also for the second, which was not.
     let mut b = Scoreboard::new();
     b.send(5, 1000, 0);
     assert_eq!(b.mark_all_lost(false), 5000);
@@ -310,7 +312,7 @@ fn a_spurious_time_out_is_taken_back() {
 
 #[test]
 fn a_receiver_that_reneges() {
-    // RFC 2018 §8: after a time-out what was SACKed is sent again.
+    // RFC 2018 §8: after a time-out SACKed data is sent again.
     let mut b = Scoreboard::new();
     b.send(4, 1000, 0);
     b.on_ack(0, &[(1000, 3000)], ms(100));
@@ -341,7 +343,7 @@ fn places_are_given_up_that_a_window_does_not_need_any_more() {
         b.ring_capacity()
     };
     assert_eq!(round(&mut b, 32), 32);
-    // A quarter of 16 would do for 3, none of 8.
+    // A quarter of 16 places would do for 3 segments, but no quarter of 8.
     (0..30).for_each(|_| assert!(round(&mut b, 3) >= 8));
     assert_eq!(round(&mut b, 3), 8);
     assert_eq!(round(&mut b, 32), 32);
