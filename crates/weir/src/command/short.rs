@@ -18,8 +18,8 @@ pub struct Short {
     /// Rate of each flow whose data comes in by the interface (downloads)
     #[arg(long, value_name = "RATE", value_parser = policy::flow_rate, requires = "dev")]
     in_flow_rate: Option<Rate>,
-    /// Rate of a thin uplink: traffic that leaves by the interface is queued in front of it, served flow by flow, and
-    /// its ACKs are filtered
+    /// Rate of a thin uplink: traffic that leaves by the interface is queued in front of it, served flow by
+    /// flow, and its ACKs are filtered
     #[arg(long, value_name = "RATE", value_parser = units::rate, requires_all = ["dev", "ack_filter"], conflicts_with_all = ["out_flow_rate", "in_flow_rate"])]
     uplink: Option<Rate>,
     /// Policy of the ACK filter in front of the uplink

@@ -31,7 +31,7 @@ pub struct Args {
     /// Only this box
     #[arg(long = "box", value_name = "KIND", value_parser = kind)]
     only: Option<BoxKind>,
-    /// Classes whose flows share a rate, instead of a rate for each flow
+    /// Give classes a rate that their flows share, instead of a rate for each flow
     #[arg(long)]
     class: bool,
     /// Uploads through a queue for each flow, with PostACK (`postack-pfq`) beside the same queues without

@@ -31,11 +31,10 @@ const SENDERS: [(&str, &str); 4] = [("reno", "1s"), ("newreno", "1s"), ("sack", 
 pub struct Args {
     #[command(flatten)]
     common: Common,
-    /// Only table 1, which is of the simulator and the same on any machine
+    /// Only table 1, which comes from the simulator and is the same on any machine
     #[arg(long)]
     table1: bool,
-    /// Measure what a packet costs with so many flows, instead of 1000, 10000 and 100000; a million take 10
-    /// GB
+    /// Measure the cost of a packet with N flows, instead of 1000, 10000 and 100000; a million take 10 GB
     #[arg(long, value_name = "N", conflicts_with = "table1", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     flows: Vec<u32>,
 }

@@ -35,7 +35,7 @@ const HOSTS_CASE: &str = "hosts";
 pub struct Args {
     #[command(flatten)]
     common: Common,
-    /// Measure this case in this process and print it as JSON: so many flows, "idle" or "hosts"
+    /// Measure this case in this process and print it as JSON: a number of flows, "idle" or "hosts"
     #[arg(long, hide = true)]
     case: Option<String>,
 }

@@ -29,7 +29,7 @@ another middlebox that no end sees is to sit between the two interfaces. Data go
 A case defines the segments that the two ends of a connection send. The output of the gateway, on its own and behind its hooks, for \
 data that goes out and data that comes in, is held to the RFCs. Exit code 1: some case fails.")]
 pub struct Args {
-    /// Only this case; may be given several times
+    /// Run only this case; may be given several times
     #[arg(long = "case", value_name = "NAME", value_parser = names())]
     cases: Vec<String>,
     #[cfg(feature = "linux")]

@@ -43,7 +43,7 @@ pub struct Args {
     /// Packets that an ACK acknowledges
     #[arg(long, value_name = "D", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     segments: u32,
-    /// ACKs that may wait; may be given several times. Without, 1, 3 and the optimum
+    /// Limit of queued ACKs; may be given several times; default: 1, 3 and the optimum
     #[arg(long = "threshold", value_name = "ACKS", value_parser = threshold)]
     thresholds: Vec<u32>,
     /// Round trips to show

@@ -1,8 +1,10 @@
-//! `weir model link`: drives one link of the simulator by a list of arrivals, for programs that compare it with references of their own.
+//! `weir model link`: drives one link of the simulator by a list of arrivals, so that other programs can
+//! compare it with their own references.
 //!
-//! Each line of standard input is an arrival: its time in nanoseconds, the bytes of its IP packet, the number of its flow and its
-//! ECN field, in the order of times. Each line of the output is a frame that leaves: its number, counted from 0, the time in
-//! nanoseconds, and its ECN field. Frames that are not there were dropped; lines that begin with `#` count them by their reasons.
+//! Each line of standard input is an arrival: its time in nanoseconds, the bytes of its IP packet, the number
+//! of its flow and its ECN field, in the order of times. Each line of the output is a frame that leaves: its
+//! number, counted from 0, the time in nanoseconds, and its ECN field. Frames that are not there were
+//! dropped; lines that begin with `#` count them by their reasons.
 
 use crate::command::error::Failure;
 use crate::command::link_options::LinkOptions;
@@ -23,7 +25,7 @@ pub struct Args {
     /// The link.
     #[command(flatten)]
     link: LinkOptions,
-    /// Seed of what is drawn
+    /// Seed of random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 }
@@ -36,11 +38,12 @@ struct Arrival {
     ecn: u8,
 }
 
-/// Headers of Ethernet, IPv4 and TCP, all of a frame that links look at.
+/// Length of the headers of Ethernet, IPv4 and TCP. Links read nothing else of a frame.
 const HEADERS: usize = 54;
 const ETHERNET: usize = 14;
-/// The byte of the ECN field, and the bytes that carry a frame's number.
+/// Offset of the byte with the ECN field.
 const TOS: usize = ETHERNET + 1;
+/// Bytes that carry a frame's number.
 const NUMBER: core::ops::Range<usize> = 38..42;
 
 /// Reads arrivals and prints departures.
@@ -74,7 +77,8 @@ fn arrivals(text: &str) -> Result<Vec<Arrival>, String> {
 }
 
 impl Arrival {
-    /// The headers of its frame, a segment with this number. Disciplines with queues for flows read those of valid headers.
+    /// Returns the headers of the frame, a segment with this number. Disciplines with queues for flows read
+    /// those of valid headers.
     fn headers(&self, number: u32) -> [u8; HEADERS] {
         let mut headers = [0; HEADERS];
         let mut put = |at: usize, bytes: &[u8]| headers[at..at + bytes.len()].copy_from_slice(bytes);
@@ -93,7 +97,7 @@ impl Arrival {
     }
 }
 
-/// RFC 1071.
+/// Returns the checksum of RFC 1071.
 fn internet_checksum(bytes: &[u8]) -> u16 {
     let words = bytes.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
     let sum: u32 = words.sum();
@@ -101,7 +105,7 @@ fn internet_checksum(bytes: &[u8]) -> u16 {
     !((folded & 0xffff) + (folded >> 16)) as u16
 }
 
-/// A link, and what has left it.
+/// A link, and the frames that have left it.
 struct Driven {
     link: Link,
     frames: Frames,
@@ -132,7 +136,7 @@ impl Driven {
         self.out
     }
 
-    /// All that leaves until then.
+    /// Prints the frames that leave until then.
     fn until(&mut self, then: Time) {
         while let Some(due) = self.link.next_deadline(PortSet::ALL).filter(|&due| due <= then) {
             let mut cx = Cx { now: due, frames: &mut self.frames };

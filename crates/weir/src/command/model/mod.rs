@@ -10,13 +10,12 @@ use clap::Subcommand;
 /// A model.
 #[derive(Debug, Subcommand)]
 pub enum Model {
-    /// Slow start behind a slow reverse channel, by how many ACKs may wait there
+    /// Slow start behind a slow reverse channel, by the limit of ACKs queued there
     AckFilter(ack_filter::Args),
     /// Drives a link with a list of arrivals and prints the departures
     #[command(hide = true)]
     Link(link::Args),
-    /// Throughput of a flow behind per-flow queueing, PostACK or TCP rate control when every so many packets
-    /// one is lost
+    /// Throughput of a flow with periodic loss behind per-flow queueing, PostACK or TCP rate control
     Tss(tss::Args),
 }
 

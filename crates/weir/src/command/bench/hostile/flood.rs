@@ -78,8 +78,8 @@ pub(super) struct Flood {
 }
 
 impl Flood {
-    /// Starts a thread that waits for the servers' host of the lab `id`, waits for `after`, and then forges `pps`
-    /// segments a second there.
+    /// Starts a thread that waits for the servers' host of the lab `id`, waits for `after`, and then forges
+    /// `pps` segments a second there.
     pub fn prepare(id: String, forged: Forged, pps: u32, after: Duration) -> Flood {
         let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (told, counted) = (stop.clone(), sent.clone());

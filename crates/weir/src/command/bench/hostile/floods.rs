@@ -110,7 +110,8 @@ fn row(args: &Args, seconds: u64, forgery: Option<Forgery>) -> Result<Row, Strin
     Ok(row)
 }
 
-/// Plays one turn and returns its outcome and the number of forged segments. Earlier turns forged `before` segments.
+/// Plays one turn and returns its outcome and the number of forged segments. Earlier turns forged `before`
+/// segments.
 fn once(
     seconds: u64,
     forgery: Option<Forgery>,
@@ -132,8 +133,8 @@ fn once(
     Ok((outcome?, forged?))
 }
 
-/// Returns the bytes that were acknowledged to a sender beyond those that its receiver has. Both ends stop at the
-/// same moment, so the sender's last samples are ignored. The kernel counts the SYN as a byte.
+/// Returns the bytes that were acknowledged to a sender beyond those that its receiver has. Both ends stop at
+/// the same moment, so the sender's last samples are ignored. The kernel counts the SYN as a byte.
 fn invented(client: &FlowReport, server: &FlowReport, seconds: u64) -> u64 {
     let until = seconds * 1_000_000_000 - NOT_JUDGED_NS;
     let series = client.sent.as_ref().and_then(|s| s.series.as_ref());

@@ -30,7 +30,7 @@ Examples:
   weir model tss --rate 800kbit --rtt 200ms --segment 1250 --out out/tss     # and a chart
   weir model tss --rate 800kbit --rtt 50ms --segment 1250 --simulate 2000 --out out/tss    # figure 16
 
-The model is that of the paper's appendices B and C. docs/tss-model.md derives it and says what it leaves out.")]
+The model is that of the paper's appendices B and C. docs/tss-model.md derives it and lists its simplifications.")]
 pub struct Args {
     /// Rate of the flow at the gateway
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
@@ -41,11 +41,10 @@ pub struct Args {
     /// Bytes of a packet
     #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(64..=65_535))]
     segment: u32,
-    /// Share of the packets that are lost, one of every so many; may be given several times
+    /// Periodic loss: 1% loses every 100th packet; may be given several times
     #[arg(long = "loss", value_name = "LOSS", value_parser = loss)]
     losses: Vec<f64>,
-    /// Simulate each loss for so many seconds of virtual time, beside the model: every so many packets one is
-    /// lost
+    /// Simulate each periodic loss for N seconds of virtual time, beside the model
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(10..=100_000))]
     simulate: Option<u64>,
     /// Write the figures to this file as JSON; `-` is standard output, and the table is then left out

@@ -9,8 +9,8 @@ use weir_core::rate::Rate;
 
 const DIRECTIONS: [(Direction, &str); 2] = [(Direction::Out, "up"), (Direction::In, "down")];
 
-/// Returns a class per direction for each customer, in the customers' order, then for each site with an active
-/// customer below it. The upload class comes before the download class.
+/// Returns a class per direction for each customer, in the customers' order, then for each site with an
+/// active customer below it. The upload class comes before the download class.
 pub(in crate::experiment::config) fn classes(customers: &[Customer], sites: &[Site]) -> Vec<ClassConfig> {
     let used = used(customers, sites);
     // First class of each site's pair.

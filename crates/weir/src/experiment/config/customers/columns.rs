@@ -203,8 +203,8 @@ impl Columns {
         self.several_rows() && order == self.order
     }
 
-    /// Returns the fault of a row with this number of fields, if the number is wrong. In ShapedDevices.csv the
-    /// ignored columns at the end may be missing, and a comment may contain unquoted commas.
+    /// Returns the fault of a row with this number of fields, if the number is wrong. In ShapedDevices.csv
+    /// the ignored columns at the end may be missing, and a comment may contain unquoted commas.
     pub fn wrong_length(&self, fields: usize) -> Option<Fault> {
         let columns = self.order.len();
         let says = |k: &Option<usize>| k.is_some_and(|k| self.kind.known()[k].says != Column::Other);
@@ -233,8 +233,8 @@ impl Columns {
     }
 }
 
-/// Notes an unknown column. In lists of other programs an unknown column is ignored, unless its heading resembles
-/// that of a missing column.
+/// Notes an unknown column. In lists of other programs an unknown column is ignored, unless its heading
+/// resembles that of a missing column.
 fn unknown(kind: Kind, order: &[Option<usize>], header: &Row, i: usize, faults: &mut Faults) {
     let heading = &header.fields[i];
     let meant = |(k, known): &(usize, &Known)| {

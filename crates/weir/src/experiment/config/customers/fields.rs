@@ -74,8 +74,8 @@ impl Fields<'_> {
         found
     }
 
-    /// Checks that a prefix has the address family of its column. Returns `None` for the unspecified address, which
-    /// some programs write where there is no address.
+    /// Checks that a prefix has the address family of its column. Returns `None` for the unspecified address,
+    /// which some programs write where there is no address.
     fn family(&self, prefix: Prefix, column: Column) -> Result<Option<Prefix>, Fault> {
         let (address, family) = match prefix.addr() {
             IpAddr::V4(_) => (prefix.to_string(), "an IPv4 address"),

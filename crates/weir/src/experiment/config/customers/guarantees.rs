@@ -30,9 +30,9 @@ pub(super) fn check(entries: &[Entry], sites: &[Site], faults: &mut Faults) {
     }
 }
 
-/// Reduces the guarantees below each oversubscribed site in proportion, and remarks on it. LibreQoS's programs
-/// write 98 % of a circuit's rate as its guarantee, so their sites are usually oversubscribed, and LibreQoS's
-/// queues divide the rate in this proportion.
+/// Reduces the guarantees below each oversubscribed site in proportion, and remarks on it. LibreQoS's
+/// programs write 98 % of a circuit's rate as its guarantee, so their sites are usually oversubscribed, and
+/// LibreQoS's queues divide the rate in this proportion.
 pub(super) fn fit(entries: &mut [Entry], sites: &[Site], faults: &mut Faults) {
     for (k, (direction, what)) in DIRECTIONS.into_iter().enumerate() {
         let mut promised = vec![0u64; sites.len()];

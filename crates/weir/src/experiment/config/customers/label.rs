@@ -3,8 +3,8 @@
 use crate::experiment::config::diag::Fault;
 use crate::experiment::config::names;
 
-/// Returns the label of a customer or a site: its identifier with `_` for each character that names of classes do
-/// not allow. An identifier of letters, digits, `-` and `_` is its own label.
+/// Returns the label of a customer or a site: its identifier with `_` for each character that names of
+/// classes do not allow. An identifier of letters, digits, `-` and `_` is its own label.
 pub fn label(id: &str) -> String {
     id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
 }

@@ -1,8 +1,9 @@
-//! Lists of customers, and lists of the sites above them. A list of customers is a CSV file. Each customer becomes
-//! two classes, one per direction.
+//! Lists of customers, and lists of the sites above them. A list of customers is a CSV file. Each customer
+//! becomes two classes, one per direction.
 //!
-//! Two formats are read: Weir's own columns with a row for each customer, and LibreQoS's ShapedDevices.csv, in
-//! which several rows may describe devices of one circuit. Sites are in a CSV file or in LibreQoS's network.json.
+//! Two formats are read: Weir's own columns with a row for each customer, and LibreQoS's ShapedDevices.csv,
+//! in which several rows may describe devices of one circuit. Sites are in a CSV file or in LibreQoS's
+//! network.json.
 
 mod class;
 mod columns;

@@ -7,8 +7,8 @@ use weir_core::rate::Rate;
 
 const HELP: &str = "megabits a second: 50, or 2.5";
 
-/// Parses a rate and rounds it to the nearest bit per second: programs that compute in floating point write more
-/// digits.
+/// Parses a rate and rounds it to the nearest bit per second: programs that compute in floating point write
+/// more digits.
 pub(super) fn mbps(text: &str) -> Result<Rate, Fault> {
     let wrong = || {
         let help = if text.contains(',') { "megabits a second with a point: 2.5" } else { HELP };

@@ -150,8 +150,8 @@ impl Context<'_> {
         None
     }
 
-    /// Returns the site of a device, found by the identifier or the name of its parent. LibreQoS's lists always name
-    /// parents, even without a list of sites, and its programs name some that are in no list.
+    /// Returns the site of a device, found by the identifier or the name of its parent. LibreQoS's lists
+    /// always name parents, even without a list of sites, and its programs name some that are in no list.
     fn parent_node(&self, fields: &Fields<'_>, faults: &mut Faults) -> Option<usize> {
         let sites = self.sites.filter(|sites| !sites.is_flat())?;
         let (name, number) = (fields.named(Column::Site), fields.named(Column::SiteId));

@@ -32,7 +32,8 @@ pub struct Site {
 }
 
 impl Site {
-    /// Returns the rate of all customers below the site together in this direction. The sites above may leave less.
+    /// Returns the rate of all customers below the site together in this direction. The sites above may leave
+    /// less.
     pub fn rate(&self, direction: Direction) -> Rate {
         match direction {
             Direction::Out => self.up,
@@ -57,7 +58,8 @@ impl Sites {
         self.names.get(name).copied()
     }
 
-    /// Finds a site like [`Sites::named`], by the identifier that sites of network.json have besides their name.
+    /// Finds a site like [`Sites::named`], by the identifier that sites of network.json have besides their
+    /// name.
     pub(super) fn numbered(&self, number: &str) -> Option<Option<usize>> {
         self.numbers.get(number).copied()
     }

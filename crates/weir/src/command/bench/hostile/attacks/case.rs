@@ -1,5 +1,5 @@
-//! Attacks: the configuration under attack, the limits that must hold, the connections beside the attack, and the
-//! forged packets.
+//! Attacks: the configuration under attack, the limits that must hold, the connections beside the attack, and
+//! the forged packets.
 
 use super::forge::Forger;
 use super::gateways;
@@ -67,7 +67,8 @@ pub struct Case {
     pub most: usize,
     /// Smallest rate of the attacker's own connection that is accepted while the attack is on.
     pub least: Rate,
-    /// True if networks are attacked one after the other, because floods at the same time overload the machine.
+    /// True if networks are attacked one after the other, because floods at the same time overload the
+    /// machine.
     pub in_turn: bool,
 }
 

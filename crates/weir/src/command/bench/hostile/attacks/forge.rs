@@ -205,7 +205,8 @@ impl Forger {
         self.send(&[data.stamped().seq(seq).flags(Flags::FIN | Flags::ACK).ttl(FEW_HOPS)])
     }
 
-    /// Sends an ACK with random numbers and an unknown option, between the SYN-ACK and the client's first ACK.
+    /// Sends an ACK with random numbers and an unknown option, between the SYN-ACK and the client's first
+    /// ACK.
     pub fn ack_before_the_first(&mut self, n: u64) -> Result<()> {
         let rules = |text: &str| self.clients.nft(text).map_err(std::io::Error::other);
         match n {
@@ -222,9 +223,9 @@ impl Forger {
         self.send(&[wild.seq(seq).ack(ack).flags(Flags::ACK).raw_options(&UNKNOWN)])
     }
 
-    /// Plays ever more connections between the attacker and an address without a host, more than the flow table has
-    /// places. New ones are needed all the time: a connection that lost a frame is not established, and the table
-    /// drops it first.
+    /// Plays ever more connections between the attacker and an address without a host, more than the flow
+    /// table has places. New ones are needed all the time: a connection that lost a frame is not established,
+    /// and the table drops it first.
     pub fn fill(&mut self, n: u64) -> Result<()> {
         let own: Vec<u16> = (n * AT_A_TIME..(n + 1) * AT_A_TIME).map(|n| (n % HOARD) as u16).collect();
         let segment = |up: bool, n: u16| {

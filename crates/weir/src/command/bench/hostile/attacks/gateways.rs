@@ -1,4 +1,5 @@
-//! Configurations of the attacked gateways. Each function returns the file for a gateway on the interface `wan`.
+//! Configurations of the attacked gateways. Each function returns the file for a gateway on the interface
+//! `wan`.
 
 /// Each flow to the LAN has a rate of its own.
 pub fn flows_in(wan: &str) -> String {

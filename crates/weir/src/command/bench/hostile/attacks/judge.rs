@@ -7,7 +7,8 @@ use std::time::Duration;
 use weir_core::gateway::Direction;
 use weir_core::rate::Rate;
 
-/// Received bytes of each connection, from the LAN and to it, and of datagrams. All are counted in bins of [`BIN`].
+/// Received bytes of each connection, from the LAN and to it, and of datagrams. All are counted in bins of
+/// [`BIN`].
 pub struct Got {
     pub connections: Vec<[Vec<u64>; 2]>,
     pub datagrams: Vec<u64>,
@@ -144,8 +145,8 @@ mod tests {
         for case in cases() {
             let got = exact(&case);
             assert!(judge(&case, &got).holds, "{}", case.name);
-            // Nothing is required in the attack's first second. Later, a fifth of a second at ten times the rate
-            // is too much.
+            // Nothing is required in the attack's first second. Later, a fifth of a second at ten times the
+            // rate is too much.
             for (at, holds) in
                 [(HOLDS - Duration::from_millis(300), true), (HOLDS + Duration::from_secs(2), false)]
             {

@@ -1,8 +1,8 @@
-//! Attacks on rates. Each is played against real gateways side by side, each in a network of its own: token buckets
-//! of the kernel, this build, and another build if one is named.
+//! Attacks on rates. Each is played against real gateways side by side, each in a network of its own: token
+//! buckets of the kernel, this build, and another build if one is named.
 //!
-//! An attack begins after 1.5 s, is on for 2.5 s, off for 1 s, on for 1 s, and off again. A limit must hold from one
-//! second after the beginning of the attack.
+//! An attack begins after 1.5 s, is on for 2.5 s, off for 1 s, on for 1 s, and off again. A limit must hold
+//! from one second after the beginning of the attack.
 
 mod case;
 mod forge;
@@ -27,8 +27,8 @@ use traffic::Bins;
 /// Smallest goodput of the neighbour, as a fraction of its goodput on the plain router.
 const NEIGHBOUR: f64 = 0.95;
 
-/// Longest pause of a connection, in milliseconds. A SYN and its retransmission may be lost; applications do not wait
-/// longer.
+/// Longest pause of a connection, in milliseconds. A SYN and its retransmission may be lost; applications do
+/// not wait longer.
 const STILL_MS: f64 = 2_000.0;
 
 /// Results of an attack.

@@ -1,6 +1,7 @@
 //! A network for one attack: the LAN's host, a router with a rate limiter, and the host beyond the WAN.
 //!
-//! Each party has a prefix on the LAN. The host has the second address of each prefix, and forges from the others.
+//! Each party has a prefix on the LAN. The host has the second address of each prefix, and forges from the
+//! others.
 
 use super::case::{Case, Limit};
 use crate::execute::lab::{switch_off, Namespace, Record, OFFLOADS};
@@ -22,7 +23,8 @@ const MACS: [[u8; 6]; 4] =
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 72, 0, 2);
 /// An address beyond the WAN that no host has. Frames to it leave the router and are then dropped.
 pub const NOBODY: Ipv4Addr = Ipv4Addr::new(10, 72, 9, 9);
-/// Smallest TTL that the host beyond the WAN accepts. It drops other packets, as if they had ended on the way.
+/// Smallest TTL that the host beyond the WAN accepts. It drops other packets, as if they had ended on the
+/// way.
 const FEWEST_HOPS: u8 = 5;
 /// Longest time for interfaces to come up and for gateways to start or end.
 const PATIENCE: Duration = Duration::from_secs(30);
