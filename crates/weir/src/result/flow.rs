@@ -204,11 +204,6 @@ mod tests {
         assert_eq!(rows, [(0.015, 0.005, 500), (0.02, 0.02, 2000), (0.04, 0.005, 500)]);
         assert!(got.iter().all(|i| (i.bps - 800_000.0).abs() < 1e-6), "{got:?}");
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::joint_target;
 
     #[test]
     fn a_flow_that_takes_no_time_is_in_no_later_sum() {
