@@ -94,7 +94,7 @@ pub struct DualPi2 {
     classic: Lane,
     l4s: Lane,
     pi: Pi,
-    /// Above zero, the Classic queue is served next.
+    /// Credit of the Classic queue, which is served next while this is above zero.
     credit: i64,
     pub(super) backlog: Backlog,
     params: Params,

@@ -13,9 +13,9 @@ use crate::time::Duration;
 pub enum QueueLimit {
     /// No limit but the frame pool's.
     Unlimited,
-    /// This many packets (segments of giant frames); 0 keeps nothing waiting.
+    /// Limit in packets (segments of giant frames); 0 keeps nothing waiting.
     Packets(u32),
-    /// This many bytes, counted as the rate counts them.
+    /// Limit in bytes, counted as the rate counts them.
     Bytes(u64),
     /// The bytes that the link sends in this round-trip time: rate × rtt, rounded down.
     Bdp {

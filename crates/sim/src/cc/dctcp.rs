@@ -17,8 +17,8 @@ const SHIFT_G: u32 = 4;
 #[derive(Clone, Debug)]
 pub struct Dctcp {
     reno: Reno,
-    /// Estimate of the share of bytes marked, in units of 1/[`ONE`]. It is 1 before the first mark, so that a
-    /// flow reacts to its first mark like Reno.
+    /// Estimate of the share of bytes marked, in units of 1/[`ONE`]. It is 1 before the first update, so that
+    /// a flow reacts to its first mark like Reno.
     alpha: u64,
     bytes_acked: u64,
     bytes_marked: u64,

@@ -225,8 +225,8 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// well.
     fn on_congestion(&mut self, w: &mut Window, now: Time, in_flight: u64, congestion: Congestion);
 
-    /// Reports an expiry of the retransmission timer, the first one or a later one. Everything lost as a result
-    /// is already marked.
+    /// Reports an expiry of the retransmission timer, the first one or a later one. Everything lost as a
+    /// result is already marked.
     fn on_timeout(&mut self, _w: &mut Window, _now: Time) {}
 
     /// Reports that recovery is complete. `cwnd` is as the sender left it.

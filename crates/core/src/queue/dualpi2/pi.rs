@@ -1,4 +1,4 @@
-//! The controller: a base probability that rises while packets wait longer than the target, and while their
+//! PI controller: a base probability that rises while packets wait longer than the target, and while their
 //! wait grows.
 
 use super::ONE;

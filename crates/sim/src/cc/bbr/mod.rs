@@ -53,7 +53,7 @@ enum Mode {
     Drain,
     /// Cycles the pacing gain.
     ProbeBw { phase: usize, since: Time },
-    /// Keeps almost nothing in flight, to see the delay without a queue.
+    /// Keeps almost nothing in flight, to measure the delay without a queue.
     ProbeRtt,
 }
 

@@ -1,6 +1,6 @@
-//! Detector of a policer on the path: it drops above a rate that its bucket exceeds for a while. BBR detects
-//! it by two intervals between losses, of four rounds at least, with heavy loss and an equal delivery rate.
-//! It then sends at that rate for 48 rounds.
+//! Detector of a policer on the path, which drops above its rate once its bucket is empty. BBR detects it by
+//! two intervals between losses, of four rounds at least, with heavy loss and an equal delivery rate. It then
+//! sends at that rate for 48 rounds.
 
 use super::bandwidth::per_second;
 use weir_core::time::{Duration, Time};

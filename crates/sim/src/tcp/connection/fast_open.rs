@@ -66,7 +66,7 @@ impl Connection {
         (taken == 0 || taken == self.fast().data).then_some(taken)
     }
 
-    /// Accepts the data of a SYN with the right cookie. A client without it is told the right one.
+    /// Accepts the data of a SYN with the right cookie. A client without it gets the right one in the answer.
     pub(super) fn take_syn_data(&mut self, s: &Segment, now: Time) -> Delivered {
         let (Some(cookie), Some(shown), Some(rx)) = (self.fast().expects, s.syn.fast_open, &mut self.rx)
         else {

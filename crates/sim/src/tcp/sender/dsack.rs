@@ -129,8 +129,8 @@ mod tests {
         assert!(after_probe((1000, 2000)).window().ssthresh < u64::MAX);
     }
 
-    /// Linux: the reordering window grows if reordering was seen, for reports of segments retransmitted, but
-    /// not by a probe.
+    /// In Linux the reordering window grows if reordering was seen, for reports of retransmitted segments,
+    /// but not of a probe.
     #[test]
     fn reports_beyond_what_was_sent_again_are_not_believed() {
         let mut s = after_probe((4000, 5000));

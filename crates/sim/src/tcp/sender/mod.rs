@@ -46,7 +46,7 @@ use weir_core::time::{Duration, Time};
 /// Acknowledgement in stream offsets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Arrived<'a> {
-    /// Everything below is acknowledged.
+    /// SND.UNA: everything below is acknowledged.
     pub una: u64,
     /// Right edge of the advertised window.
     pub edge: u64,
