@@ -55,6 +55,7 @@ lint:
 	scripts/prose --check
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
 	cargo check -p weir --no-default-features --locked
 
 # Unit, property and packet-level tests: virtual time, no privileges.
