@@ -3,11 +3,26 @@
 /// Longest event in bytes. With a notice it stays below the 4,096 bytes that a pipe takes whole.
 const LONGEST: usize = 2_000;
 
-/// Formats an event as one line with its end.
+/// Bytes of the beginning of an event that is too long; the rest of the line is its end, where the kernel's
+/// verifier says what is wrong.
+const BEGINNING: usize = 600;
+
+/// Formats an event as one line with its end. The middle of a long one is left out.
 pub fn one(text: &str) -> String {
-    let mut line = shown(text.trim_end_matches('\n'), LONGEST);
+    let text = text.trim_end_matches('\n');
+    let mut line = shown(text, usize::MAX);
+    if line.len() > LONGEST {
+        let room = LONGEST - BEGINNING - '…'.len_utf8();
+        let (from, to) = (floor(&line, BEGINNING), floor(&line, line.len() - room + 3));
+        line.replace_range(from..to, "…");
+    }
     line.push('\n');
     line
+}
+
+/// Returns the last boundary of a character at or before `at`.
+fn floor(text: &str, at: usize) -> usize {
+    (0..=at).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0)
 }
 
 /// Escapes the control characters of a text, and cuts it to `most` bytes with an ellipsis.
@@ -55,7 +70,9 @@ mod tests {
         assert_eq!(one("a\0b\x1b[31m\nc\u{9b}\n"), "a\\u{0}b\\u{1b}[31m\\nc\\u{9b}\n");
         assert_eq!(one("über"), "über\n");
         let long = one(&"ü".repeat(3_000));
-        assert!(long.len() <= LONGEST + 1 && long.ends_with("ü…\n"), "{}", long.len());
+        assert!(long.len() <= LONGEST + 1 && long.contains("ü…ü"), "{}", long.len());
+        let ends = one(&format!("begins {} ends", "x".repeat(3_000)));
+        assert!(ends.starts_with("begins x") && ends.ends_with("x ends\n"));
     }
 
     #[test]
