@@ -158,21 +158,21 @@ static __always_inline int unclassified(struct hook *h, struct packet *p)
 }
 
 /* A SYN without ACK passes, and the engine learns of it now or with its answer. */
-static __always_inline int opens(struct hook *h, struct packet *p)
+static __always_inline int opens(struct hook *h, struct flow_key *key, struct packet *p)
 {
 	if (within(BUDGET_SYNS, source_of(h, p)))
 		return show(h);
-	keep_opening(h, p);
+	keep_opening(h, key, p);
 	return TC_ACT_UNSPEC;
 }
 
 /* The engine learns of a SYN-ACK. It is taken if its window has to be sized before its sender sees it. */
-static __always_inline int answers(struct hook *h, struct packet *p, bool sizes)
+static __always_inline int answers(struct hook *h, struct flow_key *key, struct packet *p, bool sizes)
 {
 	/* A flood of SYNs leaves room for the answers to those that got one. */
 	if (!within(BUDGET_OPENS, source_of(h, p)))
 		return TC_ACT_UNSPEC;
-	recall_opening(h, p);
+	recall_opening(h, key, p);
 	return sizes && take(h, NULL) ? consume() : show(h);
 }
 
@@ -189,14 +189,15 @@ static __always_inline bool beaten(struct hooks *engine)
 static __always_inline int unattended_by(struct hook *h, struct packet *p, bool shapes)
 {
 	bool absent = !is_fresh(h->engine, now(h), config.absent) && beaten(h->engine);
+	struct flow_key key = p->key;
 	__u8 flags = p->seen.flags;
 	struct numbers_of known;
 	struct slot *slot = NULL;
 
 	if (flags & TCP_SYN)
-		bpf_map_delete_elem(&passing, &p->key);
+		bpf_map_delete_elem(&passing, &key);
 	else if (shapes && !(flags & TCP_RST))
-		slot = slot_of(p);
+		slot = slot_of(&key, p);
 	if (slot && slot_read(slot, p->use, &known)) {
 		read_options(h->skb, p);
 		/* Nobody is left who would bound windows anew: those of before would stay for ever. */
@@ -208,7 +209,7 @@ static __always_inline int unattended_by(struct hook *h, struct packet *p, bool 
 		return TC_ACT_UNSPEC;
 	if (flags & (TCP_RST | TCP_FIN))
 		return show_within(h, BUDGET_ENDS, source_of(h, p));
-	return flags & TCP_ACK ? answers(h, p, false) : opens(h, p);
+	return flags & TCP_ACK ? answers(h, &key, p, false) : opens(h, &key, p);
 }
 
 /* As above, verified once. */
@@ -353,40 +354,30 @@ static __always_inline int segment(struct hook *h)
 	if (!is_attended(h->engine, config.stale) || (is_shut(h->engine, h->ingress) && !is_tried(h, &p)))
 		return unattended(h->skb, &p, engine_number(h), h->ingress, shapes);
 	if (p.seen.flags & TCP_RST)
-		return reset(h, &p, shapes ? slot_of(&p) : NULL);
+		return reset(h, &p, shapes ? slot_of(&p.key, &p) : NULL);
 	if (p.seen.flags & TCP_SYN) {
 		/* A new connection may be one that does not pass. */
 		bpf_map_delete_elem(&passing, &p.key);
-		return p.seen.flags & TCP_ACK ? answers(h, &p, sizes) : opens(h, &p);
+		return p.seen.flags & TCP_ACK ? answers(h, &p.key, &p, sizes) : opens(h, &p.key, &p);
 	}
 	if (fields & FIELDS_MEASURED && p.seen.payload && asked_for(&p))
 		show(h);
 	if (!shapes)
 		return known_to_pass(h, &p);
 #if !SEVERAL
-	slot = slot_of(&p);
+	slot = slot_of(&p.key, &p);
 #endif
 	if (slot)
 		return controlled(h->skb, &p, slot, engine_number(h), h->ingress);
 	return passes(h, &p) ? known_to_pass(h, &p) : unclassified(h, &p);
 }
 
-/* A frame of a sender with this role, verified once. */
-__noinline int own_frame(struct __sk_buff *skb, __u32 role, __u32 ingress)
-{
-	struct hook h = { .skb = skb, .ingress = ingress, .ethernet = config.ethernet };
-
-	return begin(&h, 0) ? own(&h, role) : TC_ACT_UNSPEC;
-}
-
 static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 {
 	struct hook h = { .skb = skb, .ingress = ingress, .ethernet = config.ethernet };
-	__u32 zero = 0, *role;
+	__u32 *role;
 
-	h.count = bpf_map_lookup_elem(&counters, &zero);
-	h.engine = bpf_map_lookup_elem(&hooks, &zero);
-	if (!h.count || !h.engine)
+	if (!begin(&h, 0))
 		return TC_ACT_UNSPEC;
 	if (config.assume)
 		return own_frame(skb, config.role, ingress);

@@ -221,13 +221,13 @@ __noinline __u32 classify(struct flow_key *key, __u32 word, __u32 engine, __u32 
 /* The number of the slot of the flow whose data this is, and its tag. */
 static __always_inline __u32 slot_of_data(struct flow_key *key, __u32 *tag)
 {
+	struct flow_key acks = *key; /* On the stack: see numbered_slot. */
 	struct flow *flow;
 	struct slot *slot;
 	__u32 number;
 
-	reverse(key);
-	flow = bpf_map_lookup_elem(&flows, key);
-	reverse(key);
+	reverse(&acks);
+	flow = bpf_map_lookup_elem(&flows, &acks);
 	if (!flow)
 		return NO_SLOT;
 	number = READ(flow->slot);
@@ -279,9 +279,11 @@ static __always_inline __u64 hash_of(const struct flow_key *key)
 	return (hash ^ hash >> 32) * config.seed;
 }
 
-/* Finds out what is to be known of packets with the key of `recent`. */
-__noinline int find_out(struct recent *recent, __u32 word, __u32 number, __u32 ingress, bool tcp)
+/* Finds out what is to be known of packets with the key of the record at this place. */
+__noinline int find_out(__u32 place, __u32 word, __u32 number, __u32 ingress, bool tcp)
 {
+	struct recent *recent = bpf_map_lookup_elem(&recents, &place);
+
 	if (!recent)
 		return 0;
 	recent->rules = word;
@@ -290,22 +292,20 @@ __noinline int find_out(struct recent *recent, __u32 word, __u32 number, __u32 i
 	return 0;
 }
 
-/* What is known of packets with this key: from lately, or found out. */
-static __always_inline struct recent *known(struct flow_key *key, __u32 word, __u32 number, __u32 ingress, bool tcp,
-					    __u32 unit)
+/* Place of the record of packets with this key. */
+static __always_inline __u32 place_of(struct flow_key *key)
 {
-	struct recent *recent;
-	__u32 place = (hash_of(key) >> 40) & (config.recent - 1);
+	return (hash_of(key) >> 40) & (config.recent - 1);
+}
 
-	recent = bpf_map_lookup_elem(&recents, &place);
-	if (!recent)
-		return NULL;
+/* Does the record say what is known of packets with this key? Otherwise it has the key, and no rules. */
+static __always_inline bool is_known(struct recent *recent, struct flow_key *key, __u32 word, bool tcp, __u32 unit)
+{
 	if (recent->rules == word && is_same(&recent->key, key) && holds(recent, tcp, unit))
-		return recent;
+		return true;
 	copy_key(&recent->key, key);
 	recent->until = unit;
-	find_out(recent, word, number, ingress, tcp);
-	return recent;
+	return false;
 }
 
 /* `Bound::has_room` */
@@ -400,14 +400,15 @@ static __always_inline bool stranger_lasts(__u64 hash, __u64 now)
 /* The record of the bound of a flow without a slot, of data that comes in if it is `inward`. */
 static __always_inline struct flow_bound *stranger(struct flow_key *key, bool inward, __u64 now)
 {
-	struct flow_bound *own = bpf_map_lookup_elem(&loose, key);
+	struct flow_key sought = *key; /* On the stack: see numbered_slot. */
+	struct flow_bound *own = bpf_map_lookup_elem(&loose, &sought);
 	__u32 source;
 
 	if (own)
 		return own;
 	if (stranger_lasts(hash_of(key), now)) {
-		bpf_map_update_elem(&loose, key, &unused, BPF_NOEXIST);
-		own = bpf_map_lookup_elem(&loose, key);
+		bpf_map_update_elem(&loose, &sought, &unused, BPF_NOEXIST);
+		own = bpf_map_lookup_elem(&loose, &sought);
 	}
 	if (own)
 		return own;
@@ -536,6 +537,8 @@ static __always_inline bool admits(struct bound *b, struct judged *j)
 #define FOUND_KIND 32
 #define FOUND_PLACE 34
 #define FOUND_NONE ~0ULL
+/* Of no kind: it has to be found out first, at the place in the lower half. */
+#define FOUND_NOTHING (3ULL << FOUND_KIND)
 
 /*
  * Finds the class and the kind of a packet with data, and the slot of its flow. This function and the next are verified once, and not for
@@ -546,7 +549,8 @@ __noinline __u64 find_class(struct packet *p, __u32 number, __u32 ingress)
 	struct hooks *engine = bpf_map_lookup_elem(&hooks, &number);
 	enum kind kind = KIND_FREE;
 	struct recent *recent;
-	__u32 fields, word;
+	struct flow_key key; /* On the stack: see numbered_slot. */
+	__u32 fields, word, place;
 
 	if (!p || !engine)
 		return FOUND_NONE;
@@ -557,15 +561,23 @@ __noinline __u64 find_class(struct packet *p, __u32 number, __u32 ingress)
 	/* A port that no rule looks at, chosen anew for each packet, costs no look-up. */
 	if (p->other)
 		keep_fields(&p->key, fields);
-	recent = known(&p->key, word, number, ingress, !p->other, bpf_ktime_get_coarse_ns() >> UNIT_SHIFT);
-	if (!recent || recent->place == NO_CLASS)
+	place = place_of(&p->key);
+	recent = bpf_map_lookup_elem(&recents, &place);
+	if (!recent)
+		return FOUND_NONE;
+	if (!is_known(recent, &p->key, word, !p->other, bpf_ktime_get_coarse_ns() >> UNIT_SHIFT))
+		return FOUND_NOTHING | place;
+	if (recent->place == NO_CLASS)
 		return FOUND_NONE;
 	if (p->other)
 		kind = KIND_COUNTED;
 	else if (recent->slot != NO_SLOT)
 		kind = KIND_HELD;
-	else if (fields & FIELDS_UNTOUCHED && learnt(engine, &p->key))
-		kind = KIND_COUNTED;
+	else if (fields & FIELDS_UNTOUCHED) {
+		key = p->key;
+		if (learnt(engine, &key))
+			kind = KIND_COUNTED;
+	}
 	return recent->slot | (__u64)kind << FOUND_KIND | (__u64)recent->place << FOUND_PLACE;
 }
 
@@ -607,6 +619,11 @@ static __always_inline bool is_beyond_bound(struct hook *h, struct packet *p)
 {
 	__u64 found = find_class(p, engine_number(h), h->ingress);
 
+	/* From here, and not from within: all of their stacks together are too much for Linux 6.1. */
+	if (found >> FOUND_KIND == FOUND_NOTHING >> FOUND_KIND) {
+		find_out(found, READ(h->engine->rules[!!h->ingress]), engine_number(h), h->ingress, !p->other);
+		found = find_class(p, engine_number(h), h->ingress);
+	}
 	if (found == FOUND_NONE || !exceeds(h->skb, p, engine_number(h), h->ingress, found))
 		return false;
 	h->count->policed++;

@@ -33,10 +33,11 @@ static __u32 carrying;
 static __always_inline void carry(struct __sk_buff *skb, struct packet *p, struct slot *slot)
 {
 	struct carried *entry;
+	__u32 number = p->slot; /* On the stack: see numbered_slot. */
 
 	if (!(skb->mark | skb->priority | skb->queue_mapping) && !READ(carrying))
 		return;
-	entry = bpf_map_lookup_elem(&carried, &p->slot);
+	entry = bpf_map_lookup_elem(&carried, &number);
 	if (!entry)
 		return;
 	if (!READ(carrying))
@@ -51,10 +52,11 @@ static __always_inline void carry(struct __sk_buff *skb, struct packet *p, struc
 static __always_inline void give_carried(struct __sk_buff *skb, struct packet *p, struct slot *slot)
 {
 	struct carried *entry;
+	__u32 number = p->slot;
 
 	if (!READ(carrying))
 		return;
-	entry = bpf_map_lookup_elem(&carried, &p->slot);
+	entry = bpf_map_lookup_elem(&carried, &number);
 	if (!entry || READ(entry->tag) != READ(slot->tag))
 		return;
 	skb->mark = READ(entry->mark);

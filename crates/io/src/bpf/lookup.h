@@ -39,10 +39,13 @@ struct {
 } homes SEC(".maps");
 #endif
 
-/* The slot of the flow that the gateway named, and its number; NULL: none, or its entry is of a flow that is gone. */
-static __always_inline struct slot *numbered_slot(struct packet *p, __u32 *of)
+/*
+ * The slot of the flow that the gateway named, and its number; NULL: none, or its entry is of a flow that is gone. The key is
+ * on the stack: Linux 6.1 looks up none that a function was given.
+ */
+static __always_inline struct slot *numbered_slot(struct flow_key *key, struct packet *p, __u32 *of)
 {
-	struct flow *flow = bpf_map_lookup_elem(&flows, &p->key);
+	struct flow *flow = bpf_map_lookup_elem(&flows, key);
 	struct slot *slot;
 	__u32 number, tag;
 
@@ -57,11 +60,11 @@ static __always_inline struct slot *numbered_slot(struct packet *p, __u32 *of)
 	return slot && tag && READ(slot->tag) == tag ? slot : NULL;
 }
 
-static __always_inline struct slot *slot_of(struct packet *p)
+static __always_inline struct slot *slot_of(struct flow_key *key, struct packet *p)
 {
 	__u32 number;
 
-	return numbered_slot(p, &number);
+	return numbered_slot(key, p, &number);
 }
 
 /* Exchanges the ends of a flow, in place: the stack has no room for another key. */
@@ -82,14 +85,15 @@ static __always_inline void reverse(struct flow_key *key)
 __noinline int asked_for(struct packet *p)
 {
 	__u32 number, asked, answered;
+	struct flow_key key;
 	struct slot *slot;
 	struct flow *flow;
 
 	if (!p)
 		return false;
-	reverse(&p->key);
-	flow = bpf_map_lookup_elem(&flows, &p->key);
-	reverse(&p->key);
+	key = p->key;
+	reverse(&key);
+	flow = bpf_map_lookup_elem(&flows, &key);
 	if (!flow)
 		return false;
 	number = READ(flow->slot);
@@ -119,7 +123,7 @@ __noinline __u32 home_of(struct packet *p, __u32 ingress)
 static __always_inline struct slot *find_engine(struct hook *h, struct packet *p, bool may_have_slot)
 {
 	__u32 number = 0;
-	struct slot *slot = may_have_slot ? numbered_slot(p, &number) : NULL;
+	struct slot *slot = may_have_slot ? numbered_slot(&p->key, p, &number) : NULL;
 	struct hooks *engine;
 
 	number = slot ? number / config.slots : home_of(p, h->ingress);

@@ -25,7 +25,8 @@ struct {
 	__type(value, struct segment);
 } opening SEC(".maps");
 
-static __always_inline void keep_opening(struct hook *h, struct packet *p)
+/* Keys are on the stack: see numbered_slot. */
+static __always_inline void keep_opening(struct hook *h, struct flow_key *key, struct packet *p)
 {
 	__u32 zero = 0;
 	struct segment *record = bpf_map_lookup_elem(&opening, &zero);
@@ -33,17 +34,18 @@ static __always_inline void keep_opening(struct hook *h, struct packet *p)
 	if (!record || !fill(h, record, FATE_EARLIER))
 		return;
 	record->mark = p->seen.seq;
-	bpf_map_update_elem(&openings, &p->key, record, 0);
+	bpf_map_update_elem(&openings, key, record, 0);
 }
 
 /* Shows the SYN that this one answers, if it was kept. */
-static __always_inline void recall_opening(struct hook *h, struct packet *p)
+static __always_inline void recall_opening(struct hook *h, struct flow_key *key, struct packet *p)
 {
 	struct segment *kept, *record;
 	__u64 age;
 
-	reverse(&p->key);
-	kept = bpf_map_lookup_elem(&openings, &p->key);
+	reverse(key);
+	kept = bpf_map_lookup_elem(&openings, key);
+	reverse(key);
 	if (kept && p->seen.ack - kept->mark - 1 <= FAST_OPEN) {
 		record = reserve(h);
 		if (record) {
@@ -56,7 +58,6 @@ static __always_inline void recall_opening(struct hook *h, struct packet *p)
 			h->count->ring_full++;
 		}
 	}
-	reverse(&p->key);
 }
 
 #endif

@@ -41,7 +41,7 @@ __noinline int restamp(struct __sk_buff *skb, bool ethernet, bool bare, bool inw
 
 	if (!begin(&h, 0) || parse(&h, &p) != PARSED_TCP || p.seen.flags & (TCP_SYN | TCP_RST | TCP_FIN))
 		return true;
-	slot = slot_of(&p);
+	slot = slot_of(&p.key, &p);
 	if (!slot)
 		return true;
 	if (!restamp_by(&h, &p, slot))
@@ -65,7 +65,7 @@ __noinline int back(struct __sk_buff *skb)
 		return 0;
 	}
 	skb->tc_index = 0;
-	slot = parse(&h, &p) == PARSED_TCP ? slot_of(&p) : NULL;
+	slot = parse(&h, &p) == PARSED_TCP ? slot_of(&p.key, &p) : NULL;
 	if (slot)
 		give_carried(skb, &p, slot);
 	return 0;
@@ -98,18 +98,52 @@ static __always_inline bool leaves(struct hook *h, __u32 role)
 	return true;
 }
 
-/* A frame that the engine, the rescuer or the next engine sends, seen by a hook of the interface. */
-static __always_inline int own(struct hook *h, __u32 role)
-{
-	bool inward = role & ROLE_TO_INGRESS, leaving = h->ingress || leaves(h, role);
+#define OWN_TO_STAMP 1
+#define OWN_BARE 2
 
-	if (h->ingress)
-		back(h->skb);
-	else if (inward && leaving)
-		return bpf_redirect(h->skb->ifindex, BPF_F_INGRESS);
-	if (has_arrived(h->skb, engine_of(h, role), role, inward) || !leaving)
+/* Begins with a frame of the engine's: what it is to carry. Returns whether it is to be stamped. Verified once. */
+__noinline __u32 own_begins(struct __sk_buff *skb, __u32 role, __u32 ingress)
+{
+	struct hook h = { .skb = skb };
+	bool bare;
+
+	if (ingress) {
+		back(skb);
+		return 0;
+	}
+	if (is_probe(skb) || !begin(&h, 0))
+		return 0;
+	bare = !restore_metadata(skb, false, role & ROLE_TO_INGRESS);
+	if (role & ROLE_RESTAMP)
+		return bare ? OWN_TO_STAMP | OWN_BARE : OWN_TO_STAMP;
+	h.count->own++;
+	return 0;
+}
+
+/* Ends with it: sends it where it belongs, unless something newer has left. Verified once. */
+__noinline int own_ends(struct __sk_buff *skb, __u32 role, __u32 ingress, bool leaving)
+{
+	struct hook h = { .skb = skb };
+	bool inward = role & ROLE_TO_INGRESS;
+
+	if (!ingress && inward && leaving)
+		return bpf_redirect(skb->ifindex, BPF_F_INGRESS);
+	if (!begin(&h, 0))
+		return TC_ACT_UNSPEC;
+	if (has_arrived(skb, engine_of(&h, role), role, inward) || !leaving)
 		return consume();
 	return TC_ACT_UNSPEC;
+}
+
+/* A frame that the engine, the rescuer or the next engine sends, seen by a hook of the interface. */
+static __always_inline int own_frame(struct __sk_buff *skb, __u32 role, const bool ingress)
+{
+	__u32 state = own_begins(skb, role, ingress);
+	bool leaving = true;
+
+	if (state & OWN_TO_STAMP)
+		leaving = restamp(skb, config.ethernet, state & OWN_BARE, role & ROLE_TO_INGRESS);
+	return own_ends(skb, role, ingress, leaving);
 }
 
 /*

@@ -72,7 +72,7 @@ static __always_inline bool sum_header(struct __sk_buff *skb, struct packet *p, 
 }
 
 /* Adds `len` bytes from `from` on. False: they are too many, or cannot be read. */
-__noinline int sum_bytes(struct __sk_buff *skb, __u32 from, __u32 len, __u64 *sum)
+static __always_inline int sum_bytes(struct __sk_buff *skb, __u32 from, __u32 len, __u64 *sum)
 {
 	__u32 zero = 0;
 	struct summed *buffer = bpf_map_lookup_elem(&scratch, &zero);
