@@ -1,10 +1,11 @@
 //! Bounds of classes and flows: what the configuration says of them, and how a gateway without hooks keeps them itself.
 
+use super::slots::Places;
 use super::{Config, Direction, Gateway, Headers};
 use crate::ack::{AckControl, Action, Release, Unresponsive, When, Window};
 use crate::flow::{flag, Key};
 use crate::node::Cx;
-use crate::steer::{self, hash_of_source, Bound, FlowBound, FlowLimit, Kind, Limit, Load};
+use crate::steer::{self, hash_of_source, Bound, FlowBound, FlowLimit, Kind, Limit, Load, Strangers};
 use crate::time::{Duration, Time};
 
 /// Time at its rate that a flow may be ahead whose window is kept: in slow start it sends up to twice what it is acknowledged.
@@ -99,7 +100,7 @@ impl Gateway {
 
     /// Record of each flow's own bound, by its slot.
     pub fn flow_bounds(&self) -> &[FlowBound] {
-        self.flow_bounds.all()
+        self.flow_bounds.get_or_init(|| Places::own(self.table.capacity())).all()
     }
 
     /// May this pass, of the flow with this key and record if it is TCP? It is charged to flow and class then.
@@ -146,8 +147,8 @@ impl Gateway {
         let inward = direction == Direction::In;
         let source = || hash_of_source(if inward { &key.dst } else { &key.src }, self.config.seed | 1);
         place.map_or_else(
-            || self.strangers.of_source(source(), inward),
-            |i| &self.flow_bounds.all()[i as usize],
+            || self.strangers.get_or_init(Strangers::default).of_source(source(), inward),
+            |i| &self.flow_bounds()[i as usize],
         )
     }
 }

@@ -64,7 +64,9 @@ impl Gateway {
                 self.table.insert(*key, class, inward, now_ms)?
             }
         };
-        self.flow_bounds.all()[i as usize].begin();
+        if let Some(bounds) = self.flow_bounds.get() {
+            bounds.all()[i as usize].begin();
+        }
         let r = &mut self.table[i];
         r.generation = self.generation;
         r.mss = 1460;

@@ -87,6 +87,7 @@ use crate::track::Doubt;
 use arrive::Copied;
 use blocked::Blocked;
 use classes::Classes;
+use core::cell::OnceCell;
 use outbox::Outbox;
 use segment::Headers;
 use share::Share;
@@ -128,9 +129,9 @@ pub struct Gateway {
     /// Bound of each class, by place.
     bounds: Places<Bound>,
     /// Record of each flow's own bound, by its place in the table.
-    flow_bounds: Places<FlowBound>,
+    flow_bounds: OnceCell<Places<FlowBound>>,
     /// Of flows that have no place, in a gateway without hooks.
-    strangers: Strangers,
+    strangers: OnceCell<Strangers>,
     /// Some class has a bound, of uploads and downloads.
     bounded: [bool; 2],
     /// Each flow of some class has one.
@@ -236,7 +237,7 @@ impl Gateway {
             timers: Timers::new(table.capacity() + classes.len()),
             blocked: Blocked::new(),
             unshown: if table.is_empty() { table.capacity() } else { 0 },
-            flow_bounds: Places::own(table.capacity()),
+            flow_bounds: OnceCell::new(),
             table,
             slots,
             hooked,
@@ -244,7 +245,7 @@ impl Gateway {
             stats,
             tallies: Places::own(classes.len()),
             bounds: Places::own(classes.len()),
-            strangers: Strangers::default(),
+            strangers: OnceCell::new(),
             bounded: [false; 2],
             bounded_flows: [false; 2],
             congestion: Congestion::default(),
@@ -331,7 +332,7 @@ impl Gateway {
     #[must_use]
     pub fn flows_bounded_in(mut self, bounds: &'static [FlowBound]) -> Gateway {
         assert!(bounds.len() >= self.table.capacity() as usize, "a record for each slot");
-        self.flow_bounds = Places::Shared(bounds);
+        self.flow_bounds = OnceCell::from(Places::Shared(bounds));
         self
     }
 
