@@ -2,11 +2,13 @@
 //! segment or its timer, so a change costs the same whatever the number of flows.
 
 use super::hold::Held;
+use super::slots::Places;
 use super::{direction_of, ClassConfig, Compiled, Gateway, Share};
 use crate::ack::Window;
 use crate::flow::flag;
 use crate::node::Cx;
 use crate::steer::slot_flag;
+use crate::steer::FlowBound;
 use crate::time::Time;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -75,7 +77,14 @@ impl Gateway {
         self.measures = config.classes.iter().any(ClassConfig::measures_delay);
         let old = core::mem::replace(&mut self.config, config);
         self.set_bounds();
+        self.begin_flow_bounds();
         Ok(Changed { reclassified, old })
+    }
+
+    /// Forgets what flows sent in the last second: it kept to the rates of then, and those of now may be lower.
+    fn begin_flow_bounds(&self) {
+        let bounds = self.flow_bounds.get().map_or(&[][..], Places::all);
+        bounds.iter().for_each(FlowBound::begin);
     }
 
     /// Classes stand where they belong in their trees, which are others.
