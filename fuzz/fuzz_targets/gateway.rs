@@ -1,9 +1,9 @@
 //! Frames of a live connection, changed byte by byte with their checksums made right, through the
 //! gateway in virtual time. The rig checks the contract and the conservation of frames.
 //!
-//! Input: whether it is behind hooks (bit 0), and whether it missed the handshake (bit 1); records of 8 bytes and a changed byte list: port, milliseconds,
-//! acknowledged (16 bits), flags, window, number of changes; then as many (position, value) pairs.
-//! `cargo +nightly fuzz run gateway`
+//! Input: whether it is behind hooks (bit 0), and whether it missed the handshake (bit 1); records of 8 bytes
+//! and a changed byte list: port, milliseconds, acknowledged (16 bits), flags, window, number of changes;
+//! then as many (position, value) pairs. `cargo +nightly fuzz run gateway`
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,8 +1,8 @@
 //! What hooks and gateway do with one slot, in any order: segments, ACKs that are made, grants.
 //!
-//! Input: flags of the slot and its scale, a byte each; records of 8 bytes: what is done, flags, sequence number (signed 16
-//! bits) and acknowledgement (signed 16 bits times 97) from where the slot is, window (times 256), payload.
-//! `cargo +nightly fuzz run slot`
+//! Input: flags of the slot and its scale, a byte each; records of 8 bytes: what is done, flags, sequence
+//! number (signed 16 bits) and acknowledgement (signed 16 bits times 97) from where the slot is, window
+//! (times 256), payload. `cargo +nightly fuzz run slot`
 #![no_main]
 
 use core::sync::atomic::Ordering::Relaxed;

@@ -1,8 +1,8 @@
-//! Two directions of a connection through a gateway behind its hooks in virtual time, which hangs, is killed and comes
-//! back. The rig checks the contract and the conservation of frames.
+//! Two directions of a connection through a gateway behind its hooks in virtual time, which hangs, is killed
+//! and comes back. The rig checks the contract and the conservation of frames.
 //!
-//! Input: rates, a byte; records of 8 bytes: side and what happens, milliseconds, sequence number, acknowledgement (16 bits
-//! times 97 each), window (times 16), payload (times 5).
+//! Input: rates, a byte; records of 8 bytes: side and what happens, milliseconds, sequence number,
+//! acknowledgement (16 bits times 97 each), window (times 16), payload (times 5).
 //! `cargo +nightly fuzz run steered`
 #![no_main]
 

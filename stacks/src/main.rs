@@ -1,13 +1,14 @@
 //! TCPs that are not Linux's, through the presets: each as sender and as receiver, beside Linux's own.
 //!
-//! What a stack gets of the rate that the gateway gives it is printed, a line for each stack and role and a column for each preset.
+//! What a stack gets of the rate that the gateway gives it is printed, a line for each stack and role and a
+//! column for each preset.
 //!
 //! ```text
 //! stack under test ── bridge with `weir run` ── `weir wan` ── Linux
 //! ```
 //!
-//! smoltcp runs in this program, over a TAP device; gVisor's netstack in a program of its own (`netstack`). Both ends of a connection are
-//! processes in namespaces: this program again, as `weir-stacks end …`.
+//! smoltcp runs in this program, over a TAP device; gVisor's netstack in a program of its own (`netstack`).
+//! Both ends of a connection are processes in namespaces: this program again, as `weir-stacks end …`.
 
 mod linux;
 mod path;
@@ -21,7 +22,8 @@ use std::time::Duration;
 /// Until then bytes are not counted: slow start, and what the first window brings.
 const BEGINS: Duration = Duration::from_millis(2_000);
 const ENDS: Duration = Duration::from_millis(6_000);
-/// The share of the rate, as payload, that a stack must have: headers take 3 to 5 %, and a machine that is busy takes more.
+/// The share of the rate, as payload, that a stack must have: headers take 3 to 5 %, and a machine that is
+/// busy takes more.
 const ENOUGH: std::ops::RangeInclusive<f64> = 0.8..=1.1;
 
 const USAGE: &str = "\

@@ -92,7 +92,7 @@ fn the_window_of_brief_rounds_grows_by_what_it_lacks_until_a_mark_tells_otherwis
     assert!(flow.report().window.abs_diff(first + more) <= 1, "{} {first} {more}", flow.report().window);
 }
 
-/// The same window beside another flow that begins with as much as the path has. From its 6th ms on, ACKs
+/// A window as above, beside another flow that begins with as much as the path has. From its 6th ms on, ACKs
 /// come at half of the path's rate, and the queue grows by the time that each takes longer. Once an eighth of
 /// the window is delivered behind 3.125 ms of delay, a 16th of the round trip but 2 ms at most, the window is
 /// what half of the path fills.

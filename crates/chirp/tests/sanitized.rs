@@ -1,4 +1,5 @@
-//! The C core under the address and undefined-behaviour sanitizers, called in any order with any numbers (`drive.c`).
+//! The C core under the address and undefined-behaviour sanitizers, called in any order with any numbers
+//! (`drive.c`).
 
 use std::path::Path;
 use std::process::Command;

@@ -102,8 +102,8 @@ impl Subject {
     /// Flows under a policy of ACK control, for data that goes out and data that comes in. The forms are a
     /// gateway on its own, one behind hooks, and one behind hooks with the tightest bounds.
     ///
-    /// These drop nothing, since senders of the cases keep to no window. Where data has a bound, the same forms
-    /// have it once more, and are asked for the limit alone.
+    /// These drop nothing, since senders of the cases keep to no window. Where data has a bound, the same
+    /// forms have it once more, and are asked for the limit alone.
     pub fn controlled(name: &str, ack: AckControl) -> Subject {
         let traits = traits_of(&ack);
         let bounded = Traits { bounded: true, limit: Some(Limit::Passed(RATE)), ..traits };
@@ -231,8 +231,8 @@ fn forms(names: [&'static str; 6], traits: Traits, ack: AckControl) -> Vec<Form>
     ]
 }
 
-/// True if no second of a flow under this policy may have more than the limit. One whose window is kept may be
-/// ahead of it.
+/// True if no second of a flow under this policy may have more than the limit. One whose window is kept may
+/// be ahead of it.
 fn is_bounded(ack: &AckControl) -> bool {
     let by_bytes = ack.release.share().is_none_or(|law| !law.is_of_acks());
     by_bytes && ack.window != Window::Keep

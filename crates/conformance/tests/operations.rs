@@ -1,8 +1,10 @@
-//! Operations drawn at random on a gateway behind its hooks: segments of both ends with any numbers, forged ones, wrong
-//! checksums, bursts, connections that never began, datagrams, engines that hang, are killed and come back, budgets of a few.
+//! Operations drawn at random on a gateway behind its hooks: segments of both ends with any numbers, forged
+//! ones, wrong checksums, bursts, connections that never began, datagrams, engines that hang, are killed and
+//! come back, budgets of a few.
 //!
-//! No byte is acknowledged that no receiver has, and no class exceeds its bound while an engine runs. `WEIR_OPERATIONS=100000000 cargo test --release -p weir-conformance --test
-//! operations -- --nocapture` says how many a second were played.
+//! No byte is acknowledged that no receiver has, and no class exceeds its bound while an engine runs.
+//! `WEIR_OPERATIONS=100000000 cargo test --release -p weir-conformance --test operations -- --nocapture` says
+//! how many a second were played.
 #![expect(clippy::disallowed_methods, reason = "how many are played, and how fast, is not the core's")]
 
 use std::time::Instant;
@@ -191,7 +193,8 @@ impl Play<'_> {
         self.sent[from] = self.sent[from].wrapping_add(news);
         let s = s.payload(payload as usize);
         let frame = s.checksum(if broken { Sum::Wrong } else { Sum::Valid }).build();
-        // One wrong sum in 65,536 is what a device has still to complete, which hosts leave and gateways believe.
+        // One wrong sum in 65,536 is what a device has still to complete, which hosts leave and gateways
+        // believe.
         if !broken || sum_of(&frame, frame.len()) == Checksum::Invalid {
             self.rig.at(self.now).inject([LAN, WAN][from], TestFrame::bytes(&frame));
         }

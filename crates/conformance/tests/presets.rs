@@ -1,4 +1,5 @@
-//! What is default keeps the rules of TCP. `weir conformance` puts all presets through them, compiled for speed.
+//! What is default keeps the rules of TCP. `weir conformance` puts all presets through them, compiled for
+//! speed.
 
 use weir_conformance::{subjects, CASES};
 

@@ -1,8 +1,8 @@
 //! Nanoseconds per ACK through an ACK filter, with so many flows and so many ACKs waiting.
 //!
-//! *turn*: an ACK leaves and another one of its flow comes; nothing is erased. *erase*: an ACK comes and takes the place of the one that waited
-//! longest in its flow's row of redundant ones; its number and checksum are written as part of the time. Both with turns of flows and in the
-//! order of arrival.
+//! *turn*: an ACK leaves and another one of its flow comes; nothing is erased. *erase*: an ACK comes and
+//! takes the place of the one that waited longest in its flow's row of redundant ones; its number and
+//! checksum are written as part of the time. Both with turns of flows and in the order of arrival.
 
 #![allow(clippy::disallowed_methods)] // a benchmark reads the clock
 #![allow(missing_docs)] // of functions that criterion's macros make

@@ -1,7 +1,8 @@
 //! Nanoseconds per frame through a link-sharing tree: out of its queue at its time, and in again.
 //!
-//! Every flow has one full frame waiting all the time, so each row has as many frames as flows. The classes are alike, below a
-//! link of 10 Gb/s in groups of 100, and flows are dealt out to them in turn. Classification is no part of it.
+//! Every flow has one full frame waiting all the time, so each row has as many frames as flows. The classes
+//! are alike, below a link of 10 Gb/s in groups of 100, and flows are dealt out to them in turn.
+//! Classification is no part of it.
 
 #![allow(clippy::disallowed_methods)] // a benchmark reads the clock
 #![allow(missing_docs)] // of functions that criterion's macros make

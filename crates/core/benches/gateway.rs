@@ -1,14 +1,16 @@
 //! Nanoseconds per ACK through the gateway, with 1 to 1,000,000 flows.
 //!
-//! Every flow is seen from its handshake on, with timestamps and a window scale, and is backlogged: its peers have a fixed
-//! number of bytes under way. An ACK that leaves lets the sender send as much as it acknowledges, and a round trip later
-//! the receiver's ACK of that arrives. So one ACK in means one ACK out, a million of each per second of virtual time, of flows
-//! in no particular order: parse, verify the checksum, find the flow, absorb; fire the flow's timer, make the next ACK.
-//! The gateway is driven as `weir run` does: what was due is taken before a frame is handed in. Only that is
-//! timed, not what the peers do. On a machine that does other things beside, the median of batches says more than the mean.
+//! Every flow is seen from its handshake on, with timestamps and a window scale, and is backlogged: its peers
+//! have a fixed number of bytes under way. An ACK that leaves lets the sender send as much as it
+//! acknowledges, and a round trip later the receiver's ACK of that arrives. So one ACK in means one ACK out,
+//! a million of each per second of virtual time, of flows in no particular order: parse, verify the checksum,
+//! find the flow, absorb; fire the flow's timer, make the next ACK. The gateway is driven as `weir run` does:
+//! what was due is taken before a frame is handed in. Only that is timed, not what the peers do. On a machine
+//! that does other things beside, the median of batches says more than the mean.
 //!
-//! Memory is in large pages, as the engine's records are, where the kernel gives them to those that ask (`large_pages`). With
-//! `GLIBC_TUNABLES` set to anything, as to nothing, pages are what they are without being asked for.
+//! Memory is in large pages, as the engine's records are, where the kernel gives them to those that ask
+//! (`large_pages`). With `GLIBC_TUNABLES` set to anything, as to nothing, pages are what they are without
+//! being asked for.
 
 #![allow(clippy::disallowed_methods)] // a benchmark reads the clock
 #![allow(missing_docs)] // of functions that criterion's macros make
@@ -47,8 +49,9 @@ fn gateway(c: &mut Criterion) {
     group.finish();
 }
 
-/// glibc asks for large pages for its heap if a tunable says so as the program starts (since 2.35): starts this program again with
-/// it. Whoever sets tunables has decided; under valgrind, which cannot start it again, they have to be set.
+/// glibc asks for large pages for its heap if a tunable says so as the program starts (since 2.35): starts
+/// this program again with it. Whoever sets tunables has decided; under valgrind, which cannot start it
+/// again, they have to be set.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn large_pages() {
     use std::os::unix::process::CommandExt;

@@ -1,7 +1,9 @@
-//! Nanoseconds per frame that a pacer puts on a line of 10 Gb/s: a packet out of its queue at its time and in again, or a filler.
+//! Nanoseconds per frame that a pacer puts on a line of 10 Gb/s: a packet out of its queue at its time and in
+//! again, or a filler.
 //!
-//! Every class has two full frames waiting all the time. Rates differ from class to class by up to two times, and fill 95 % of the line together: so
-//! there are packets and, in between, fillers, which the second rows count as frames too. 10 Gb/s are 812,744 full frames per second: 1,230 ns each.
+//! Every class has two full frames waiting all the time. Rates differ from class to class by up to two times,
+//! and fill 95 % of the line together: so there are packets and, in between, fillers, which the second rows
+//! count as frames too. 10 Gb/s are 812,744 full frames per second: 1,230 ns each.
 
 #![allow(clippy::disallowed_methods)] // a benchmark reads the clock
 #![allow(missing_docs)] // of functions that criterion's macros make

@@ -1,4 +1,5 @@
-//! Nanoseconds per data packet of a gateway that schedules data, or paces ACKs, with its ACK: in and out of the node each
+//! Nanoseconds per data packet of a gateway that schedules data, or paces ACKs, with its ACK: in and out of
+//! the node each
 //! ([`weir_core::rig::Busy`]). `pfq` has no ACKs, and `tcr` no data, which stays in the kernel.
 
 #![allow(clippy::disallowed_methods)] // a benchmark reads the clock

@@ -6,8 +6,8 @@
 //! segments with payload back to what the sender may know, and stamps the ACKs that the gateway makes on
 //! their way out. What both sides must know of a flow is its [`Slot`], in memory that they share.
 //!
-//! Where the policy would let ACKs pass at once, the gateway says so in advance, by a *grant*: a number up to which
-//! plain segments pass without it.
+//! Where the policy would let ACKs pass at once, the gateway says so in advance, by a *grant*: a number up to
+//! which plain segments pass without it.
 //!
 //! Two rules hold whatever happens. `tx` never lags what has passed, so that no made ACK is older than
 //! what the sender has: every segment that passes is noted. And what cannot be true changes nothing
@@ -57,18 +57,20 @@ pub const SEQ_BEHIND: u32 = 1 << 22;
 pub const PURE_BEHIND: u32 = 1 << 17;
 /// How far an acknowledgement may be from `tx` where the window's scale is not known.
 pub const ACK_RANGE: u32 = 1 << 30;
-/// Ticks ahead of what time allows by which a TSval is believed at once. The delay on the way here may fall by so much at most.
+/// Ticks ahead of what time allows by which a TSval is believed at once. The delay on the way here may fall
+/// by so much at most.
 pub const CLOCK_SLACK: u32 = 1 << 10;
 /// One of so many disbelieved segments is shown to the gateway.
 pub const DOUBT_SAMPLE: u32 = 16;
 
-/// State of a flow that kernel and gateway share, in a cache line for each of the two sides. Numbers are those of the ACK
-/// direction: the data's receiver sends segments, the data's sender gets them.
+/// State of a flow that kernel and gateway share, in a cache line for each of the two sides. Numbers are
+/// those of the ACK direction: the data's receiver sends segments, the data's sender gets them.
 ///
-/// Each side writes its own line alone, and readers take the serial maximum of both ([`Slot::numbers`]) until the hooks have
-/// noted something: from then on their numbers count. Several hooks run at
-/// once: they move the numbers of their line by an atomic maximum. What a hook noted wrongly, the gateway takes back with a new
-/// turn ([`Slot::set_nxt`]): hooks note nothing under an old one. The gateway writes the hooks' line while it opens the slot
+/// Each side writes its own line alone, and readers take the serial maximum of both ([`Slot::numbers`]) until
+/// the hooks have noted something: from then on their numbers count. Several hooks run at once: they move the
+/// numbers of their line by an atomic maximum. What a hook noted wrongly, the gateway takes back with a new
+/// turn ([`Slot::set_nxt`]): hooks note nothing under an old one. The gateway writes the hooks' line while it
+/// opens the slot
 /// ([`Slot::open`]), when its tag tells them that it is nobody's.
 ///
 /// Hooks run one at a time here ([`Slot::segment`], [`Slot::bypass`], [`Slot::stamp`]): whoever runs these is
@@ -76,10 +78,11 @@ pub const DOUBT_SAMPLE: u32 = 16;
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub struct Slot {
-    /// The gateway's numbers: those that the slot was opened with, and what passed before the kernel knew of it.
+    /// The gateway's numbers: those that the slot was opened with, and what passed before the kernel knew of
+    /// it.
     gateway: Line,
-    /// Which use of the slot this is, 0: none. The kernel's entry of a flow names slot and tag; an entry whose tag
-    /// is another one is of a flow that is gone.
+    /// Which use of the slot this is, 0: none. The kernel's entry of a flow names slot and tag; an entry
+    /// whose tag is another one is of a flow that is gone.
     pub tag: AtomicU32,
     /// See [`slot_flag`].
     pub flags: AtomicU32,
@@ -87,8 +90,8 @@ pub struct Slot {
     pub width: AtomicU32,
     /// Segments taken that the gateway has had.
     come: AtomicU32,
-    /// Acknowledgement number up to which plain segments pass, 0: none does; above it [`Slot::taken`] as it was then: what is taken
-    /// ends the grant.
+    /// Acknowledgement number up to which plain segments pass, 0: none does; above it [`Slot::taken`] as it
+    /// was then: what is taken ends the grant.
     grant: AtomicU64,
     /// Times that the gateway asked for the headers of the next segment of the flow's data.
     asked: AtomicU32,
@@ -209,11 +212,11 @@ impl Seen {
 
 impl Slot {
     /// Begins a use of the slot for a flow whose sender has been acknowledged `tx` and whose receiver is at
-    /// `nxt`, with the TSval `ts` at `at`; `edge` is the receiver's right edge, `sent` the one that the sender knows. `tag` is
-    /// not 0 and not that of an earlier use.
+    /// `nxt`, with the TSval `ts` at `at`; `edge` is the receiver's right edge, `sent` the one that the
+    /// sender knows. `tag` is not 0 and not that of an earlier use.
     ///
-    /// A hook that is at the slot meanwhile has read its numbers between two looks at the tag, and changes them by exchanges
-    /// that fail where they are others now.
+    /// A hook that is at the slot meanwhile has read its numbers between two looks at the tag, and changes
+    /// them by exchanges that fail where they are others now.
     #[allow(clippy::too_many_arguments)]
     pub fn open(
         &self,

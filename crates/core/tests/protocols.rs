@@ -14,7 +14,8 @@ const FLAGS: u32 = slot_flag::SCALED;
 
 fn model(run: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    // Two switches ahead of time find what these protocols can get wrong; where even those take long, as many as there is time for.
+    // Two switches ahead of time find what these protocols can get wrong; where even those take long, as many
+    // as there is time for.
     builder.preemption_bound = Some(2);
     builder.max_duration = Some(std::time::Duration::from_secs(20));
     builder.check(run);
@@ -147,7 +148,8 @@ fn two_that_wait_are_two() {
     });
 }
 
-/// Refused for its age (RFC 7323 section 5.3), a made ACK must have told nothing that the newer segment does not.
+/// Refused for its age (RFC 7323 section 5.3), a made ACK must have told nothing that the newer segment does
+/// not.
 #[test]
 fn a_made_ack_has_the_newest_timestamp_or_tells_nothing() {
     model(|| {
@@ -168,8 +170,8 @@ fn a_made_ack_has_the_newest_timestamp_or_tells_nothing() {
     });
 }
 
-/// `Hooks::sleep` and `submit` of the programs: an index that the hook moves, a flag that the engine sets, and a full barrier between
-/// write and read on both sides.
+/// `Hooks::sleep` and `submit` of the programs: an index that the hook moves, a flag that the engine sets,
+/// and a full barrier between write and read on both sides.
 #[test]
 fn no_segment_is_slept_through() {
     model(|| {

@@ -1,4 +1,5 @@
-//! Nanoseconds that the hooks of `acks` steering take for a segment to which nothing has to be done, as root. The headers are in the cache.
+//! Nanoseconds that the hooks of `acks` steering take for a segment to which nothing has to be done, as root.
+//! The headers are in the cache.
 
 #![allow(missing_docs)] // of functions that criterion's macros make
 
@@ -30,7 +31,8 @@ fn key(v6: bool, port: u16) -> Key {
     Key::new(TCP, (of(SRC), port).into(), (of(DST), 80).into())
 }
 
-/// Hooks that control the ACKs that come in, and know both flows. Their engine has beaten, and will have for an hour.
+/// Hooks that control the ACKs that come in, and know both flows. Their engine has beaten, and will have for
+/// an hour.
 fn hooks() -> Acks {
     let acks = Acks::load(&AcksOptions { shape_out: false, ..AcksOptions::new(4096) })
         .expect("programs load, as root");

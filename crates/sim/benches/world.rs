@@ -1,5 +1,5 @@
-//! Frames per second and hop of the event core: frames that go round a ring of links. Per hop a link is handed a frame,
-//! polled twice, and the frame comes out when its deadline does.
+//! Frames per second and hop of the event core: frames that go round a ring of links. Per hop a link is
+//! handed a frame, polled twice, and the frame comes out when its deadline does.
 
 #![allow(missing_docs)] // of what criterion's macros make
 

@@ -69,7 +69,8 @@ fn no_file() {
     assert_eq!(weir(&["chek"]).status.code(), Some(2));
 }
 
-/// The short form is checked as it would run. Whether there is such an interface is the host's matter: exit code 3.
+/// The short form is checked as it would run. Whether there is such an interface is the host's matter: exit
+/// code 3.
 #[test]
 fn the_short_form() {
     let out = weir(&["check", "--dev", "weir-none0", "--out-flow-rate", "20Mbit"]);

@@ -1,5 +1,5 @@
-//! The traffic generator over loopback, both ends in this process. Limits on times and amounts are wide: the machine may
-//! be slow, or busy.
+//! The traffic generator over loopback, both ends in this process. Limits on times and amounts are wide: the
+//! machine may be slow, or busy.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -130,7 +130,8 @@ fn finite_uploads_and_downloads_are_complete() {
     }
 }
 
-/// Whether the SYN carries data is the system's to say (`net.ipv4.tcp_fastopen`); all of it arrives in any case.
+/// Whether the SYN carries data is the system's to say (`net.ipv4.tcp_fastopen`); all of it arrives in any
+/// case.
 #[test]
 fn flows_that_would_send_with_the_syn_are_complete() {
     for (i, bytes) in [1u64, 1_000, 5_000, 300_000].into_iter().enumerate() {

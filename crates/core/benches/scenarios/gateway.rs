@@ -20,8 +20,8 @@ const ACKS_PER_SECOND: u64 = 1_000_000;
 const APART: Duration = Duration::from_nanos(1_000_000_000 / ACKS_PER_SECOND);
 /// From the gateway to sender and receiver and back.
 const ROUND_TRIP: Duration = Duration::from_micros(100);
-/// Between the handshakes and the first data: so long that no flow is still in the gap after its handshake. Otherwise the
-/// releases of many flows fall together and come in bursts.
+/// Between the handshakes and the first data: so long that no flow is still in the gap after its handshake.
+/// Otherwise the releases of many flows fall together and come in bursts.
 const SILENCE: Duration = Duration::from_millis(100);
 /// ACKs that the gateway holds of each flow.
 const HELD: u32 = 2;
@@ -123,8 +123,8 @@ impl Bench {
         self.sent.drain(..).for_each(|t| self.frames.transmitted(t.frame));
     }
 
-    /// The first data of all flows arrives, in another order than that of their handshakes, so that neighbours in memory
-    /// are not neighbours in time.
+    /// The first data of all flows arrives, in another order than that of their handshakes, so that
+    /// neighbours in memory are not neighbours in time.
     fn start(&mut self, flows: u32, each: u32) {
         let mut order: Vec<u32> = (0..flows).collect();
         let mut rng = Rng::new(7);

@@ -1,6 +1,8 @@
-//! Totals in memory that outlives a gateway, so that what the next one reports goes on where this one stopped.
+//! Totals in memory that outlives a gateway, so that what the next one reports goes on where this one
+//! stopped.
 //!
-//! A class is found again by its name and direction. Its place among the accounts is its place in the gateway.
+//! A class is found again by its name and direction. Its place among the accounts is its place in the
+//! gateway.
 
 use super::{ClassConfig, ClassStats, GatewayStats};
 use crate::stats::{DropReason, Ledger};
@@ -78,7 +80,8 @@ impl ClassAccounts {
         matches!(self, ClassAccounts::Outlive(_))
     }
 
-    /// The places in which these classes are found again, in their order. What classes had at one time, and not so far, is nothing.
+    /// The places in which these classes are found again, in their order. What classes had at one time, and
+    /// not so far, is nothing.
     pub(super) fn find(&mut self, classes: &[ClassConfig]) -> Vec<Option<u32>> {
         let ClassAccounts::Outlive(accounts) = self else { return vec![None; classes.len()] };
         let used = accounts.iter_mut().zip(0..).filter(|(account, _)| account.id != 0);

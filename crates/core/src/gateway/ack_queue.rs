@@ -1,9 +1,10 @@
 //! ACKs that wait themselves ([`Hold::Queue`](crate::ack::Hold::Queue)), a queue for each flow.
 //!
-//! The record's numbers say what is held, as for every policy: `rx - tx` bytes. The queue is what the ACKs told beside that, in the
-//! order in which they came. So a queue that is lost, because an engine died or the pool is nearly used up, loses no progress: what it
-//! had acknowledged goes with an ACK that is made. An ACK for progress that the sender has heard of meanwhile is absorbed instead of sent, since
-//! it would count as a duplicate; a duplicate that waits stays one.
+//! The record's numbers say what is held, as for every policy: `rx - tx` bytes. The queue is what the ACKs
+//! told beside that, in the order in which they came. So a queue that is lost, because an engine died or the
+//! pool is nearly used up, loses no progress: what it had acknowledged goes with an ACK that is made. An ACK
+//! for progress that the sender has heard of meanwhile is absorbed instead of sent, since it would count as a
+//! duplicate; a duplicate that waits stays one.
 
 use super::segment::parse;
 use super::{ack_out, after, Gateway, Headers};
@@ -12,11 +13,13 @@ use crate::frame::{Charge, Frame, List, Waiting};
 use crate::node::Cx;
 use crate::wire::{Flags, TcpOptions};
 
-/// An ACK that waits is charged as so many packets if it tells nothing but progress, and as none if it tells more.
+/// An ACK that waits is charged as so many packets if it tells nothing but progress, and as none if it tells
+/// more.
 const PROGRESS: u32 = 1;
 
 impl Gateway {
-    /// An ACK waits behind those that do, or leaves if its flow's turn is now. `only_progress`: it tells nothing else.
+    /// An ACK waits behind those that do, or leaves if its flow's turn is now. `only_progress`: it tells
+    /// nothing else.
     pub(super) fn queue_ack(
         &mut self,
         cx: &mut Cx<'_>,
@@ -65,8 +68,8 @@ impl Gateway {
         Some((cx.frames.unpark(waiting.frame), waiting.charge.packets == PROGRESS))
     }
 
-    /// One ACK of what the flow holds leaves: the one that waits longest, or one for what is held without. Returns the bytes that it
-    /// acknowledges; `None` if nothing is held, or nothing can leave now.
+    /// One ACK of what the flow holds leaves: the one that waits longest, or one for what is held without.
+    /// Returns the bytes that it acknowledges; `None` if nothing is held, or nothing can leave now.
     pub(super) fn release_ack(&mut self, cx: &mut Cx<'_>, i: u32) -> Option<u32> {
         if self.is_full(i) {
             return None;
@@ -87,7 +90,8 @@ impl Gateway {
         (held > 0 && self.generate(cx, i, rx, cx.now)).then_some(held)
     }
 
-    /// An ACK of the flow leaves, as it came but for what has changed since. What the sender knows follows it.
+    /// An ACK of the flow leaves, as it came but for what has changed since. What the sender knows follows
+    /// it.
     fn leave(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Headers, frame: Frame) {
         let (r, ack) = (&mut self.table[i], segment.tcp.ack);
         if after(ack, r.tx) {
@@ -113,7 +117,8 @@ impl Gateway {
         true
     }
 
-    /// No ACK of the flow waits any more: what they acknowledge is held as a number, what else they tell is lost, as by any queue.
+    /// No ACK of the flow waits any more: what they acknowledge is held as a number, what else they tell is
+    /// lost, as by any queue.
     pub(super) fn clear_acks(&mut self, cx: &mut Cx<'_>, i: u32) {
         if !self.table[i].has(flag::QUEUED) {
             return;

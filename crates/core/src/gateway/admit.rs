@@ -1,5 +1,5 @@
-//! Is a segment the flow's? What cannot be its receiver's is forwarded and changes nothing; what fits is, and what is
-//! consistent in spite of it takes the flow up anew ([`Doubt`](crate::track::Doubt)).
+//! Is a segment the flow's? What cannot be its receiver's is forwarded and changes nothing; what fits is, and
+//! what is consistent in spite of it takes the flow up anew ([`Doubt`](crate::track::Doubt)).
 
 use super::passing::Reading;
 use super::{after, Gateway, Headers, PassReason};
@@ -26,8 +26,8 @@ pub(super) enum Admitted {
 }
 
 impl Gateway {
-    /// Is the segment one of the flow as it is known, and may the flow be touched? One that is `here` has not left
-    /// yet.
+    /// Is the segment one of the flow as it is known, and may the flow be touched? One that is `here` has not
+    /// left yet.
     pub(super) fn admit(
         &mut self,
         cx: &mut Cx<'_>,
@@ -80,8 +80,8 @@ impl Gateway {
         }
     }
 
-    /// A segment of a flow without numbers: the first after its handshake, or one in mid-stream, which is taken
-    /// up when it has advanced often enough. It passes, the first with a sized window.
+    /// A segment of a flow without numbers: the first after its handshake, or one in mid-stream, which is
+    /// taken up when it has advanced often enough. It passes, the first with a sized window.
     fn on_stranger(
         &mut self,
         cx: &mut Cx<'_>,
@@ -123,8 +123,8 @@ impl Gateway {
         Admitted::Passes
     }
 
-    /// Is it the connection whose handshake was seen, and nothing of it since? Segments that passed by while no engine ran may
-    /// have taken it far ahead.
+    /// Is it the connection whose handshake was seen, and nothing of it since? Segments that passed by while
+    /// no engine ran may have taken it far ahead.
     fn has_gone_on(&self, i: u32, segment: &Headers) -> bool {
         let slot = &self.slots[i];
         let ahead = |to: u32, from: u32| to.wrapping_sub(from) <= steer::ACK_RANGE;
@@ -134,9 +134,10 @@ impl Gateway {
             && ahead(segment.tcp.ack, slot.tx())
     }
 
-    /// What was known of the flow is wrong: it is taken up anew with this segment, as one in mid-stream. If the segment is
-    /// `believed`, because it is the receiver's last word and only what the sender was thought to know is wrong, the connection is still the
-    /// one whose handshake was seen, if one was, and its window is sized as before.
+    /// What was known of the flow is wrong: it is taken up anew with this segment, as one in mid-stream. If
+    /// the segment is `believed`, because it is the receiver's last word and only what the sender was thought
+    /// to know is wrong, the connection is still the one whose handshake was seen, if one was, and its window
+    /// is sized as before.
     pub(super) fn renew(
         &mut self,
         i: u32,
@@ -179,15 +180,16 @@ impl Gateway {
     }
 
     /// An ACK older than what the sender knows was overtaken, or what the sender is thought to know is wrong.
-    /// The latter, if many come in a row that no other overtook by its timestamp, or by the time that has passed.
+    /// The latter, if many come in a row that no other overtook by its timestamp, or by the time that has
+    /// passed.
     pub(super) fn is_last_word(&mut self, i: u32, options: &TcpOptions, now: Time) -> bool {
         let newest = self.slots[i].ts();
         let overtaken = options.timestamps.is_some_and(|t| after(newest, t.value));
         !overtaken && self.table[i].doubt.outdated(now)
     }
 
-    /// A forged segment with payload may have moved the receiver's SND.NXT beyond what its sender accepts. The
-    /// receiver's ACKs tell in time, and the made ones take their number.
+    /// A forged segment with payload may have moved the receiver's SND.NXT beyond what its sender accepts.
+    /// The receiver's ACKs tell in time, and the made ones take their number.
     pub(super) fn check_sequence(&mut self, i: u32, seq: u32, now: Time) {
         let slot = &self.slots[i];
         let doubt = &mut self.table[i].doubt;

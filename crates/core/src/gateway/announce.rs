@@ -1,10 +1,10 @@
 //! Loading what is kept of flows before it is needed.
 //!
-//! Of a million flows next to nothing is in the processor's caches. Each look-up would wait for one line of memory after
-//! the other; of a batch the lines of all flows are asked for at once, which takes hardly longer than those of one.
-//! What is found in one line says which the next is, so there are several passes over a batch: the index, the flows, their
-//! neighbours in the order of activity. Between two lines that a pass asks for lies as little as possible: what the processor
-//! works on at a time is bounded.
+//! Of a million flows next to nothing is in the processor's caches. Each look-up would wait for one line of
+//! memory after the other; of a batch the lines of all flows are asked for at once, which takes hardly longer
+//! than those of one. What is found in one line says which the next is, so there are several passes over a
+//! batch: the index, the flows, their neighbours in the order of activity. Between two lines that a pass asks
+//! for lies as little as possible: what the processor works on at a time is bounded.
 
 use super::{millis, Gateway};
 use crate::cache::prefetch;
@@ -42,8 +42,8 @@ impl Few {
 }
 
 impl Gateway {
-    /// Loads what is kept of the flows whose frames are about to come, and of those whose releases are due before the last
-    /// of them.
+    /// Loads what is kept of the flows whose frames are about to come, and of those whose releases are due
+    /// before the last of them.
     pub(super) fn load(&self, frames: &Frames, coming: &[(Time, Port, Frame)]) {
         let Some((last, ..)) = coming.last().filter(|_| self.table.len() > FEW) else { return };
         let last_ms = millis(*last);

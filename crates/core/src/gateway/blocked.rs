@@ -1,8 +1,9 @@
 //! Releases that cannot be carried out, because their port takes no frame or no frame is free.
 //!
-//! Releases for a blocked port stay on the port's wheel, which costs nothing however many flows there are. Once
-//! a poll finds the port open again, all releases that came due meanwhile are carried out in their order. No flow makes up for more than
-//! [`MADE_UP`]: a flow earns nothing while its port is blocked. An exhausted pool blocks both ports until it is looked at again.
+//! Releases for a blocked port stay on the port's wheel, which costs nothing however many flows there are.
+//! Once a poll finds the port open again, all releases that came due meanwhile are carried out in their
+//! order. No flow makes up for more than [`MADE_UP`]: a flow earns nothing while its port is blocked. An
+//! exhausted pool blocks both ports until it is looked at again.
 
 use super::{Gateway, LAN, WAN};
 use crate::node::{Cx, Port, PortSet};

@@ -1,4 +1,5 @@
-//! Bounds of classes and flows: what the configuration says of them, and how a gateway without hooks keeps them itself.
+//! Bounds of classes and flows: what the configuration says of them, and how a gateway without hooks keeps
+//! them itself.
 
 use super::slots::Places;
 use super::{Config, Direction, Gateway, Headers};
@@ -8,12 +9,13 @@ use crate::node::Cx;
 use crate::steer::{self, hash_of_source, Bound, FlowBound, FlowLimit, Kind, Limit, Load, Strangers};
 use crate::time::{Duration, Time};
 
-/// Time at its rate that a flow may be ahead whose window is kept: in slow start it sends up to twice what it is acknowledged.
+/// Time at its rate that a flow may be ahead whose window is kept: in slow start it sends up to twice what it
+/// is acknowledged.
 const AHEAD: Duration = Duration::from_secs(1);
 
 impl AckControl {
-    /// Terms of the bound that each flow has of its own, if it has one. While ACKs are held for a congested queue alone, the queue
-    /// is what bounds.
+    /// Terms of the bound that each flow has of its own, if it has one. While ACKs are held for a congested
+    /// queue alone, the queue is what bounds.
     fn flow_limit(&self) -> Option<FlowLimit> {
         match self.release {
             Release::Rate(law) if self.when == When::Always && law.unresponsive != Unresponsive::Count => {
@@ -30,7 +32,8 @@ impl AckControl {
 }
 
 impl Config {
-    /// Terms of the class with this index, if its flows share a rate or have one each. Places above it are indices.
+    /// Terms of the class with this index, if its flows share a rate or have one each. Places above it are
+    /// indices.
     pub fn limit(&self, class: usize) -> Option<Limit> {
         let config = &self.classes[class];
         let ack = config.ack?;
@@ -103,7 +106,8 @@ impl Gateway {
         self.flow_bounds.get_or_init(|| Places::own(self.table.capacity())).all()
     }
 
-    /// May this pass, of the flow with this key and record if it is TCP? It is charged to flow and class then.
+    /// May this pass, of the flow with this key and record if it is TCP? It is charged to flow and class
+    /// then.
     pub fn admits(
         &self,
         direction: Direction,
@@ -133,7 +137,8 @@ impl Gateway {
         self.admits(direction, &key, Some(self.flow_bound_of(place, direction, &key)), &load, cx.now)
     }
 
-    /// Kind of a segment with data for its class's bound, in a gateway without hooks. The record of its flow is at this place.
+    /// Kind of a segment with data for its class's bound, in a gateway without hooks. The record of its flow
+    /// is at this place.
     fn kind_of(&self, place: Option<u32>) -> Kind {
         match place {
             Some(i) if self.table[i].has(flag::PASSES) => Kind::Counted,

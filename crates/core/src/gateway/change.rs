@@ -1,5 +1,5 @@
-//! A change of configuration while flows live. Nothing is done at once: each flow follows when it is next touched, by a
-//! segment or its timer, so a change costs the same whatever the number of flows.
+//! A change of configuration while flows live. Nothing is done at once: each flow follows when it is next
+//! touched, by a segment or its timer, so a change costs the same whatever the number of flows.
 
 use super::hold::Held;
 use super::slots::Places;
@@ -19,7 +19,8 @@ pub enum Unchangeable {
     MaxFlows,
     /// Its hooks do not take ACKs that come in on a port where none were controlled at the start.
     Ports,
-    /// So many classes went while flows still refer to them that there is no place for those of the configuration.
+    /// So many classes went while flows still refer to them that there is no place for those of the
+    /// configuration.
     Classes,
 }
 
@@ -37,15 +38,16 @@ impl core::fmt::Display for Unchangeable {
 pub struct Changed {
     /// A flow that passes untouched may be one to control now: the hooks are to forget which flows pass.
     pub reclassified: bool,
-    /// The configuration of before. Dropping it takes time in proportion to its classes, and can be done by another thread.
+    /// The configuration of before. Dropping it takes time in proportion to its classes, and can be done by
+    /// another thread.
     pub old: Compiled,
 }
 
 impl Gateway {
-    /// Takes another configuration. Flows keep their numbers and handshakes, classes of the same name and direction what
-    /// they counted. What a flow derives from its class (its rate, period and window) follows when it is next touched, and
-    /// so does the class itself; what is held by a flow that no class controls any more is passed on then. The seed
-    /// stays.
+    /// Takes another configuration. Flows keep their numbers and handshakes, classes of the same name and
+    /// direction what they counted. What a flow derives from its class (its rate, period and window) follows
+    /// when it is next touched, and so does the class itself; what is held by a flow that no class controls
+    /// any more is passed on then. The seed stays.
     pub fn reconfigure(&mut self, config: impl Into<Compiled>) -> Result<Changed, Unchangeable> {
         let mut config = config.into();
         if config.max_flows != self.config.max_flows {
@@ -81,7 +83,8 @@ impl Gateway {
         Ok(Changed { reclassified, old })
     }
 
-    /// Forgets what flows sent in the last second: it kept to the rates of then, and those of now may be lower.
+    /// Forgets what flows sent in the last second: it kept to the rates of then, and those of now may be
+    /// lower.
     fn begin_flow_bounds(&self) {
         let bounds = self.flow_bounds.get().map_or(&[][..], Places::all);
         bounds.iter().for_each(FlowBound::begin);
@@ -100,8 +103,8 @@ impl Gateway {
         }
     }
 
-    /// The flow follows a change of configuration, if there was one. False: no class controls it any more, and it is
-    /// forgotten.
+    /// The flow follows a change of configuration, if there was one. False: no class controls it any more,
+    /// and it is forgotten.
     #[inline]
     pub(super) fn revise(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
         self.table[i].generation == self.generation || self.adapt(cx, i)

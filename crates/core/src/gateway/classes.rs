@@ -1,5 +1,5 @@
-//! The classes of a running gateway. Each has a place that stays its own while flows refer to it, whatever a change of
-//! configuration does to the order: a flow finds out when it is next touched.
+//! The classes of a running gateway. Each has a place that stays its own while flows refer to it, whatever a
+//! change of configuration does to the order: a flow finds out when it is next touched.
 
 use super::accounts::ClassAccounts;
 use super::share::Share;
@@ -64,8 +64,8 @@ impl Classes {
         self.accounts.outlive()
     }
 
-    /// Would there be a place for each class of this configuration, among `most` or as many as there may be? `found` as in
-    /// [`Classes::change`].
+    /// Would there be a place for each class of this configuration, among `most` or as many as there may be?
+    /// `found` as in [`Classes::change`].
     pub(super) fn have_room(
         &self,
         config: &Config,
@@ -83,8 +83,9 @@ impl Classes {
         self.places.len() + new.saturating_sub(self.free().len()) <= most
     }
 
-    /// The classes become those of this configuration, in time for as many as there are. One of the same name and
-    /// direction keeps its place, its flows and what it counted. `found` are the indices that they have had, if they are known.
+    /// The classes become those of this configuration, in time for as many as there are. One of the same name
+    /// and direction keeps its place, its flows and what it counted. `found` are the indices that they have
+    /// had, if they are known.
     pub(super) fn change(&mut self, config: &Config, found: Option<&[Option<u32>]>) {
         self.places.iter_mut().for_each(|class| class.index = None);
         let kept: Vec<Option<u32>> = match found {
@@ -218,7 +219,8 @@ impl Classes {
         }
     }
 
-    /// Of flows that refer to this place: how their ACKs are controlled, the totals of their class, and its index in the configuration.
+    /// Of flows that refer to this place: how their ACKs are controlled, the totals of their class, and its
+    /// index in the configuration.
     #[inline(always)]
     pub(super) fn of_flow(&mut self, place: u32) -> (&AckControl, &mut ClassStats, Option<u32>) {
         let Class { policy, index, .. } = &self.places[place as usize];

@@ -1,8 +1,8 @@
 //! Which class takes a flow: the first in the order of the configuration that has a rule for it.
 //!
-//! The rules are compiled once. One with an address is found by a longest prefix match, one with nothing but a port by the port;
-//! only rules that have neither (VLANs, two ports) are looked at one after the other. So a lookup costs the same for ten or for
-//! fifty thousand prefixes, and takes no memory.
+//! The rules are compiled once. One with an address is found by a longest prefix match, one with nothing but
+//! a port by the port; only rules that have neither (VLANs, two ports) are looked at one after the other. So
+//! a lookup costs the same for ten or for fifty thousand prefixes, and takes no memory.
 
 mod compile;
 mod ports;
@@ -152,8 +152,8 @@ impl Lookup {
     }
 }
 
-/// A configuration whose rules are compiled. That takes time in proportion to the rules, and can be done by another thread
-/// than the gateway's.
+/// A configuration whose rules are compiled. That takes time in proportion to the rules, and can be done by
+/// another thread than the gateway's.
 pub struct Compiled {
     pub(super) config: Config,
     /// Of uploads and downloads.
@@ -167,8 +167,8 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// As it is made of a configuration, for a gateway that has `old`: its classes are found again here, and not when the gateway
-    /// takes it.
+    /// As it is made of a configuration, for a gateway that has `old`: its classes are found again here, and
+    /// not when the gateway takes it.
     pub fn after(config: Config, old: &Config) -> Compiled {
         let by_name = |(index, class): (u32, &ClassConfig)| ((class.name.clone(), class.direction), index);
         let mut had: HashMap<(String, Direction), u32> = (0..).zip(&old.classes).map(by_name).collect();
@@ -203,8 +203,8 @@ impl Compiled {
         self.fields[usize::from(direction == Direction::In)]
     }
 
-    /// May a flow that no class of the other configuration controls be controlled by this one, or by another class, or a packet be
-    /// charged to another?
+    /// May a flow that no class of the other configuration controls be controlled by this one, or by another
+    /// class, or a packet be charged to another?
     pub(super) fn takes_other_flows_than(&self, other: &Compiled) -> bool {
         let (ours, theirs) = (&self.config.classes, &other.config.classes);
         ours.len() != theirs.len()

@@ -34,10 +34,12 @@ pub struct ClassConfig {
     pub matches: Vec<Match>,
     /// How its flows' ACKs are controlled; `None` leaves them alone.
     pub ack: Option<AckControl>,
-    /// Its place in the [link-sharing tree](crate::sharing) of its direction, if it has one: then what it takes waits in its
-    /// queue. Parents are given by their index in [`Config::classes`]; a class that is one has no queue and takes no flows.
+    /// Its place in the [link-sharing tree](crate::sharing) of its direction, if it has one: then what it
+    /// takes waits in its queue. Parents are given by their index in [`Config::classes`]; a class that is one
+    /// has no queue and takes no flows.
     pub share: Option<crate::class::Spec>,
-    /// Its place among classes that share rates by their ACKs, if it borrows from another one or others from it.
+    /// Its place among classes that share rates by their ACKs, if it borrows from another one or others from
+    /// it.
     pub nested: Option<Nested>,
 }
 
@@ -65,8 +67,8 @@ impl ClassConfig {
         self.ack.is_some_and(shares)
     }
 
-    /// Are windows of its flows sized for the delay of the WAN as it is measured, and not for that of the handshake? Data of downloads
-    /// has come from there before it is seen.
+    /// Are windows of its flows sized for the delay of the WAN as it is measured, and not for that of the
+    /// handshake? Data of downloads has come from there before it is seen.
     pub fn measures_delay(&self) -> bool {
         let measures = |ack: AckControl| {
             let by_acks = ack.release.share().is_some_and(|law| law.is_of_acks());

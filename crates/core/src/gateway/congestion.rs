@@ -1,5 +1,5 @@
-//! Congested classes: their queues say so ([`Sharing`](crate::sharing::Sharing)), and the gateway asks before it holds an
-//! ACK of a class that controls ACKs [only then](crate::ack::When::Congested).
+//! Congested classes: their queues say so ([`Sharing`](crate::sharing::Sharing)), and the gateway asks before
+//! it holds an ACK of a class that controls ACKs [only then](crate::ack::When::Congested).
 
 use super::release::gap;
 use super::{ClassConfig, Gateway};
@@ -12,8 +12,8 @@ use crate::time::Time;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// What is known of the classes of a configuration, by their index in it; of all of whom it knows nothing, that they are not
-/// congested. Clones are of one and the same.
+/// What is known of the classes of a configuration, by their index in it; of all of whom it knows nothing,
+/// that they are not congested. Clones are of one and the same.
 #[derive(Clone, Debug, Default)]
 pub struct Congestion(Arc<[AtomicBool]>);
 
@@ -28,7 +28,8 @@ impl Congestion {
         self.0.get(class).is_some_and(|congested| congested.load(Relaxed))
     }
 
-    /// May ACKs be held now that are controlled in this way, of the class with this index if it still has one?
+    /// May ACKs be held now that are controlled in this way, of the class with this index if it still has
+    /// one?
     #[inline(always)]
     pub(super) fn engages(&self, policy: &AckControl, class: Option<u32>) -> bool {
         policy.when == When::Always || class.is_some_and(|class| self.is(class as usize))
@@ -40,7 +41,8 @@ impl Congestion {
     }
 }
 
-/// When the queue of a class makes it congested: as soon as more than a threshold waits, and until no more than half of that does.
+/// When the queue of a class makes it congested: as soon as more than a threshold waits, and until no more
+/// than half of that does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
     class: usize,
@@ -88,8 +90,9 @@ impl Gateway {
         self.table[i].pace.begin_anew(now, depth);
     }
 
-    /// Nothing is held back any more, and what is held leaves by and by: up to `most` bytes now, a segment at least, and a step after each
-    /// period in which no ACK brings more. All at once would be as large a burst as the window. Where there is no room, it is tried again.
+    /// Nothing is held back any more, and what is held leaves by and by: up to `most` bytes now, a segment at
+    /// least, and a step after each period in which no ACK brings more. All at once would be as large a burst
+    /// as the window. Where there is no room, it is tried again.
     pub(super) fn pass_held(&mut self, cx: &mut Cx<'_>, i: u32, most: u32) {
         self.not_asked(i, cx.now);
         let r = &mut self.table[i];

@@ -1,7 +1,8 @@
 //! Segments of the data's sender, and what they tell.
 //!
 //! Behind hooks these are copies of the segments that end a connection, and of those that the gateway [asked
-//! for](crate::steer::Slot::ask): by their acknowledgements it measures the delay of the WAN. A gateway on its own sees all segments.
+//! for](crate::steer::Slot::ask): by their acknowledgements it measures the delay of the WAN. A gateway on
+//! its own sees all segments.
 
 use super::{after, direction_of, Direction, Gateway, Headers};
 use crate::flow::{flag, Key};
@@ -11,8 +12,8 @@ use crate::time::Time;
 use crate::wire::Flags;
 
 impl Gateway {
-    /// A segment with data, or the right to send some, was seen: of a flow whose ACKs are controlled, it is looked at.
-    /// What has nothing to tell costs no look-up.
+    /// A segment with data, or the right to send some, was seen: of a flow whose ACKs are controlled, it is
+    /// looked at. What has nothing to tell costs no look-up.
     pub(super) fn on_data_direction(&mut self, cx: &mut Cx<'_>, from_lan: bool, segment: &Headers) {
         let ends = segment.tcp.flags.intersects(Flags::FIN | Flags::RST);
         if !ends && (!self.measures || segment.tcp.payload_len == 0) {
@@ -47,8 +48,8 @@ impl Gateway {
         }
     }
 
-    /// Is the segment where its receiver accepts it: from what it has acknowledged to its right edge (RFC 5961
-    /// §3.2; that a RST ahead of RCV.NXT is answered first is for the receiver to decide)?
+    /// Is the segment where its receiver accepts it: from what it has acknowledged to its right edge (RFC
+    /// 5961 §3.2; that a RST ahead of RCV.NXT is answered first is for the receiver to decide)?
     fn sender_may_send(&self, i: u32, segment: &Headers) -> bool {
         let r = &self.table[i];
         let slot = &self.slots[i];

@@ -1,18 +1,19 @@
-//! The end of a flow: a RST suspends it until its receiver goes on, acknowledged FINs end it. A flow that is over is kept for a
-//! moment, since segments of it are still on their way, and then forgotten.
+//! The end of a flow: a RST suspends it until its receiver goes on, acknowledged FINs end it. A flow that is
+//! over is kept for a moment, since segments of it are still on their way, and then forgotten.
 
 use super::{after, Gateway, Headers};
 use crate::flow::{flag, Record};
 use crate::node::Cx;
 use crate::time::{Duration, Time};
 
-/// How long a flow that is over is remembered: a lost FIN comes again after a retransmission timeout, which starts
-/// at 1 s (RFC 6298 §2).
+/// How long a flow that is over is remembered: a lost FIN comes again after a retransmission timeout, which
+/// starts at 1 s (RFC 6298 §2).
 pub(super) const LINGER: Duration = Duration::from_secs(2);
 
 impl Gateway {
     /// A RST of the data's receiver: the sender accepts it at its RCV.NXT alone (RFC 5961 §3.2). It may be
-    /// forged all the same, so the next believed ACK revives the flow. What is held goes before one that is `here`.
+    /// forged all the same, so the next believed ACK revives the flow. What is held goes before one that is
+    /// `here`.
     pub(super) fn on_receiver_reset(
         &mut self,
         cx: &mut Cx<'_>,
@@ -62,8 +63,9 @@ impl Gateway {
 }
 
 impl Record {
-    /// The sender says that it sends nothing at or behind `end`. That is a claim of the end that is limited: it counts
-    /// once in a connection, up to `end`, and is void when it says something else, or when the receiver acknowledges more.
+    /// The sender says that it sends nothing at or behind `end`. That is a claim of the end that is limited:
+    /// it counts once in a connection, up to `end`, and is void when it says something else, or when the
+    /// receiver acknowledges more.
     pub(super) fn claim_end(&mut self, end: u32) {
         if self.has(flag::SENDER_FIN) && self.fin != end {
             self.doubt.retracted();
@@ -82,8 +84,8 @@ impl Record {
         }
     }
 
-    /// Has the sender nothing more to send, as far as it may be believed? Acknowledgements that it gets let it send nothing
-    /// then.
+    /// Has the sender nothing more to send, as far as it may be believed? Acknowledgements that it gets let
+    /// it send nothing then.
     #[inline]
     pub(in crate::gateway) fn is_ending(&self) -> bool {
         self.has(flag::SENDER_FIN) && !self.doubt.has_retracted()

@@ -1,5 +1,5 @@
-//! How a record follows its flow: from the segment with which its numbers begin, by what its slot says has left or passed,
-//! and across a change of engines.
+//! How a record follows its flow: from the segment with which its numbers begin, by what its slot says has
+//! left or passed, and across a change of engines.
 
 use super::hold::Held;
 use super::{after, Gateway, Headers};
@@ -13,8 +13,8 @@ use core::sync::atomic::Ordering::Relaxed;
 const TIMESTAMPS_LEN: u16 = 12;
 
 impl Gateway {
-    /// The record's numbers follow the receiver's from here on, and its slot is the kernel's to use once it is
-    /// [shown](Gateway::show). False if the kernel cannot be told now.
+    /// The record's numbers follow the receiver's from here on, and its slot is the kernel's to use once it
+    /// is [shown](Gateway::show). False if the kernel cannot be told now.
     pub(super) fn sync(&mut self, i: u32, segment: &Headers, options: &TcpOptions, now: Time) -> bool {
         if self.table[i].has(flag::SHOWN) && !self.verdicts.has_room() {
             return false;
@@ -47,8 +47,8 @@ impl Gateway {
         true
     }
 
-    /// The flow's numbers are those of its slot: whatever has left or passed, the sender knows. What it learnt
-    /// ahead of time is owed, unless the engine was away.
+    /// The flow's numbers are those of its slot: whatever has left or passed, the sender knows. What it
+    /// learnt ahead of time is owed, unless the engine was away.
     #[inline]
     pub(super) fn follow(&mut self, i: u32, now: Time) {
         let granted = self.end_grant(i);
@@ -76,8 +76,8 @@ impl Gateway {
         }
     }
 
-    /// As [`Gateway::follow`], where something has left or passed, by a grant if the flow was `granted` one, or the engine
-    /// was away.
+    /// As [`Gateway::follow`], where something has left or passed, by a grant if the flow was `granted` one,
+    /// or the engine was away.
     fn follow_to(&mut self, i: u32, tx: u32, granted: bool, now: Time) {
         let before = self.held(i);
         let epoch = self.table.epoch();
@@ -133,8 +133,8 @@ impl Gateway {
         self.note_held(i, before);
     }
 
-    /// A record of an earlier engine goes on with what its sender knows; what was made and did not leave is held
-    /// still.
+    /// A record of an earlier engine goes on with what its sender knows; what was made and did not leave is
+    /// held still.
     pub(super) fn resume(&mut self, i: u32) {
         let r = &mut self.table[i];
         let slot = &self.slots[i];
@@ -149,7 +149,8 @@ impl Gateway {
         let (r, slot) = (&mut self.table[i], &self.slots[i]);
         let told = slot.tx();
         if self.classes.outlive() {
-            // ACKs that passed, or were sent, without an engine; less what the last one counted and could not send.
+            // ACKs that passed, or were sent, without an engine; less what the last one counted and could not
+            // send.
             let passed = i64::from(told.wrapping_sub(r.tx) as i32);
             r.acked = r.acked.saturating_add_signed(passed);
             let class = &mut self.classes[r.class];

@@ -129,9 +129,10 @@ fn fields(
     }
 }
 
-/// The ACK that passes on everything a flow holds, for whoever finds record and slot after their engine
-/// died; where the slot bounds the window no more, that tells the receiver's own. `None` when there is nothing to be told or nothing may be sent in the flow's name. Sent by way of the hooks it is
-/// brought up to date, or discarded if the sender knows more by then.
+/// The ACK that passes on everything a flow holds, for whoever finds record and slot after their engine died;
+/// where the slot bounds the window no more, that tells the receiver's own. `None` when there is nothing to
+/// be told or nothing may be sent in the flow's name. Sent by way of the hooks it is brought up to date, or
+/// discarded if the sender knows more by then.
 pub fn rescue_ack(r: &Record, slot: &Slot, buf: &mut [u8; MAX_ACK_LEN]) -> Option<usize> {
     let mut r = *r;
     let live = r.has(flag::USED | flag::SYNCED) && !r.has(flag::CLOSED) && r.template.version != 0;

@@ -1,15 +1,19 @@
-//! Grants: what the hooks let pass of a flow whose rate does not bind ([`Slot::grant`](crate::steer::Slot::grant)).
+//! Grants: what the hooks let pass of a flow whose rate does not bind
+//! ([`Slot::grant`](crate::steer::Slot::grant)).
 //!
-//! Where nothing of a flow is held, no release is scheduled and its credit was earned, the next ACKs would leave at once if
-//! they came here. So the hook is told to let them, as far as the credit goes and what will have been earned by the
-//! next look. What has passed is charged when the flow is next looked at: when anything of it comes, or when its timer says so, before
-//! the grant is likely to be used up. An average over any time is therefore the same as without grants, plus what the rate carries
-//! from one look to the next; and at once no more passes than a step and that, by a grant, and a step by the gateway.
+//! Where nothing of a flow is held, no release is scheduled and its credit was earned, the next ACKs would
+//! leave at once if they came here. So the hook is told to let them, as far as the credit goes and what will
+//! have been earned by the next look. What has passed is charged when the flow is next looked at: when
+//! anything of it comes, or when its timer says so, before the grant is likely to be used up. An average over
+//! any time is therefore the same as without grants, plus what the rate carries from one look to the next;
+//! and at once no more passes than a step and that, by a grant, and a step by the gateway.
 //!
-//! Flows get grants that have been free of the rate for long enough, so that one whose rate binds never has one
-//! ([`Pace::free`](crate::ack::Pace::free)); whose window can be sized by the hook; and whose ACKs carry no state that is passed on here
-//! (AccECN, marks that are still to be told); and whose class holds ACKs at all times. A grant that was not used for 4 ms
-//! is not renewed: a flow that is silent has neither grant nor timer.
+//! Flows get grants that have been free of the rate for long enough, so that one whose rate binds never has
+//! one
+//! ([`Pace::free`](crate::ack::Pace::free)); whose window can be sized by the hook; and whose ACKs carry no
+//! state that is passed on here
+//! (AccECN, marks that are still to be told); and whose class holds ACKs at all times. A grant that was not
+//! used for 4 ms is not renewed: a flow that is silent has neither grant nor timer.
 
 use super::{millis, Gateway};
 use crate::ack::When;
@@ -17,8 +21,8 @@ use crate::flow::{flag, Record};
 use crate::time::{Duration, Time};
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Looks are at multiples of this, and of twice, four or eight times as much where they are as far apart, so that those of many flows are one
-/// wake-up.
+/// Looks are at multiples of this, and of twice, four or eight times as much where they are as far apart, so
+/// that those of many flows are one wake-up.
 const GRID: Duration = Duration::from_micros(500);
 /// Time to the next look, at most; and how close ACKs have to be to be worth a grant.
 pub(super) const LONGEST: Duration = Duration::from_millis(4);
@@ -71,8 +75,8 @@ impl Gateway {
             && self.slots[i].window() != 0
     }
 
-    /// As [`Gateway::grant`], for a flow that was just acknowledged `bytes`, and last something at `last`: one whose ACKs are
-    /// far apart is better off without.
+    /// As [`Gateway::grant`], for a flow that was just acknowledged `bytes`, and last something at `last`:
+    /// one whose ACKs are far apart is better off without.
     pub(super) fn grant_busy(&mut self, i: u32, now: Time, last: Time, bytes: u32) {
         if now.since(last) <= LONGEST {
             let within = self.half_used(i, bytes, now.since(last));
@@ -80,7 +84,8 @@ impl Gateway {
         }
     }
 
-    /// How long half of a grant that begins with a full step takes a flow that used `bytes` in `time`, at most [`LONGEST`].
+    /// How long half of a grant that begins with a full step takes a flow that used `bytes` in `time`, at
+    /// most [`LONGEST`].
     fn half_used(&self, i: u32, bytes: u32, time: Duration) -> Duration {
         let pace = &self.table[i].pace;
         let meanwhile = pace.rate().map_or(0, |rate| rate.bytes_in(LONGEST));
@@ -161,8 +166,8 @@ pub(super) fn on_grid(at: Time) -> Time {
     Time::from_nanos(at.as_nanos().next_multiple_of(GRID.as_nanos()))
 }
 
-/// When what has passed is looked at, `within` so long from `now`: at the last multiple until then of the longest grid that is no longer than
-/// `within`, or at the next one of the shortest.
+/// When what has passed is looked at, `within` so long from `now`: at the last multiple until then of the
+/// longest grid that is no longer than `within`, or at the next one of the shortest.
 fn shared_look(now: Time, within: Duration) -> Time {
     let doublings = (within.as_nanos() / GRID.as_nanos()).checked_ilog2().unwrap_or(0);
     let grid = GRID.as_nanos() << doublings;

@@ -16,8 +16,8 @@ use crate::wire::{self, Flags, TcpOptions};
 const DEFAULT_MSS: u16 = 536;
 
 impl Gateway {
-    /// A SYN, with or without ACK: it opens or answers, in both directions of data. One that is `here` has not
-    /// left yet.
+    /// A SYN, with or without ACK: it opens or answers, in both directions of data. One that is `here` has
+    /// not left yet.
     pub(super) fn on_syn(
         &mut self,
         cx: &mut Cx<'_>,
@@ -104,8 +104,8 @@ impl Gateway {
         waits(self, key)
     }
 
-    /// A new connection: what the record knows is of an earlier one. Nothing is said in that one's name any more:
-    /// its sender would answer with a RST.
+    /// A new connection: what the record knows is of an earlier one. Nothing is said in that one's name any
+    /// more: its sender would answer with a RST.
     fn begin(&mut self, cx: &mut Cx<'_>, i: u32) {
         self.clear_acks(cx, i);
         self.drop_held(i);
@@ -209,8 +209,8 @@ impl Record {
             && self.start(whose) == segment.tcp.seq.wrapping_add(1)
     }
 
-    /// Does this SYN of the side `whose` answer the other's? It acknowledges the SYN, and data that came with it
-    /// at most (RFC 7413).
+    /// Does this SYN of the side `whose` answer the other's? It acknowledges the SYN, and data that came with
+    /// it at most (RFC 7413).
     fn is_answered(&self, whose: u32, segment: &Headers) -> bool {
         let others = (flag::SENDER_SYN | flag::RECEIVER_SYN) & !whose;
         !self.has(flag::SYNCED) && self.has(others) && opening::answers(self.start(others), segment.tcp.ack)

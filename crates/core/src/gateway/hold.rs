@@ -130,7 +130,8 @@ impl Gateway {
         }
     }
 
-    /// What is held waits for the end of the gap after the last ACK, or for its turn, unless it waits already.
+    /// What is held waits for the end of the gap after the last ACK, or for its turn, unless it waits
+    /// already.
     pub(super) fn wait(&mut self, i: u32, now: Time) {
         if self.table[i].has(flag::SHARED) {
             return self.enlist(i, now);
@@ -226,8 +227,8 @@ impl Gateway {
         true
     }
 
-    /// As [`Gateway::flush`]. Where the gateway ends, the receiver's own window goes too: a sender whose window lags behind
-    /// would hear of more only when its persist timer runs out (RFC 9293 §3.8.6.1).
+    /// As [`Gateway::flush`]. Where the gateway ends, the receiver's own window goes too: a sender whose
+    /// window lags behind would hear of more only when its persist timer runs out (RFC 9293 §3.8.6.1).
     pub(super) fn let_go(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
         if self.ends {
             self.slots[i].width.store(0, Relaxed);

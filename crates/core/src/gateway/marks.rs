@@ -1,13 +1,14 @@
 //! Congestion marks of held progress.
 //!
-//! *ECE* (RFC 3168, RFC 8257): the gateway keeps how many of the held bytes came with ECE, and the ACKs that it makes
-//! carry ECE until as many bytes were acknowledged with it. A sender that counts marked bytes (DCTCP)
-//! sees the same share. A sender that reacts to ECE as such sees it with the next release, and for as long as the receiver
-//! would have shown it, since marks leave first and are rounded up. A change of ECE is no reason to release anything early.
+//! *ECE* (RFC 3168, RFC 8257): the gateway keeps how many of the held bytes came with ECE, and the ACKs that
+//! it makes carry ECE until as many bytes were acknowledged with it. A sender that counts marked bytes
+//! (DCTCP) sees the same share. A sender that reacts to ECE as such sees it with the next release, and for as
+//! long as the receiver would have shown it, since marks leave first and are rounded up. A change of ECE is
+//! no reason to release anything early.
 //!
-//! *AccECN* (RFC 9768): ACE counts marked packets in three bits. The difference between two values that a sender is shown must never be more
-//! than it can tell apart. So an ACK that would carry the counter around is preceded by one that shows the
-//! counter as it was.
+//! *AccECN* (RFC 9768): ACE counts marked packets in three bits. The difference between two values that a
+//! sender is shown must never be more than it can tell apart. So an ACK that would carry the counter around
+//! is preceded by one that shows the counter as it was.
 
 use super::Gateway;
 use crate::ack::{News, ACE_MOST};
@@ -30,8 +31,8 @@ impl Record {
         self.marked > 0
     }
 
-    /// So many bytes were acknowledged, with ECE or without. What was marked too much is taken off later marks, at
-    /// most a step: more would hide congestion.
+    /// So many bytes were acknowledged, with ECE or without. What was marked too much is taken off later
+    /// marks, at most a step: more would hide congestion.
     pub(super) fn told_marks(&mut self, bytes: u32, ece: bool) {
         if ece {
             let step = self.pace.step().max(2 * u32::from(self.mss));

@@ -1,10 +1,11 @@
 //! The gateway: a two-port node between LAN and WAN that controls the ACKs of the flows that its
 //! classes take. Data is never held; frames that are not ACKs of a controlled flow leave at once.
 //!
-//! Two ways of use. Behind *hooks* ([`crate::steer`]: programs in the kernel, or the simulator's) it gets what
-//! they take on [`LAN`] and [`WAN`], and copies of headers of what passed; what both sides must know of a flow is
-//! in its [`Slot`], and which slot is whose they learn from [`Gateway::verdicts`]. Without hooks every frame
-//! comes in on [`LAN`] and [`WAN`], and the gateway plays their part on the slots, with the same functions.
+//! Two ways of use. Behind *hooks* ([`crate::steer`]: programs in the kernel, or the simulator's) it gets
+//! what they take on [`LAN`] and [`WAN`], and copies of headers of what passed; what both sides must know of
+//! a flow is in its [`Slot`], and which slot is whose they learn from [`Gateway::verdicts`]. Without hooks
+//! every frame comes in on [`LAN`] and [`WAN`], and the gateway plays their part on the slots, with the same
+//! functions.
 //!
 //! A segment arrives (`arrive`, `segment`), and its flow is looked up or made (`flows`):
 //!
@@ -15,7 +16,8 @@
 //! - `follow`: how a record follows its flow;
 //! - `path`: what happens to what acknowledges data;
 //! - `ack_queue`: ACKs that wait themselves;
-//! - `hold`: what is held; `release`: the times at which it goes; `blocked`: releases that cannot be carried out;
+//! - `hold`: what is held; `release`: the times at which it goes; `blocked`: releases that cannot be carried
+//!   out;
 //! - `send`, `generate`: the ACKs that leave;
 //! - `share`: classes whose flows share a rate;
 //! - `grant`: what the hooks let pass without it;
@@ -185,8 +187,8 @@ impl Gateway {
         Gateway::with_accounts(config, records, slots, None)
     }
 
-    /// As [`Gateway::with_shared`], with totals that outlive the gateway, too: a class goes on with the account that it had. Panics if
-    /// there are fewer accounts than classes.
+    /// As [`Gateway::with_shared`], with totals that outlive the gateway, too: a class goes on with the
+    /// account that it had. Panics if there are fewer accounts than classes.
     pub fn with_accounts(
         config: impl Into<Compiled>,
         records: &'static mut [Record],
@@ -199,16 +201,16 @@ impl Gateway {
         Gateway::with_table(config, table, Slots::Shared(slots), true, accounts)
     }
 
-    /// The same gateway, whose hooks take ACKs that come in on these ports, `(lan, wan)`, whether or not its first configuration
-    /// controls some there.
+    /// The same gateway, whose hooks take ACKs that come in on these ports, `(lan, wan)`, whether or not its
+    /// first configuration controls some there.
     #[must_use]
     pub fn hooked_at(mut self, ports: (bool, bool)) -> Gateway {
         self.hooked_ports = ports;
         self
     }
 
-    /// The same gateway, whose hooks count in these tallies what ACKs cannot slow. What they have counted so far is not charged. Panics
-    /// if there are fewer tallies than classes.
+    /// The same gateway, whose hooks count in these tallies what ACKs cannot slow. What they have counted so
+    /// far is not charged. Panics if there are fewer tallies than classes.
     #[must_use]
     pub fn counted_in(mut self, tallies: &'static [Tally]) -> Gateway {
         assert!(tallies.len() >= self.classes.len() as usize, "a tally for each class");
@@ -318,7 +320,8 @@ impl Gateway {
         self.stats.resynced += 1;
     }
 
-    /// Returns this gateway with hooks that hold each class to its bound in these. Panics if there are fewer than classes.
+    /// Returns this gateway with hooks that hold each class to its bound in these. Panics if there are fewer
+    /// than classes.
     #[must_use]
     pub fn bounded_in(mut self, bounds: &'static [Bound]) -> Gateway {
         assert!(bounds.len() >= self.classes.len() as usize, "a bound for each class");
@@ -327,8 +330,8 @@ impl Gateway {
         self
     }
 
-    /// Returns this gateway with hooks that hold each flow to its own bound in these, one for each slot. Panics if there are fewer than
-    /// records.
+    /// Returns this gateway with hooks that hold each flow to its own bound in these, one for each slot.
+    /// Panics if there are fewer than records.
     #[must_use]
     pub fn flows_bounded_in(mut self, bounds: &'static [FlowBound]) -> Gateway {
         assert!(bounds.len() >= self.table.capacity() as usize, "a record for each slot");
@@ -336,8 +339,8 @@ impl Gateway {
         self
     }
 
-    /// As [`Gateway::flush_all`], for a gateway that ends: its flows are the kernel's alone from here on, with the windows of
-    /// their receivers.
+    /// As [`Gateway::flush_all`], for a gateway that ends: its flows are the kernel's alone from here on,
+    /// with the windows of their receivers.
     pub fn stop(&mut self, cx: &mut Cx<'_>) -> bool {
         self.ends = true;
         self.flush_all(cx)

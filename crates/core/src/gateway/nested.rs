@@ -35,8 +35,8 @@ impl Nested {
 }
 
 impl Config {
-    /// The most that a nested class with this index may send: its ceiling, or that of the next class above it that has one. `None` if
-    /// it is not nested, or the tree is not [sound](Config::check_nested).
+    /// The most that a nested class with this index may send: its ceiling, or that of the next class above it
+    /// that has one. `None` if it is not nested, or the tree is not [sound](Config::check_nested).
     pub fn most_of(&self, class: usize) -> Option<Rate> {
         let mut at = Some(class);
         for _ in 0..DEEPEST {

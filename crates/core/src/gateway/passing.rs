@@ -2,13 +2,14 @@
 //!
 //! Three degrees, each with its exit:
 //!
-//! - *A segment*: its options are unknown or malformed, its IP header has some, or its window cannot be changed. The
-//!   flow stays controlled, and what the segment acknowledges ahead of its time is charged.
-//! - *Until clean*: so many believed segments of the flow were odd ([`Doubt::is_odd`](crate::track::Doubt::is_odd)), or
-//!   one of them would acknowledge too much ahead of its time. The gateway still gets the flow's ACKs and follows its
-//!   numbers ([`flag::PASSES`] with [`flag::SYNCED`]), and the flow comes back when it is clean again.
-//! - *For the connection*: both SYNs have an extension with which ACKs cannot be made, or, where no handshake was seen,
-//!   all of the last segments have it ([`flag::PASSES`] alone). Another handshake ends that.
+//! - *A segment*: its options are unknown or malformed, its IP header has some, or its window cannot be
+//!   changed. The flow stays controlled, and what the segment acknowledges ahead of its time is charged.
+//! - *Until clean*: so many believed segments of the flow were odd
+//!   ([`Doubt::is_odd`](crate::track::Doubt::is_odd)), or one of them would acknowledge too much ahead of its
+//!   time. The gateway still gets the flow's ACKs and follows its numbers ([`flag::PASSES`] with
+//!   [`flag::SYNCED`]), and the flow comes back when it is clean again.
+//! - *For the connection*: both SYNs have an extension with which ACKs cannot be made, or, where no handshake
+//!   was seen, all of the last segments have it ([`flag::PASSES`] alone). Another handshake ends that.
 //!
 //! In the last two the class bounds the flow: the hooks are told which tally counts its data.
 
@@ -22,10 +23,12 @@ use crate::time::{Duration, Time};
 use crate::track::Extensions;
 use crate::wire::{self, Flags, Tcp, TcpOptions};
 
-/// Odd segments in a row that show an extension of a flow in mid-stream, before its numbers are known and after.
+/// Odd segments in a row that show an extension of a flow in mid-stream, before its numbers are known and
+/// after.
 const ALL_CANDIDATES: u32 = 4;
 const ALL: u32 = 8;
-/// The hooks are told again which tally counts a flow each time that so many bytes of it were acknowledged: 1 MiB.
+/// The hooks are told again which tally counts a flow each time that so many bytes of it were acknowledged: 1
+/// MiB.
 const TELL_AGAIN: u32 = 20;
 /// Time at the flow's rate that odd segments may acknowledge ahead, where the window is kept.
 const AHEAD: Duration = Duration::from_secs(2);
@@ -109,8 +112,8 @@ impl Gateway {
         self.count_untouched(i);
     }
 
-    /// Does a segment with payload pass that tells of a loss or of a window that closes or opens, and too much more: hooks set
-    /// back what tells nothing but progress?
+    /// Does a segment with payload pass that tells of a loss or of a window that closes or opens, and too
+    /// much more: hooks set back what tells nothing but progress?
     fn tells_too_much(&self, i: u32, segment: &Headers, reading: &Reading, tx: u32) -> Option<PassReason> {
         let (r, Tcp { payload_len, window, ack, .. }) = (&self.table[i], segment.tcp);
         let tells = reading.seen.sack || window == 0 || r.window == 0;
@@ -137,8 +140,8 @@ impl Gateway {
         most.is_some_and(|most| u64::from(early) + u64::from(before) > most)
     }
 
-    /// Lets a believed ACK without payload through as it came. What its sender learns by it is charged, unless the hooks
-    /// count the flow's data.
+    /// Lets a believed ACK without payload through as it came. What its sender learns by it is charged,
+    /// unless the hooks count the flow's data.
     pub(super) fn let_through(
         &mut self,
         cx: &mut Cx<'_>,
@@ -166,8 +169,8 @@ impl Gateway {
         self.hooked && self.table[i].has(flag::PASSES)
     }
 
-    /// Notes whether a segment is odd that may be one of a flow in mid-stream. Returns the extension that all such
-    /// segments have had, as a reason to let the flow pass.
+    /// Notes whether a segment is odd that may be one of a flow in mid-stream. Returns the extension that all
+    /// such segments have had, as a reason to let the flow pass.
     pub(super) fn note_odd_candidate(&mut self, i: u32, reading: &Reading) -> Option<PassReason> {
         let r = &mut self.table[i];
         if r.flags & (flag::SENDER_SYN | flag::RECEIVER_SYN) != 0 {
@@ -208,8 +211,8 @@ impl Gateway {
         self.still_passes(i);
     }
 
-    /// The kernel is told again: it asks when it has forgotten, and after a SYN, which may open a connection that
-    /// does not pass.
+    /// The kernel is told again: it asks when it has forgotten, and after a SYN, which may open a connection
+    /// that does not pass.
     pub(super) fn still_passes(&mut self, i: u32) -> PassReason {
         self.hide(i);
         let r = &self.table[i];
@@ -227,7 +230,8 @@ impl Record {
         PassReason::ALL[usize::from(self.pass) % PassReason::ALL.len()]
     }
 
-    /// Does a segment pass because its acknowledgement, beyond `tx`, cannot wait: without the scale a right edge would move left?
+    /// Does a segment pass because its acknowledgement, beyond `tx`, cannot wait: without the scale a right
+    /// edge would move left?
     fn cannot_be_set_back(&self, segment: &Headers, tx: u32) -> Option<PassReason> {
         let Tcp { payload_len, window, ack, flags, .. } = segment.tcp;
         if self.has(flag::SCALE_KNOWN) || flags.contains(Flags::FIN) || !after(ack, tx) {

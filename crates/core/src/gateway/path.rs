@@ -60,8 +60,8 @@ impl Gateway {
         }
     }
 
-    /// What a hook has done with a segment that is here, or what it would do: of a flow that it was not `shown`
-    /// it takes ACKs without payload.
+    /// What a hook has done with a segment that is here, or what it would do: of a flow that it was not
+    /// `shown` it takes ACKs without payload.
     fn action(&self, i: u32, seen: &Seen, shown: bool) -> Action {
         if !self.hooked && shown {
             return self.slots[i].believed(seen);
@@ -117,8 +117,8 @@ impl Gateway {
         }
     }
 
-    /// A segment passed as it came: its sender knows its acknowledgement. What that tells ahead of its time is
-    /// owed. `tx` is what the sender knew before.
+    /// A segment passed as it came: its sender knows its acknowledgement. What that tells ahead of its time
+    /// is owed. `tx` is what the sender knew before.
     pub(super) fn on_passed(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Headers, frame: &Frame, tx: u32) {
         self.follow(i, cx.now);
         self.learn(i, cx, segment, frame);

@@ -2,21 +2,25 @@
 //!
 //! Whatever tells the sender more than progress leaves at once, after what is held. Two kinds of it do not:
 //!
-//! - *Data that arrived twice* ([`Kind::Twice`]) with nothing missing. A sender that hears nothing for two of its round trips sends its
-//!   last segment again (a tail loss probe, RFC 8985 §7.3), and while ACKs are held it does so for no loss. Were all that is held to
-//!   follow from that, the sender would hear of it within two round trips, and its next probe would come as soon. It needs the
-//!   duplicate SACK no later than an acknowledgement beyond the probe, which without it means a loss (RFC 8985 §7.4.2), and no sooner than
-//!   one of the probe itself: with a lower number the block would tell of a hole. So it goes with the first ACK that acknowledges the
-//!   data that arrived twice.
-//! - *A hole behind too much* ([`Kind::Sack`], [`Kind::Duplicate`]), of a flow whose window is not sized. Nothing else bounds what its sender
-//!   may send of what goes early: at the path's rate it would meet the next loss, which would let it go on, and a receiver could say as
-//!   often as it likes that something is missing, or a sender send something twice, to be let go. So the sender hears of the hole at its
-//!   rate, as behind a queue, with the newest block; and at once, as others do, while what goes early is no more than its window would
-//!   be, where that is to be sized and the handshake was not seen, and than its rate carries in [`AHEAD`] where it is kept.
+//! - *Data that arrived twice* ([`Kind::Twice`]) with nothing missing. A sender that hears nothing for two of
+//!   its round trips sends its last segment again (a tail loss probe, RFC 8985 §7.3), and while ACKs are held
+//!   it does so for no loss. Were all that is held to follow from that, the sender would hear of it within
+//!   two round trips, and its next probe would come as soon. It needs the duplicate SACK no later than an
+//!   acknowledgement beyond the probe, which without it means a loss (RFC 8985 §7.4.2), and no sooner than
+//!   one of the probe itself: with a lower number the block would tell of a hole. So it goes with the first
+//!   ACK that acknowledges the data that arrived twice.
+//! - *A hole behind too much* ([`Kind::Sack`], [`Kind::Duplicate`]), of a flow whose window is not sized.
+//!   Nothing else bounds what its sender may send of what goes early: at the path's rate it would meet the
+//!   next loss, which would let it go on, and a receiver could say as often as it likes that something is
+//!   missing, or a sender send something twice, to be let go. So the sender hears of the hole at its rate, as
+//!   behind a queue, with the newest block; and at once, as others do, while what goes early is no more than
+//!   its window would be, where that is to be sized and the handshake was not seen, and than its rate carries
+//!   in [`AHEAD`] where it is kept.
 //!
 //! A window that is kept opens and closes at once too, by its right edge, but takes no more along than that.
 //!
-//! ACKs of what is held go on meanwhile, so no sender's retransmission timer (RFC 6298 §5.3) is nearer to running out.
+//! ACKs of what is held go on meanwhile, so no sender's retransmission timer (RFC 6298 §5.3) is nearer to
+//! running out.
 
 use super::{after, Gateway, Headers};
 use crate::ack::{window, Fate, Kind, News, Window};
@@ -28,8 +32,9 @@ use crate::wire::TcpOptions;
 
 /// Duplicates that make a sender without SACK retransmit (RFC 5681 §3.2).
 const DUPLICATES: u32 = 3;
-/// What goes early of a flow whose window is kept is at most what its rate carries in this time, with what it still owes. What is held for
-/// longer has had its sender's timer run out anyway: 1 s at first, and 2 s then (RFC 6298 §2).
+/// What goes early of a flow whose window is kept is at most what its rate carries in this time, with what it
+/// still owes. What is held for longer has had its sender's timer run out anyway: 1 s at first, and 2 s then
+/// (RFC 6298 §2).
 const AHEAD: Duration = Duration::from_secs(2);
 
 impl Gateway {
@@ -73,11 +78,13 @@ impl Gateway {
         }
     }
 
-    /// Would the sender, whose window is not sized, be acknowledged too much ahead of its time with so many bytes?
+    /// Would the sender, whose window is not sized, be acknowledged too much ahead of its time with so many
+    /// bytes?
     pub(super) fn is_too_much(&self, r: &Record, early: u32) -> bool {
         let shared = r.has(flag::SHARED);
         let most = match self.policy(r).window {
-            // Once a segment has passed with the receiver's own window nothing is bounded by that which is told here.
+            // Once a segment has passed with the receiver's own window nothing is bounded by that which is
+            // told here.
             Window::Size { .. } if r.has(flag::SCALE_KNOWN) && !shared && self.is_wide(r) => {
                 r.pace.rate().map(|rate| rate.bytes_in(AHEAD))
             }

@@ -1,8 +1,8 @@
-//! The short way of what nearly always comes: a pure ACK that tells nothing but progress, of a flow whose next release is
-//! scheduled. It changes a few numbers and is absorbed.
+//! The short way of what nearly always comes: a pure ACK that tells nothing but progress, of a flow whose
+//! next release is scheduled. It changes a few numbers and is absorbed.
 //!
-//! Whatever does not hold of a segment, or of its flow, leaves both untouched to the way of all others (`arrive`), which does the
-//! same to what comes here (`tests`).
+//! Whatever does not hold of a segment, or of its flow, leaves both untouched to the way of all others
+//! (`arrive`), which does the same to what comes here (`tests`).
 
 #[cfg(test)]
 mod tests;
@@ -36,7 +36,8 @@ const ASKED: u32 = flag::INWARD
 const BACKLOGGED: u32 = flag::SYNCED | flag::ARMED | flag::SCALE_KNOWN | flag::SHOWN;
 
 impl Gateway {
-    /// Deals with a frame that is here, if it is an ACK of that kind: it is to be absorbed. False: nothing has happened.
+    /// Deals with a frame that is here, if it is an ACK of that kind: it is to be absorbed. False: nothing
+    /// has happened.
     #[inline]
     pub(super) fn takes_plain(&mut self, cx: &Cx<'_>, from_lan: bool, frame: &Frame) -> bool {
         #[cfg(test)]
@@ -55,14 +56,16 @@ impl Gateway {
         }
     }
 
-    /// As [`Gateway::takes_plain`], of a frame that is laid out in another way than most; `bytes` are all of it.
+    /// As [`Gateway::takes_plain`], of a frame that is laid out in another way than most; `bytes` are all of
+    /// it.
     #[inline(never)]
     fn takes_unusual(&mut self, now: Time, from_lan: bool, frame: &Frame, bytes: &[u8]) -> bool {
         let ack = wire::plain_ack(bytes, frame.checksum == Checksum::Unknown);
         ack.is_some_and(|ack| self.takes(now, from_lan, frame.restamp, &ack))
     }
 
-    /// As [`Gateway::takes_plain`], of an ACK that is `counted` among those of its slot that were taken. Each call is compiled for what is known of it.
+    /// As [`Gateway::takes_plain`], of an ACK that is `counted` among those of its slot that were taken. Each
+    /// call is compiled for what is known of it.
     #[inline(always)]
     fn takes(&mut self, now: Time, from_lan: bool, counted: bool, ack: &PlainAck) -> bool {
         let Some(i) = self.table.find(&Key::of_plain(ack)) else { return false };
@@ -95,8 +98,8 @@ impl Gateway {
 }
 
 impl Record {
-    /// Is the flow in the order of its releases, with nothing to be found out first of an ACK that comes from this side, with timestamps
-    /// or without?
+    /// Is the flow in the order of its releases, with nothing to be found out first of an ACK that comes from
+    /// this side, with timestamps or without?
     #[inline(always)]
     fn is_backlogged(&self, from_lan: bool, timestamps: bool) -> bool {
         let side = if from_lan { flag::INWARD } else { 0 };

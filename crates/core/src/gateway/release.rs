@@ -2,12 +2,13 @@
 //!
 //! A flow that holds something has one timer. It is for a release at the flow's rate; or, where the rate has
 //! already been earned, for the moment at which the next ACK may follow the last immediate one
-//! ([`flag::WAITING`]: a flow that is not backlogged makes at most 5,000 ACKs a second, each of which costs the
-//! hosts more than anything here). A flow that is over has one too: when it is forgotten.
+//! ([`flag::WAITING`]: a flow that is not backlogged makes at most 5,000 ACKs a second, each of which costs
+//! the hosts more than anything here). A flow that is over has one too: when it is forgotten.
 //!
-//! Releases are carried out at the times at which they are due, whenever that is found out: by a poll, or as the next frame
-//! comes. Most are in time, and of a flow of which nothing else is to be found out (`release`); what is found out of any other, and may
-//! come to something else than a release, is in `prepare`.
+//! Releases are carried out at the times at which they are due, whenever that is found out: by a poll, or as
+//! the next frame comes. Most are in time, and of a flow of which nothing else is to be found out
+//! (`release`); what is found out of any other, and may come to something else than a release, is in
+//! `prepare`.
 
 use super::blocked::{wheel, MADE_UP};
 use super::send::{Maker, NewAck};
@@ -20,7 +21,8 @@ use crate::time::{Duration, Time};
 
 /// Time between two ACKs of a flow that is not backlogged, at most a period.
 const GAP: Duration = Duration::from_micros(200);
-/// What is asked of a flow's flags: of all these a regular one is in step with its receiver, and nothing else.
+/// What is asked of a flow's flags: of all these a regular one is in step with its receiver, and nothing
+/// else.
 const ASKED: u32 = flag::SYNCED
     | flag::CLOSED
     | flag::WAITING
@@ -32,8 +34,8 @@ const ASKED: u32 = flag::SYNCED
 const AT_ONCE: u32 = 128;
 
 impl Gateway {
-    /// Releases whose time came before `now` are carried out before anything else. Those of this very instant come with the
-    /// next poll.
+    /// Releases whose time came before `now` are carried out before anything else. Those of this very instant
+    /// come with the next poll.
     #[inline]
     pub(super) fn catch_up(&mut self, cx: &mut Cx<'_>) {
         if self.first_timer() < cx.now {
@@ -44,7 +46,8 @@ impl Gateway {
         }
     }
 
-    /// Carries out what is due before a frame that comes. Whoever has not polled hears of the frames for a port before more are made.
+    /// Carries out what is due before a frame that comes. Whoever has not polled hears of the frames for a
+    /// port before more are made.
     #[cold]
     fn carry_out(&mut self, cx: &mut Cx<'_>) {
         for _ in 0..AT_ONCE {
@@ -158,7 +161,8 @@ impl Gateway {
         self.table[i].is_regular(&self.slots[i], state) && self.is_engaged(i)
     }
 
-    /// Finds out what there is to know of a flow whose time has come, and deals with it. True if that is a release time.
+    /// Finds out what there is to know of a flow whose time has come, and deals with it. True if that is a
+    /// release time.
     fn prepare(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
         let now = cx.now;
         if !self.revise(cx, i) {
@@ -207,7 +211,8 @@ impl Gateway {
         self.note_held(i, before);
     }
 
-    /// A release time of a backlogged flow, whose port was `blocked` then. Those that it has missed are given up.
+    /// A release time of a backlogged flow, whose port was `blocked` then. Those that it has missed are given
+    /// up.
     fn tick(&mut self, cx: &mut Cx<'_>, i: u32, blocked: bool) {
         let Gateway { table, slots, timers, outbox, stats, classes, config, .. } = self;
         let (r, slot) = (&mut table[i], &slots[i]);
@@ -249,8 +254,9 @@ struct Out<'a> {
 }
 
 impl Record {
-    /// Is the flow in the order of its releases, with something held, and is its record what there is to know of it, but for what has
-    /// moved forward in its slot? `state` is the generation and the epoch that it is to be of.
+    /// Is the flow in the order of its releases, with something held, and is its record what there is to know
+    /// of it, but for what has moved forward in its slot? `state` is the generation and the epoch that it is
+    /// to be of.
     #[inline(always)]
     fn is_regular(&self, slot: &Slot, state: (u16, u16)) -> bool {
         self.flags & ASKED == flag::SYNCED
@@ -259,7 +265,8 @@ impl Record {
             && !after(slot.tx(), self.tx)
     }
 
-    /// A release time of the flow, which is backlogged: as much leaves as the policy says, and its timer is armed for the next.
+    /// A release time of the flow, which is backlogged: as much leaves as the policy says, and its timer is
+    /// armed for the next.
     #[inline(always)]
     fn tick(
         &mut self,
@@ -317,13 +324,15 @@ impl Record {
         }
     }
 
-    /// Would an ACK now follow the last immediate one too soon? A policer, which has a bucket of `depth`, makes no ACKs fewer.
+    /// Would an ACK now follow the last immediate one too soon? A policer, which has a bucket of `depth`,
+    /// makes no ACKs fewer.
     pub(super) fn is_soon(&self, now: Time, depth: u32) -> bool {
         depth == 0 && now < Time::from_nanos(self.pace.due) + gap(&self.pace)
     }
 }
 
-/// Time between two ACKs of a flow that is not backlogged. Credit is earned meanwhile, so its rate is the same.
+/// Time between two ACKs of a flow that is not backlogged. Credit is earned meanwhile, so its rate is the
+/// same.
 pub(super) fn gap(pace: &Pace) -> Duration {
     GAP.min(pace.period())
 }

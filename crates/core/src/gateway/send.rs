@@ -32,7 +32,8 @@ pub(super) struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// Makes an ACK of a flow and sends it off. False when there is no frame or no room for it: what is held stays held.
+    /// Makes an ACK of a flow and sends it off. False when there is no frame or no room for it: what is held
+    /// stays held.
     #[inline(always)]
     pub(super) fn make(
         &mut self,
@@ -114,8 +115,8 @@ impl Maker<'_> {
 }
 
 impl Gateway {
-    /// Makes an ACK up to `to` and sends it off as due at `at`. False when there is no frame or no room for it:
-    /// what is held stays held.
+    /// Makes an ACK up to `to` and sends it off as due at `at`. False when there is no frame or no room for
+    /// it: what is held stays held.
     pub(super) fn generate(&mut self, cx: &mut Cx<'_>, i: u32, to: u32, at: Time) -> bool {
         self.generate_with(cx, i, to, at, self.window_limit_at(&self.table[i], to))
     }
@@ -153,7 +154,8 @@ impl Gateway {
         let r = &mut self.table[i];
         let out = ack_out(r);
         r.ace_sent = r.ace;
-        // A window that is kept is touched only where the acknowledgement is. Of an ACK that has waited, the record's is a newer one.
+        // A window that is kept is touched only where the acknowledgement is. Of an ACK that has waited, the
+        // record's is a newer one.
         let kept = limit.is_none() || r.has(flag::QUEUED) && !r.has(flag::SCALE_KNOWN);
         let field = if kept && ack == segment.tcp.ack {
             window::forwarded(r, ack, segment.tcp.window);
@@ -165,8 +167,8 @@ impl Gateway {
         if rewritten {
             steer::set_back(cx.frames, &frame, &segment.packet, ack, field);
         }
-        // After the receiver's FIN an ACK that is made twice would be a duplicate, so it is not stamped, and does not leave. What the
-        // receiver itself repeats is one: of a loss, or of an answer to its sender.
+        // After the receiver's FIN an ACK that is made twice would be a duplicate, so it is not stamped, and
+        // does not leave. What the receiver itself repeats is one: of a loss, or of an answer to its sender.
         frame.restamp = !self.table[i].has(flag::RECEIVER_FIN) || after(ack, self.slots[i].tx());
         if !self.hooked && frame.restamp {
             let stamp = self.slots[i].stamp(ack, field);

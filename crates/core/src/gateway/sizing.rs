@@ -40,8 +40,9 @@ impl Gateway {
         r.edge_moves(self.window_limit(r))
     }
 
-    /// A sender whose window was sized from its first right edge on cannot get ahead of the releases by more than
-    /// the advertised window, in slow start or not, so its steps are full from the beginning (`docs/ack-shaper.md`).
+    /// A sender whose window was sized from its first right edge on cannot get ahead of the releases by more
+    /// than the advertised window, in slow start or not, so its steps are full from the beginning
+    /// (`docs/ack-shaper.md`).
     pub(super) fn bound(&mut self, i: u32) {
         let r = &self.table[i];
         if !r.has(flag::EDGE_KNOWN) || r.has(flag::SHARED) {
@@ -56,8 +57,8 @@ impl Gateway {
         }
     }
 
-    /// The flow's first right edges, from a segment whose window field counts in units of `1 << scale`, and its slot
-    /// with them. The field goes to the sender sized, if this `sizes` it, or as it came.
+    /// The flow's first right edges, from a segment whose window field counts in units of `1 << scale`, and
+    /// its slot with them. The field goes to the sender sized, if this `sizes` it, or as it came.
     pub(super) fn begin_edges(
         &mut self,
         i: u32,
@@ -84,8 +85,8 @@ impl Gateway {
         self.ask_for_probe(i);
     }
 
-    /// Sizes the window of a SYN-ACK of the data's receiver, which is on its way to the sender. Its field is not
-    /// scaled (RFC 7323 §2.2), so that at most 64 KiB are to be had.
+    /// Sizes the window of a SYN-ACK of the data's receiver, which is on its way to the sender. Its field is
+    /// not scaled (RFC 7323 §2.2), so that at most 64 KiB are to be had.
     pub(super) fn size_syn_ack(&mut self, cx: &mut Cx<'_>, from_lan: bool, segment: &Headers, frame: &Frame) {
         let Some(i) = self.table.find(&Key::of_ack(&segment.packet, &segment.tcp)) else { return };
         let r = &self.table[i];
@@ -103,12 +104,14 @@ impl Gateway {
 }
 
 impl Record {
-    /// Is the right edge that may be told now, with a window of at most `limit` bytes, right of the one that was?
+    /// Is the right edge that may be told now, with a window of at most `limit` bytes, right of the one that
+    /// was?
     pub(super) fn edge_moves(&self, limit: Option<u32>) -> bool {
         self.window != 0 && window::is_news(self, self.window, limit)
     }
 
-    /// The most bytes that the window may be of a flow with a rate of its own and this round-trip time, by its policy.
+    /// The most bytes that the window may be of a flow with a rate of its own and this round-trip time, by
+    /// its policy.
     #[inline(always)]
     pub(super) fn window_limit(&self, policy: &Window, rtt: Duration) -> Option<u32> {
         Some(self.full_window(policy, rtt)?.saturating_sub(self.pace.lag()).max(1))

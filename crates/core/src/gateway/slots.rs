@@ -1,4 +1,5 @@
-//! Memory that gateway and kernel share: a slot and a flow's bound for each record, and a tally and a bound for each place of a class.
+//! Memory that gateway and kernel share: a slot and a flow's bound for each record, and a tally and a bound
+//! for each place of a class.
 
 use crate::steer::Slot;
 

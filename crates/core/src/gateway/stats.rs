@@ -172,7 +172,8 @@ pub struct ScheduledOnly {
     pub not_tcp: u64,
     /// Their flow passes untouched ([`FlowStats::pass`] says why).
     pub untouched: u64,
-    /// No ACK of their flow has come this way, since they take another path, or since the connection is only about to begin; or it is over.
+    /// No ACK of their flow has come this way, since they take another path, or since the connection is only
+    /// about to begin; or it is over.
     pub no_acks: u64,
 }
 
@@ -278,8 +279,8 @@ impl Gateway {
         self.table.records().iter().filter(shown).filter_map(|r| self.shown(r))
     }
 
-    /// The flows that were active in the last `within` before `now`, 10 s at least, the latest first; none whose
-    /// connection is over. Takes time for these only.
+    /// The flows that were active in the last `within` before `now`, 10 s at least, the latest first; none
+    /// whose connection is over. Takes time for these only.
     pub fn active(&self, now: Time, within: Duration) -> impl Iterator<Item = FlowStats> + '_ {
         let within_ms = (within.as_nanos() / 1_000_000).min(u64::from(u32::MAX / 2)) as u32;
         let active = self.table.active(millis(now), within_ms).filter(|&i| {

@@ -24,7 +24,8 @@ const EARLY_WINDOW: Duration = Duration::from_millis(100);
 /// the receiver of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The flow's ACKs are controlled by this slot, under this tag: the entry is made or replaced. Never lost.
+    /// The flow's ACKs are controlled by this slot, under this tag: the entry is made or replaced. Never
+    /// lost.
     Shape {
         /// The flow as its ACKs show it.
         ack_key: Key,
@@ -47,10 +48,11 @@ pub enum Verdict {
         /// The flow as its ACKs show it.
         ack_key: Key,
     },
-    /// Packets with this key are counted by a tally, if by any. One that is lost costs a look at one more packet.
+    /// Packets with this key are counted by a tally, if by any. One that is lost costs a look at one more
+    /// packet.
     Count {
-        /// Of TCP, the flow as its data shows it; otherwise what the [`Fields`](crate::steer::Fields) of the direction leave of the
-        /// packet's key.
+        /// Of TCP, the flow as its data shows it; otherwise what the [`Fields`](crate::steer::Fields) of the
+        /// direction leave of the packet's key.
         key: Key,
         /// Number of the tally.
         tally: Option<u32>,
@@ -71,8 +73,8 @@ impl Verdicts {
         Verdicts { queue: VecDeque::with_capacity(LIMIT), hooked, early: (0, Time::ZERO) }
     }
 
-    /// May the kernel be told of a flow of which nothing but the handshake was seen? That spares a look at its
-    /// first segment, and the answers to a flood of SYNs must not keep the kernel busy.
+    /// May the kernel be told of a flow of which nothing but the handshake was seen? That spares a look at
+    /// its first segment, and the answers to a flood of SYNs must not keep the kernel busy.
     pub(super) fn may_tell_early(&mut self, now: Time) -> bool {
         if now.since(self.early.1) >= EARLY_WINDOW {
             self.early = (0, now);
@@ -149,9 +151,9 @@ impl Gateway {
         self.tell_early(i);
     }
 
-    /// The data's sender has answered its receiver's SYN, in a segment with these `options`. What the receiver sends next
-    /// brings its first window, and may carry payload that does not come here: so the hook is told how far it may go. The
-    /// record's numbers begin with the receiver's first ACK all the same.
+    /// The data's sender has answered its receiver's SYN, in a segment with these `options`. What the
+    /// receiver sends next brings its first window, and may carry payload that does not come here: so the
+    /// hook is told how far it may go. The record's numbers begin with the receiver's first ACK all the same.
     pub(super) fn show_ahead(&mut self, i: u32, options: &TcpOptions) {
         let mut r = self.table[i];
         if !self.hooked || r.has(flag::PASSES) || !r.has(flag::SENDER_SYN | flag::RECEIVER_SYN) {

@@ -1,17 +1,21 @@
-//! The bound of a class: no second has more than 1.15 times the class's rate and 64 kB, whatever the ACKs of its flows do.
+//! The bound of a class: no second has more than 1.15 times the class's rate and 64 kB, whatever the ACKs of
+//! its flows do.
 //!
-//! ACKs slow only what obeys them. A hook charges every packet with data to its class's record by the generic cell rate algorithm (ITU-T
-//! I.371): the record is a virtual queue that is served a little faster than the class's rate, and what finds no room in it is dropped.
-//! Traffic that keeps to its rate finds it empty. Two parts make the bound: in any second passes at most what is served in it, 1.05
-//! times the rate and a tick of the kernel's coarse clock, and the room, 0.05 times the rate and 64 kB.
+//! ACKs slow only what obeys them. A hook charges every packet with data to its class's record by the generic
+//! cell rate algorithm (ITU-T I.371): the record is a virtual queue that is served a little faster than the
+//! class's rate, and what finds no room in it is dropped. Traffic that keeps to its rate finds it empty. Two
+//! parts make the bound: in any second passes at most what is served in it, 1.05 times the rate and a tick of
+//! the kernel's coarse clock, and the room, 0.05 times the rate and 64 kB.
 //!
-//! Traffic that ACKs do not slow passes a second record first, the class's [`Tally`], at the class's rate, or less where that
-//! would leave nothing to the class's TCP.
+//! Traffic that ACKs do not slow passes a second record first, the class's [`Tally`], at the class's rate, or
+//! less where that would leave nothing to the class's TCP.
 //!
-//! A class that borrows has the bounds of those above it, too. What it has for itself passes them all: what a sibling does cannot take it.
+//! A class that borrows has the bounds of those above it, too. What it has for itself passes them all: what a
+//! sibling does cannot take it.
 //!
-//! Where each flow of a class has a rate, each has a record of its own, a [`FlowBound`]. A flow whose ACKs are not controlled is one
-//! of its source's [`Strangers`](super::Strangers) until it has shown that it lasts.
+//! Where each flow of a class has a rate, each has a record of its own, a [`FlowBound`]. A flow whose ACKs
+//! are not controlled is one of its source's [`Strangers`](super::Strangers) until it has shown that it
+//! lasts.
 
 use super::flow_bound::{FlowBound, FlowLimit};
 use super::tally::{served, Tally};
@@ -32,7 +36,8 @@ const DEEPEST: usize = 8;
 const PAYLOAD: u32 = 1 << 16;
 const OWN: u32 = 1 << 17;
 
-/// Record of what a class may send and has sent. Two lines of memory that hooks and gateway share; the second one is for few classes.
+/// Record of what a class may send and has sent. Two lines of memory that hooks and gateway share; the second
+/// one is for few classes.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Bound {
@@ -124,7 +129,8 @@ fn unit(now: u64) -> u32 {
     (now >> 23) as u32
 }
 
-/// TCP counts as there for so long after its last segment, in those units: three seconds, in which a sender has sent again what was lost.
+/// TCP counts as there for so long after its last segment, in those units: three seconds, in which a sender
+/// has sent again what was lost.
 const STAYS: u32 = 358;
 
 impl Bound {
@@ -249,7 +255,8 @@ fn chain(bounds: &[Bound], place: u32) -> impl Iterator<Item = &Bound> {
     core::iter::successors(bounds.get(place as usize), above).take(DEEPEST)
 }
 
-/// May packets of the class at this place pass at `now`, of the flow with this record if it is TCP? They are charged and counted then.
+/// May packets of the class at this place pass at `now`, of the flow with this record if it is TCP? They are
+/// charged and counted then.
 pub fn admits(
     bounds: &[Bound],
     tallies: &[Tally],

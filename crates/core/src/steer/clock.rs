@@ -1,13 +1,15 @@
 //! The receiver's clock: which TSval made ACKs carry.
 //!
-//! The sender of the data takes the TSval of what it accepts for the newest (RFC 7323 section 4.3) and drops what is older
-//! (section 5.3): a made ACK must not lag what has passed, and one that is ahead makes the sender drop what the receiver sends
-//! itself until its clock is there. A segment with payload is not summed, so that its TSval may be damaged.
+//! The sender of the data takes the TSval of what it accepts for the newest (RFC 7323 section 4.3) and drops
+//! what is older
+//! (section 5.3): a made ACK must not lag what has passed, and one that is ahead makes the sender drop what
+//! the receiver sends itself until its clock is there. A segment with payload is not summed, so that its
+//! TSval may be damaged.
 //!
-//! So a TSval is believed at once if the time since the last one allows it, at up to two ticks a millisecond (RFC 7323 section 5.4),
-//! and [`CLOCK_SLACK`]: a wrong one does harm for as long. One further ahead is believed once several in a row
-//! say so; if it turns out to be a clock of microseconds, it is one from then on. Back it goes when many summed ACKs in a row are
-//! older, for longer than segments overtake each other.
+//! So a TSval is believed at once if the time since the last one allows it, at up to two ticks a millisecond
+//! (RFC 7323 section 5.4), and [`CLOCK_SLACK`]: a wrong one does harm for as long. One further ahead is
+//! believed once several in a row say so; if it turns out to be a clock of microseconds, it is one from then
+//! on. Back it goes when many summed ACKs in a row are older, for longer than segments overtake each other.
 
 use super::words::{halves, pair, Writer};
 use super::{after, Slot, CLOCK_SLACK};

@@ -1,5 +1,5 @@
-//! The fields of a packet that is not TCP which some rule looks at. Packets that are alike in these fields are of one class, so a hook learns the class
-//! of all of them at once.
+//! The fields of a packet that is not TCP which some rule looks at. Packets that are alike in these fields
+//! are of one class, so a hook learns the class of all of them at once.
 
 use crate::flow::Key;
 
@@ -40,8 +40,8 @@ impl Fields {
         self.0 & others.0 == others.0
     }
 
-    /// The key with nothing else in it than these, and which way it goes: in place of an inner VLAN identifier, at which no rule
-    /// looks.
+    /// The key with nothing else in it than these, and which way it goes: in place of an inner VLAN
+    /// identifier, at which no rule looks.
     pub fn of(self, key: &Key) -> Key {
         let keep = |field, bytes: [u8; 16]| if self.has(field) { bytes } else { [0; 16] };
         let port = |field, port| if self.has(field) { port } else { 0 };

@@ -1,7 +1,8 @@
 //! The bound of a flow that has a rate of its own: no second has more than 1.15 times the rate and 64 kB.
 //!
-//! A flow in slow start sends each round trip's bytes at once. A virtual queue that is no longer than the law allows would drop them, so
-//! a flow is held to the law as it is written: its bytes in the last second are counted, in parts of a fourteenth of it.
+//! A flow in slow start sends each round trip's bytes at once. A virtual queue that is no longer than the law
+//! allows would drop them, so a flow is held to the law as it is written: its bytes in the last second are
+//! counted, in parts of a fourteenth of it.
 
 use crate::rate::Rate;
 use crate::time::Duration;
@@ -17,7 +18,8 @@ const OF_PART: u64 = 954;
 /// Bytes that a part counts at most of packets that come as one.
 const MOST: u64 = 1 << 30;
 
-/// Bytes that have passed of a flow, by parts of the last second. It is one line of memory that hooks and gateway share.
+/// Bytes that have passed of a flow, by parts of the last second. It is one line of memory that hooks and
+/// gateway share.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct FlowBound {
@@ -84,7 +86,7 @@ impl FlowBound {
         passed == 0 || passed + bytes <= most
     }
 
-    /// So many bytes pass.
+    /// Counts bytes that pass.
     pub(super) fn charge(&self, bytes: u64, now: u64) {
         self.of(self.newest(now)).fetch_add(bytes.min(MOST) as u32, Relaxed);
     }

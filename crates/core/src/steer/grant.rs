@@ -1,8 +1,9 @@
 //! Grants: what passes without the gateway, because it would let it pass at once.
 //!
-//! A grant is an acknowledgement number. The gateway makes one where it holds nothing of a flow and its pace has credit,
-//! for no more than that, and charges what has passed when it next looks at the flow: [`Slot::tx`] tells. A grant is for
-//! segments that tell nothing but progress. Any other is taken, or passes and is shown, as without one.
+//! A grant is an acknowledgement number. The gateway makes one where it holds nothing of a flow and its pace
+//! has credit, for no more than that, and charges what has passed when it next looks at the flow:
+//! [`Slot::tx`] tells. A grant is for segments that tell nothing but progress. Any other is taken, or passes
+//! and is shown, as without one.
 //!
 //! A taken segment ends the grant, so that nothing overtakes it: hooks count the segments that they take, the
 //! gateway what has come, and a grant is good as long as no more has been taken than when it was made.
@@ -12,8 +13,8 @@ use super::{after, Numbers, Seen, Slot, ACK, PSH};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 impl Slot {
-    /// Lets plain segments pass up to the acknowledgement number `to`. False if that would let them overtake one that
-    /// waits for the gateway: none pass.
+    /// Lets plain segments pass up to the acknowledgement number `to`. False if that would let them overtake
+    /// one that waits for the gateway: none pass.
     pub fn grant(&self, to: u32) -> bool {
         let taken = self.taken.load(Relaxed);
         if self.is_waited_for() {

@@ -9,8 +9,8 @@ use crate::ack::window;
 use core::sync::atomic::Ordering::Relaxed;
 
 impl Numbers {
-    /// Is the segment a retransmission or a probe (keepalive: one before SND.NXT, RFC 9293 section 3.8.4)? An ACK without
-    /// payload that a segment overtook is an ACK like any other.
+    /// Is the segment a retransmission or a probe (keepalive: one before SND.NXT, RFC 9293 section 3.8.4)? An
+    /// ACK without payload that a segment overtook is an ACK like any other.
     #[inline(always)]
     fn has_had(&self, seen: &Seen) -> bool {
         let probe = seen.seq == self.nxt.wrapping_sub(1);
@@ -47,9 +47,10 @@ impl Slot {
         scaled.then(|| ack.wrapping_add(u32::from(window) << self.scale()))
     }
 
-    /// Does a segment, which is believed, tell more than that data passes? Without payload it does. With payload, what it
-    /// says must be new. Whoever runs [`Slot::segment`] has summed it, and nothing comes here that has a wrong checksum:
-    /// what a segment that tells nothing says is known already, but for its end and its TSval.
+    /// Does a segment, which is believed, tell more than that data passes? Without payload it does. With
+    /// payload, what it says must be new. Whoever runs [`Slot::segment`] has summed it, and nothing comes
+    /// here that has a wrong checksum: what a segment that tells nothing says is known already, but for its
+    /// end and its TSval.
     #[inline(always)]
     fn tells(&self, n: &Numbers, seen: &Seen) -> bool {
         seen.payload == 0
@@ -66,7 +67,8 @@ impl Slot {
         seen.flags & ACK != 0 && (!self.can_be(&n, seen) || self.tells(&n, seen))
     }
 
-    /// Has the segment to be summed before [`Slot::bypass`] sees it? It has where its sender hears what it did not know.
+    /// Has the segment to be summed before [`Slot::bypass`] sees it? It has where its sender hears what it
+    /// did not know.
     pub fn passes_on(&self, seen: &Seen) -> bool {
         let n = self.numbers();
         self.tells(&n, seen) || after(seen.ack, n.tx)
@@ -94,7 +96,8 @@ impl Slot {
         }
     }
 
-    /// As [`Slot::segment`] of an ACK without payload whose sequence number is the next, where the scale is known.
+    /// As [`Slot::segment`] of an ACK without payload whose sequence number is the next, where the scale is
+    /// known.
     #[inline(always)]
     pub(crate) fn note_next(&self, seen: &Seen) {
         self.doubts.store(0, Relaxed);
@@ -121,7 +124,8 @@ impl Slot {
         self.tell(by, seen.ack, self.edge_of(seen.ack, seen.window));
     }
 
-    /// As [`Slot::note_passed`], of what the gateway has seen pass before the hooks may have known of the slot.
+    /// As [`Slot::note_passed`], of what the gateway has seen pass before the hooks may have known of the
+    /// slot.
     pub fn note_seen(&self, seen: &Seen) {
         let nxt = Some(seen.end()).filter(|&end| end != seen.seq);
         if let Some(ts) = seen.ts {
@@ -141,17 +145,18 @@ impl Slot {
         self.numbers().has_had(seen)
     }
 
-    /// As [`Slot::note_seen`], of a segment that the gateway lets leave as it came. No hook reads such a frame, so the
-    /// gateway moves the hooks' word of what the sender knows, as one more of them would.
+    /// As [`Slot::note_seen`], of a segment that the gateway lets leave as it came. No hook reads such a
+    /// frame, so the gateway moves the hooks' word of what the sender knows, as one more of them would.
     pub fn note_left(&self, seen: &Seen) {
         self.note_seen(seen);
         let tag = self.tag.load(Relaxed);
         self.tell(Writer::Among(tag), seen.ack, self.edge_of(seen.ack, seen.window));
     }
 
-    /// A segment of the receiver (not a SYN or RST) passes because the gateway is away, or cannot be told. What cannot be
-    /// true changes nothing here either. A window that the gateway sizes stays within its bounds: an edge that
-    /// went right could not be taken back, and the flow would stand still until it is used up.
+    /// A segment of the receiver (not a SYN or RST) passes because the gateway is away, or cannot be told.
+    /// What cannot be true changes nothing here either. A window that the gateway sizes stays within its
+    /// bounds: an edge that went right could not be taken back, and the flow would stand still until it is
+    /// used up.
     pub fn bypass(&self, seen: &Seen) -> Action {
         let n = self.numbers();
         if seen.flags & ACK == 0 || !self.can_be(&n, seen) {
@@ -182,14 +187,15 @@ impl Slot {
         window::fit(seen.ack, scale, if after(n.sent, goal) { n.sent } else { goal }, own)
     }
 
-    /// What becomes of a segment of the receiver (not a SYN or RST) while the gateway works. When it cannot be taken
-    /// or set back (no room in the ring), [`Slot::bypass`] tells how it passes. A copy that cannot be made changes nothing: the segment
-    /// was noted here, or is not believed.
+    /// What becomes of a segment of the receiver (not a SYN or RST) while the gateway works. When it cannot
+    /// be taken or set back (no room in the ring), [`Slot::bypass`] tells how it passes. A copy that cannot
+    /// be made changes nothing: the segment was noted here, or is not believed.
     pub fn segment(&self, seen: &Seen) -> Action {
         self.segment_by(Alone, seen)
     }
 
-    /// As [`Slot::segment`], of one of several hooks that run at once, which has found the slot with this tag.
+    /// As [`Slot::segment`], of one of several hooks that run at once, which has found the slot with this
+    /// tag.
     pub fn segment_among(&self, tag: u32, seen: &Seen) -> Action {
         self.segment_by(Writer::Among(tag), seen)
     }
@@ -222,17 +228,19 @@ impl Slot {
     #[inline(always)]
     fn believed_by(&self, by: Writer, n: &Numbers, seen: &Seen) -> Action {
         let progress = after(seen.ack, n.tx);
-        // Nothing is learnt from the acknowledgement of a repetition, since the sender might not accept it, and nothing
-        // leaks by it.
+        // Nothing is learnt from the acknowledgement of a repetition, since the sender might not accept it,
+        // and nothing leaks by it.
         if n.has_had(seen) {
-            // The last segment again (a tail loss probe, RFC 8985 section 7): its sender's clock is newer, and the peer
-            // takes that for the newest (RFC 7323 section 4.3), wherever it already has the segment.
+            // The last segment again (a tail loss probe, RFC 8985 section 7): its sender's clock is newer,
+            // and the peer takes that for the newest (RFC 7323 section 4.3), wherever it already has the
+            // segment.
             if let Some(ts) = seen.ts.filter(|_| seen.end() == n.nxt) {
                 self.note_ts(by, ts, seen.at, false);
             }
             return self.set_back(by, n, seen, if progress { n.tx } else { seen.ack }, false);
         }
-        // A second FIN beyond the first is none (RFC 9293 section 3.10.7.4, eighth), but its acknowledgement counts.
+        // A second FIN beyond the first is none (RFC 9293 section 3.10.7.4, eighth), but its acknowledgement
+        // counts.
         if seen.flags & FIN != 0 && !n.ended {
             self.note_passed_by(by, n, seen);
             return Action::Copy;
@@ -253,8 +261,9 @@ impl Slot {
             };
         }
         self.note(by, n, seen, false);
-        // A made ACK that is stamped on another processor now either gets this timestamp, or shows here what it
-        // acknowledges: refused for its age (PAWS) behind this segment, it told nothing that this one does not.
+        // A made ACK that is stamped on another processor now either gets this timestamp, or shows here what
+        // it acknowledges: refused for its age (PAWS) behind this segment, it told nothing that this one does
+        // not.
         let n = &Numbers { tx: self.tx(), sent: self.sent(), ..*n };
         let progress = after(seen.ack, n.tx);
         self.set_back(by, n, seen, if progress { n.tx } else { seen.ack }, progress)
@@ -288,8 +297,9 @@ impl Slot {
         field
     }
 
-    /// Does a RST of the receiver with this sequence number go to the gateway? It does where its sender will accept it (RFC 5961 §3.2) and
-    /// something is held that is to be told before. Any other passes, and so does one that cannot be taken.
+    /// Does a RST of the receiver with this sequence number go to the gateway? It does where its sender will
+    /// accept it (RFC 5961 §3.2) and something is held that is to be told before. Any other passes, and so
+    /// does one that cannot be taken.
     pub fn takes_reset(&self, seq: u32) -> bool {
         let n = self.numbers();
         seq == n.nxt && after(n.ack, n.tx)
@@ -315,8 +325,8 @@ impl Slot {
         let (mut field, mut edge) = (window, None);
         if self.has(slot_flag::SCALED) && window != 0 {
             let scale = self.scale();
-            // The receiver's own window where nothing is held: it may be smaller than it was. Where something is, the
-            // sender knows of an edge that goes with a later acknowledgement (`set_back`).
+            // The receiver's own window where nothing is held: it may be smaller than it was. Where something
+            // is, the sender knows of an edge that goes with a later acknowledgement (`set_back`).
             let kept = !self.has(slot_flag::SIZED) && window == n.window && !after(n.ack, ack);
             // Never left of what the sender knows, never beyond what the receiver said.
             if !kept && after(n.sent, ack.wrapping_add(u32::from(field) << scale)) {

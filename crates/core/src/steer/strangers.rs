@@ -1,8 +1,8 @@
 //! Flows whose ACKs are not controlled, in classes where each flow has a rate.
 //!
-//! A flow gets a record of its own with its third packet within a second: an address that chooses another port for each packet has
-//! no second one of any. Until then, and wherever there is no room for a record, all such flows of a source share one: they are worth
-//! one flow.
+//! A flow gets a record of its own with its third packet within a second: an address that chooses another
+//! port for each packet has no second one of any. Until then, and wherever there is no room for a record, all
+//! such flows of a source share one: they are worth one flow.
 
 use super::flow_bound::FlowBound;
 use crate::time::Time;
@@ -16,7 +16,8 @@ const YOUNG: usize = 8192;
 const LASTS: u64 = 3;
 /// A second: 2^30 ns.
 const SECOND: u32 = 30;
-/// Bits of a cell of [`Strangers::young`] that count packets, and above them those of the second. The flow's hash has the high half.
+/// Bits of a cell of [`Strangers::young`] that count packets, and above them those of the second. The flow's
+/// hash has the high half.
 const COUNT: u32 = 2;
 
 /// Records that hooks keep of flows without a slot, beside those of single flows.
@@ -37,8 +38,8 @@ impl Default for Strangers {
     }
 }
 
-/// A hash of an address on the LAN's side: of IPv4 all of it counts, of IPv6 the first 64 bits, of which one customer has the rest.
-/// The high bits are the best. `seed` is odd, and nobody outside knows it.
+/// A hash of an address on the LAN's side: of IPv4 all of it counts, of IPv6 the first 64 bits, of which one
+/// customer has the rest. The high bits are the best. `seed` is odd, and nobody outside knows it.
 pub fn hash_of_source(address: &[u8; 16], seed: u64) -> u64 {
     let part = |n: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|i| address[4 * n + i]));
     let mut hash = u64::from(part(0)) << 32 | u64::from(part(1));
@@ -65,7 +66,8 @@ impl Strangers {
     }
 }
 
-/// Packets in this second of the flow with this hash, one more than what its cell says, and the cell's next word.
+/// Packets in this second of the flow with this hash, one more than what its cell says, and the cell's next
+/// word.
 fn counted(word: u64, hash: u32, now: u64) -> (u64, u64) {
     let second = now >> SECOND & 0x3fff_ffff;
     let flow = u64::from(hash) << 32 | second << COUNT;

@@ -1,5 +1,6 @@
-//! Counters of the packets of a class that ACKs cannot slow: datagrams, other packets that are not TCP, and TCP that cannot be controlled. The hooks count
-//! them, the gateway charges them to the class's rate, and a hook drops those beyond the rate if the class is policed.
+//! Counters of the packets of a class that ACKs cannot slow: datagrams, other packets that are not TCP, and
+//! TCP that cannot be controlled. The hooks count them, the gateway charges them to the class's rate, and a
+//! hook drops those beyond the rate if the class is policed.
 
 use crate::rate::Rate;
 use crate::time::{Duration, Time};
@@ -10,8 +11,8 @@ const FRACTION: u32 = 20;
 /// TCP has one of so many parts of a class's rate, whatever else comes.
 pub(crate) const PART: u64 = 10;
 
-/// What has passed of one class since its hooks began, and how fast it may pass. Counts only go up. It is one line of memory
-/// that hooks and gateway share.
+/// What has passed of one class since its hooks began, and how fast it may pass. Counts only go up. It is one
+/// line of memory that hooks and gateway share.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Tally {
@@ -58,9 +59,9 @@ impl Tally {
         self.bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// May packets of so many bytes in all, which come at once, pass at `now`? They do while what has passed is not ahead of the
-    /// rate by more than the burst, however long they are themselves.
-    /// Where TCP has a part (`PART`) of the rate, the others have the rest.
+    /// May packets of so many bytes in all, which come at once, pass at `now`? They do while what has passed
+    /// is not ahead of the rate by more than the burst, however long they are themselves. Where TCP has a
+    /// part (`PART`) of the rate, the others have the rest.
     pub fn passes(&self, packets: u64, bytes: u64, now: Time, beside_tcp: bool) -> bool {
         if !self.admits(packets, bytes, now, beside_tcp) {
             self.dropped.fetch_add(packets, Relaxed);
@@ -95,8 +96,8 @@ impl Tally {
         true
     }
 
-    /// From now on what exceeds `rate` by more than what it takes `burst` for is dropped, in bytes with so many more per packet;
-    /// `None`: nothing is.
+    /// From now on what exceeds `rate` by more than what it takes `burst` for is dropped, in bytes with so
+    /// many more per packet; `None`: nothing is.
     pub fn police(&self, rate: Option<Rate>, burst: Duration, overhead: i64) {
         let per_byte = rate.map_or(0, |rate| {
             let exact = (8_000_000_000u128 << FRACTION) / u128::from(rate.bps());

@@ -10,8 +10,8 @@ pub(super) use loom::sync::atomic::{fence, AtomicU32, AtomicU64};
 
 /// The receiver's FIN has passed, above the window field.
 const ENDED: u32 = 1 << 16;
-/// The hooks have begun: their numbers were no older than the gateway's then, which count no more. They would be ahead again once
-/// the others have gone round half of the numbers that there are.
+/// The hooks have begun: their numbers were no older than the gateway's then, which count no more. They would
+/// be ahead again once the others have gone round half of the numbers that there are.
 const OWN: u32 = 1 << 17;
 
 /// The numbers as one side knows them, two in a word.
@@ -39,9 +39,9 @@ pub struct Numbers {
     pub ack: u32,
     /// The receiver's right edge: the largest `ack + window` that it has sent. With `SCALED` only.
     pub edge: u32,
-    /// End of what the receiver has sent, of all that passed: its SND.NXT, unless segments were lost on their way
-    /// here. Only what takes up sequence numbers moves it: an ACK without payload is accepted at this number in
-    /// any case, and a forged one could move it beyond what the sender accepts.
+    /// End of what the receiver has sent, of all that passed: its SND.NXT, unless segments were lost on their
+    /// way here. Only what takes up sequence numbers moves it: an ACK without payload is accepted at this
+    /// number in any case, and a forged one could move it beyond what the sender accepts.
     pub nxt: u32,
     /// The receiver's newest TSval.
     pub ts: u32,
@@ -71,7 +71,8 @@ fn newest(a: u32, b: u32) -> u32 {
     }
 }
 
-/// Nothing of what comes behind it happens before what stands in front of it, nor the other way round: in BPF an atomic addition.
+/// Nothing of what comes behind it happens before what stands in front of it, nor the other way round: in BPF
+/// an atomic addition.
 pub(super) fn barrier() {
     fence(SeqCst);
 }
@@ -94,7 +95,8 @@ impl Line {
     }
 }
 
-/// Number and edge of the hooks' word, or of the gateway's where that is ahead, unless the hooks' is their `own`.
+/// Number and edge of the hooks' word, or of the gateway's where that is ahead, unless the hooks' is their
+/// `own`.
 #[inline(always)]
 fn newest_pair(own: bool, hooks: &AtomicU64, gateway: &AtomicU64) -> (u32, u32) {
     let (edge, ack) = halves(hooks.load(Relaxed));
@@ -113,8 +115,8 @@ fn forward(word: u64, ack: u32, edge: Option<u32>) -> u64 {
 }
 
 impl Slot {
-    /// Makes another word of one in the hooks' line. It stays as it is if the slot is opened meanwhile: the tag is looked at behind
-    /// the word.
+    /// Makes another word of one in the hooks' line. It stays as it is if the slot is opened meanwhile: the
+    /// tag is looked at behind the word.
     #[inline(always)]
     pub(super) fn update(&self, word: &AtomicU64, by: Writer, to: impl Fn(u64) -> u64) {
         let mut old = word.load(Relaxed);
@@ -308,7 +310,8 @@ impl Slot {
         self.doubts.load(Relaxed)
     }
 
-    /// The receiver's SND.NXT is this, whatever hooks have noted, or are about to: they note it in the turn that was before.
+    /// The receiver's SND.NXT is this, whatever hooks have noted, or are about to: they note it in the turn
+    /// that was before.
     pub fn set_nxt(&self, nxt: u32) {
         let (turn, _) = halves(self.gateway.next.load(Relaxed));
         self.gateway.next.store(pair(turn.wrapping_add(1), nxt), Relaxed);

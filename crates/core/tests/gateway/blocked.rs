@@ -1,5 +1,5 @@
-//! Thousands of flows whose releases cannot be carried out: their port takes no frame, or the pool has none. No call looks at
-//! them one by one, and then all go in their order.
+//! Thousands of flows whose releases cannot be carried out: their port takes no frame, or the pool has none.
+//! No call looks at them one by one, and then all go in their order.
 
 use crate::support::{basic, config, ms};
 use weir_core::frame::Frames;
@@ -16,7 +16,8 @@ struct ManyFlows {
 }
 
 impl ManyFlows {
-    /// Flows that hold 77,500 bytes at 10 Mb/s: 12,500 are due every 10 ms, of flow `n` next at 11.2 ms and `n` us.
+    /// Flows that hold 77,500 bytes at 10 Mb/s: 12,500 are due every 10 ms, of flow `n` next at 11.2 ms and
+    /// `n` us.
     fn new() -> ManyFlows {
         let mut world = ManyFlows {
             gateway: Gateway::new(Config { max_flows: FLOWS, ..config(basic()) }),
@@ -66,8 +67,8 @@ impl ManyFlows {
     }
 }
 
-/// Until 45.2 ms two releases are made up for, those of 31.2 and 41.2 ms: of all flows in the order in which they were due, the
-/// first of each first.
+/// Until 45.2 ms two releases are made up for, those of 31.2 and 41.2 ms: of all flows in the order in which
+/// they were due, the first of each first.
 fn check_order(left: &[(Time, u32)]) {
     let flows: Vec<u32> = left.iter().map(|l| l.1).collect();
     let twice: Vec<u32> = (0..FLOWS).chain(0..FLOWS).collect();

@@ -33,8 +33,8 @@ fn classes(classes: Vec<ClassConfig>) -> Config {
     Config { classes, ..Config::default() }
 }
 
-/// A flow of class "all" at 10 Mb/s that holds what is left of 200,000 bytes, released from 1,000 ms on, at 1,055 ms: six
-/// releases have left.
+/// A flow of class "all" at 10 Mb/s that holds what is left of 200,000 bytes, released from 1,000 ms on, at
+/// 1,055 ms: six releases have left.
 fn backlogged() -> Net {
     let mut w = Net::established(mbit(10));
     w.ack_at(ms(1_000), 200_000);
@@ -130,7 +130,8 @@ fn a_window_is_sized_from_the_change_on_and_kept_again() {
     let sized = AckControl { window: Window::SIZE, ..mbit(10) };
     let mut w = Net::established(mbit(10));
     change(&mut w, classes(vec![class("all", None, Some(sized))]));
-    // 512,000 bytes were allowed at first, and an edge never moves back; 10 Mb/s x (20 + 20) ms is 50,000, or 35 segments.
+    // 512,000 bytes were allowed at first, and an edge never moves back; 10 Mb/s x (20 + 20) ms is 50,000, or
+    // 35 segments.
     w.ack_at(ms(1_000), 100_000);
     w.ack_at(ms(2_000), 500_000);
     let last = w.run(ms(3_000)).pop().unwrap();

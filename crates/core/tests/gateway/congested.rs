@@ -1,5 +1,6 @@
-//! `when = "congested"`: ACKs are held only while the queue of their class is long. A gateway with a queue of 8 Mb/s, a byte a
-//! microsecond, whose class is congested when more than 4 packets wait, until no more than 2 do; released are 12,500 bytes every 10 ms.
+//! `when = "congested"`: ACKs are held only while the queue of their class is long. A gateway with a queue of
+//! 8 Mb/s, a byte a microsecond, whose class is congested when more than 4 packets wait, until no more than 2
+//! do; released are 12,500 bytes every 10 ms.
 
 use crate::support::*;
 use weir_core::ack::{AckControl, When};
@@ -105,8 +106,8 @@ fn a_queue_above_the_threshold_engages_until_half_of_it_is_left() {
         // 4 wait at 1,105 ms: no more than the threshold, and more than half of it.
         r.ack(Time::from_micros(1_105_500), 80_500);
         let (acks, frames) = r.run(ms(2_000));
-        // A step of credit, as of an idle flow; at the next release time nothing is congested any more, and a step leaves each
-        // 10 ms as before, since no ACK comes.
+        // A step of credit, as of an idle flow; at the next release time nothing is congested any more, and a
+        // step leaves each 10 ms as before, since no ACK comes.
         let steps = [
             (1_000, 30_000),
             (1_102, 42_500),
@@ -129,7 +130,8 @@ fn what_is_held_leaves_with_the_acks_that_come_afterwards() {
     r.ack(ms(1_106), 81_000);
     r.ack(ms(1_108), 82_000);
     r.ack(ms(1_109), 90_000);
-    // Let go at 1,107 ms: the next ACK tells 1,000 bytes, the one after it 8,000, and as much again leaves with each. Then no ACK comes.
+    // Let go at 1,107 ms: the next ACK tells 1,000 bytes, the one after it 8,000, and as much again leaves
+    // with each. Then no ACK comes.
     let steps = [(1_102, 12_500), (1_108, 14_500), (1_109, 30_500), (1_119, 43_000), (1_129, 55_500)];
     let rest = [(1_139, 68_000), (1_149, 80_500), (1_159, 90_000)];
     assert_eq!(

@@ -13,8 +13,8 @@ const MSS: u32 = 1460;
 /// Round trip beyond the gateway, in nanoseconds.
 const RTT: u64 = 100_000;
 
-/// A sender limited by its window, and a receiver that acknowledges every `stretch` segments, and the last one
-/// of what came at once.
+/// A sender limited by its window, and a receiver that acknowledges every `stretch` segments, and the last
+/// one of what came at once.
 struct Peers {
     window: u64,
     win_max: u64,

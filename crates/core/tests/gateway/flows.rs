@@ -36,8 +36,8 @@ fn an_odd_segment_passes_and_its_flow_stays_controlled() {
         w.inject_at(ms(1_002), WAN, segment);
         w.ack_at(ms(1_003), 90_000);
         let sent = w.run(ms(1_030));
-        // It passes as it came, and so nothing is held for a moment. The 47,500 bytes that it told early are repaid, less
-        // what two milliseconds have earned: half steps.
+        // It passes as it came, and so nothing is held for a moment. The 47,500 bytes that it told early are
+        // repaid, less what two milliseconds have earned: half steps.
         let at = |n: u64| Time::from_micros(1_002_500 + 10_000 * n);
         let steps = [1, 2].map(|n| (at(n), 60_000 + n as u32 * STEP / 2));
         assert_eq!(
@@ -77,7 +77,8 @@ fn a_flow_with_many_odd_segments_passes_until_it_is_clean() {
     }
 }
 
-/// Odd segments seldom enough that the flow does not pass for them may not carry it ahead of its rate for long either.
+/// Odd segments seldom enough that the flow does not pass for them may not carry it ahead of its rate for
+/// long either.
 #[test]
 fn what_odd_segments_tell_early_is_bounded() {
     let mut w = Net::established(basic());
@@ -125,7 +126,8 @@ fn an_extension_that_all_segments_in_midstream_have_is_the_connection_s() {
             w.run(ms(u64::from(n)));
             assert_eq!(pass(&w), (n == 4).then_some(*reason));
         }
-        // The same of a flow that was taken up before, after eight; but not where a handshake said something else.
+        // The same of a flow that was taken up before, after eight; but not where a handshake said something
+        // else.
         for (mut w, for_good) in [(Net::new(basic(), None), true), (Net::established(basic()), false)] {
             (1..=5).for_each(|n| w.ack_at(ms(1_000 + n), 1_000 * n as u32));
             for n in 6..=13u32 {

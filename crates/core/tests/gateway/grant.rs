@@ -1,5 +1,5 @@
-//! Grants, as the gateway makes them and takes account of them. The test plays the hooks. 10 Mb/s are 1,250 bytes a
-//! millisecond, 12,500 a step, and 5,000 in the 4 ms to the next look.
+//! Grants, as the gateway makes them and takes account of them. The test plays the hooks. 10 Mb/s are 1,250
+//! bytes a millisecond, 12,500 a step, and 5,000 in the 4 ms to the next look.
 
 use crate::support::*;
 use weir_core::ack::{AckControl, Meter};
@@ -10,7 +10,8 @@ use weir_core::rig::Rig;
 use weir_core::time::Time;
 use weir_core::wire::Flags;
 
-/// A flow that has just got a grant, at 1,001 ms, for all but the last 1,000 bytes of a step and what 4 ms carry.
+/// A flow that has just got a grant, at 1,001 ms, for all but the last 1,000 bytes of a step and what 4 ms
+/// carry.
 fn granted() -> Net {
     granted_with(Net::hooked(basic()))
 }
@@ -32,7 +33,8 @@ fn what_has_passed_is_charged_at_the_next_look() {
     for meter in [Meter::Acked, Meter::Received] {
         let mut w = granted_with(Net::hooked(basic_with(|r| r.meter = meter)));
         w.kernel_passed(12_000);
-        // Half of 17,500 bytes take 8 ms at the pace of before: the look is within 4 ms, the most, at a multiple of that.
+        // Half of 17,500 bytes take 8 ms at the pace of before: the look is within 4 ms, the most, at a
+        // multiple of that.
         assert_eq!(w.rig.node().next_deadline(PortSet::ALL), Some(ms(1_004)));
         assert!(w.run(ms(1_004)).is_empty());
         // 11,500 - 10,000, what 3 ms have earned, and what the next 4 will.
@@ -56,7 +58,8 @@ fn what_passed_beyond_the_credit_is_owed() {
     }
 }
 
-/// A grant is for what will have been earned by the next look: what passes sooner, and makes the look come sooner, is owed.
+/// A grant is for what will have been earned by the next look: what passes sooner, and makes the look come
+/// sooner, is owed.
 #[test]
 fn a_grant_that_is_used_up_at_once_is_not_followed_by_another() {
     // No window bounds the sender, so what is owed is what it was acknowledged, with either meter.
@@ -151,8 +154,8 @@ fn acks_that_others_overtook_do_not_take_the_flow_back() {
     assert_eq!(w.slot().tx(), w.abs(2_490));
 }
 
-/// Flows of a class with 100 Mb/s, of which 1 ms is kept and 4 ms are ahead: 12,500 and 50,000 bytes. A flow gets half of what is free at
-/// most, and at first half of that.
+/// Flows of a class with 100 Mb/s, of which 1 ms is kept and 4 ms are ahead: 12,500 and 50,000 bytes. A flow
+/// gets half of what is free at most, and at first half of that.
 #[test]
 fn what_a_class_does_not_use_is_granted_to_its_flows() {
     let mut w = Net::hooked(AckControl::ack_share(Rate::mbit(100)));

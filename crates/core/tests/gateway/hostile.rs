@@ -200,8 +200,8 @@ fn a_missed_syn_on_a_reused_port_is_made_up_for() {
 #[test]
 fn acks_that_were_overtaken_do_not_take_a_flow_up_anew() {
     let mut w = Net::established_with(basic(), true);
-    // Every 10 ms less than a step is acknowledged. The newest ACK comes first, and then, from another processor, the
-    // 300 that it has overtaken; all were sent within a millisecond.
+    // Every 10 ms less than a step is acknowledged. The newest ACK comes first, and then, from another
+    // processor, the 300 that it has overtaken; all were sent within a millisecond.
     for round in 0..20u32 {
         let t = 1_000 + 10 * u64::from(round);
         let ack = |w: &Net, n: u32| w.ack_segment(n).ts(1_000 + round, 500);
@@ -220,7 +220,8 @@ fn acks_that_were_overtaken_do_not_take_a_flow_up_anew() {
     assert_eq!(w.rig.node().stats().renewed, 0);
 }
 
-/// The same where the newest passes in the kernel, and where none has come before: at the end of a short transfer.
+/// The same where the newest passes in the kernel, and where none has come before: at the end of a short
+/// transfer.
 #[test]
 fn acks_that_what_passed_has_overtaken_do_not_take_a_flow_up_anew() {
     let mut w = Net::hooked(basic());
@@ -299,8 +300,9 @@ fn a_forged_segment_before_the_first_ack_changes_nothing() {
     }
 }
 
-/// Bytes acknowledged to the sender in `seconds`, of a class of 8 Mbit/s whose receiver acknowledges 32 Mbit/s, while `claim` says each
-/// millisecond what the sender or the receiver sends beside that, if anything: of the bytes that the receiver has got.
+/// Bytes acknowledged to the sender in `seconds`, of a class of 8 Mbit/s whose receiver acknowledges 32
+/// Mbit/s, while `claim` says each millisecond what the sender or the receiver sends beside that, if
+/// anything: of the bytes that the receiver has got.
 fn beside_claims(
     seconds: u32,
     mut claim: impl FnMut(&Uploads, u32, u32) -> Option<(Port, SegmentBuilder)>,

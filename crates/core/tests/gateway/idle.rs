@@ -1,5 +1,6 @@
-//! Grants where ACKs follow the data of a class with hardly any waiting, as the gateway makes them and takes account of them. The test plays
-//! the hooks. A queue of 800 Mb/s: 100 bytes a microsecond, and 50,000 in the half millisecond that is granted at most.
+//! Grants where ACKs follow the data of a class with hardly any waiting, as the gateway makes them and takes
+//! account of them. The test plays the hooks. A queue of 800 Mb/s: 100 bytes a microsecond, and 50,000 in the
+//! half millisecond that is granted at most.
 
 use weir_core::ack::AckControl;
 use weir_core::class::Spec;
@@ -123,7 +124,8 @@ fn where_nothing_waits_acks_pass() {
     assert_eq!((u.granted(0), u.granted(1)), (Some(25_000), Some(12_500)));
     u.passed(0, 21_000);
     assert_eq!(u.run(us(101_000)), 0);
-    // 20,000 in a millisecond would be 160,000 in twice 4 ms; there is what the other has left. That one has used nothing.
+    // 20,000 in a millisecond would be 160,000 in twice 4 ms; there is what the other has left. That one has
+    // used nothing.
     assert_eq!((u.granted(0), u.granted(1)), (Some(37_500), None));
     u.run(us(110_000));
     assert_eq!(u.granted(0), None, "it is silent");

@@ -1,5 +1,5 @@
-//! What a gateway sends, and when, does not depend on how often it is asked: a driver that polls at every deadline and one that
-//! hands in several frames before it polls get the same frames with the same times.
+//! What a gateway sends, and when, does not depend on how often it is asked: a driver that polls at every
+//! deadline and one that hands in several frames before it polls get the same frames with the same times.
 
 use crate::support::{basic_with, ms};
 use proptest::prelude::*;

@@ -1,5 +1,5 @@
-//! Classes that share rates by ACKs and borrow from each other, in virtual time. Senders have a window of 30,000 bytes and a round
-//! trip of 20 ms, so each could send 12 Mb/s; 8 Mb/s are a byte a microsecond.
+//! Classes that share rates by ACKs and borrow from each other, in virtual time. Senders have a window of
+//! 30,000 bytes and a round trip of 20 ms, so each could send 12 Mb/s; 8 Mb/s are a byte a microsecond.
 
 use crate::support::uploads::*;
 use crate::support::*;

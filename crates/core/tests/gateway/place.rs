@@ -1,5 +1,6 @@
-//! What tells the sender more than progress and keeps its place behind what is held: holes in flows whose handshake was not seen, and
-//! data that arrived twice. Packet by packet in virtual time; rules from RFC 2018, RFC 2883, RFC 5681 and RFC 8985.
+//! What tells the sender more than progress and keeps its place behind what is held: holes in flows whose
+//! handshake was not seen, and data that arrived twice. Packet by packet in virtual time; rules from RFC
+//! 2018, RFC 2883, RFC 5681 and RFC 8985.
 
 use crate::support::*;
 use weir_core::ack::{AckControl, Window};
@@ -31,12 +32,14 @@ fn sack(w: &Net, n: u32, (left, right): (u32, u32)) -> SegmentBuilder {
     w.ack_segment(n).sack(&[(w.abs(left), w.abs(right))])
 }
 
-/// 10 Mb/s every 10 ms, with a window of 10 Mb/s × (20 + 20 ms) where it can be sized: 50,000 bytes in segments of 1,460, 51,100.
+/// 10 Mb/s every 10 ms, with a window of 10 Mb/s × (20 + 20 ms) where it can be sized: 50,000 bytes in
+/// segments of 1,460, 51,100.
 fn sized() -> AckControl {
     AckControl { window: Window::Size { standing_delay: Duration::from_millis(20) }, ..basic() }
 }
 
-/// A flow of which the first that is seen are acknowledgements, up to 10,000 at 1,000 ms. The next ones are held.
+/// A flow of which the first that is seen are acknowledgements, up to 10,000 at 1,000 ms. The next ones are
+/// held.
 fn missed(ack: AckControl) -> Net {
     let mut config = config(ack);
     config.assumed_rtt = Duration::from_millis(20);
@@ -65,7 +68,8 @@ fn a_hole_behind_more_than_the_window_would_be_is_told_in_its_place() {
     }
     let sent = w.run(ms(1_300));
     let mut expected = steps(300_000);
-    // 277,500 bytes are 22.2 steps. The newest block goes with the number that it came with, and with none before.
+    // 277,500 bytes are 22.2 steps. The newest block goes with the number that it came with, and with none
+    // before.
     assert_eq!(expected.last().unwrap().0, ms(1_231));
     expected.last_mut().unwrap().2 = Some((301_448, 307_240));
     assert_eq!(told(&w, &sent), expected);
@@ -168,16 +172,17 @@ fn flows_that_share_a_rate_hear_of_a_hole_in_their_turn() {
     w.inject_at(ms(1_005), WAN, segment);
     let sent = w.run(ms(1_400));
     let told = told(&w, &sent);
-    // From 10,000 to 100,000 in turns of two segments of 1,448 bytes, 2,896 us apart: 90 ms, and the 84 ms that 90,000 bytes that
-    // came unpermitted are ahead of the clock, which is 100 ms at most.
+    // From 10,000 to 100,000 in turns of two segments of 1,448 bytes, 2,896 us apart: 90 ms, and the 84 ms
+    // that 90,000 bytes that came unpermitted are ahead of the clock, which is 100 ms at most.
     let [.., last] = told[..] else { panic!("{told:?}") };
     assert!(last.0 >= ms(1_090) && last.1 == 100_000, "{told:?}");
     assert_eq!(told.iter().filter(|t| t.2.is_some()).collect::<Vec<_>>(), [&last]);
     assert!(told.windows(2).all(|p| p[1].1 - p[0].1 <= 2 * 1_460), "{told:?}");
 }
 
-/// Without a scale nobody can tell how far a smaller window takes the right edge left. Each field goes with a number that it came with, or
-/// with a lower one, and what lies between a larger field's number and a smaller one's goes whole.
+/// Without a scale nobody can tell how far a smaller window takes the right edge left. Each field goes with a
+/// number that it came with, or with a lower one, and what lies between a larger field's number and a smaller
+/// one's goes whole.
 #[test]
 fn windows_without_a_scale_go_with_their_numbers() {
     let mut w = missed(sized());
@@ -202,7 +207,8 @@ fn windows_without_a_scale_go_with_their_numbers() {
     w.finish();
 }
 
-/// RFC 8985 §7.4.2: the sender takes it for a loss if an ACK goes beyond its probe without a duplicate SACK of it.
+/// RFC 8985 §7.4.2: the sender takes it for a loss if an ACK goes beyond its probe without a duplicate SACK
+/// of it.
 #[test]
 fn what_answers_a_probe_lets_nothing_go_early() {
     for v6 in [false, true] {

@@ -1,4 +1,5 @@
-//! The policer: a token bucket of 10 Mb/s, 1.25 bytes a microsecond, 50,000 bytes deep. Every expected value is arithmetic on these.
+//! The policer: a token bucket of 10 Mb/s, 1.25 bytes a microsecond, 50,000 bytes deep. Every expected value
+//! is arithmetic on these.
 
 use crate::support::*;
 use weir_core::ack::{AckControl, Action};

@@ -1,5 +1,6 @@
-//! PostACK, in its forms: ACKs are released as data leaves the queue of its class, with one queue in turns that a flow skips which has
-//! sent more than its turns. A queue of 8 Mb/s, a byte a microsecond; packets have 1,000 bytes and leave a millisecond apart.
+//! PostACK, in its forms: ACKs are released as data leaves the queue of its class, with one queue in turns
+//! that a flow skips which has sent more than its turns. A queue of 8 Mb/s, a byte a microsecond; packets
+//! have 1,000 bytes and leave a millisecond apart.
 
 use crate::support::*;
 use weir_core::ack::AckControl;
@@ -126,7 +127,8 @@ fn pfq() -> Config {
     config(AckControl::postack_pfq(Rate::mbit(8)), PFQ)
 }
 
-/// Of five packets at 1,000 ms the first leaves at once, the fourth at 1,003 ms: the fifth is the last then, and is next.
+/// Of five packets at 1,000 ms the first leaves at once, the fourth at 1,003 ms: the fifth is the last then,
+/// and is next.
 #[test]
 fn an_ack_leaves_when_the_last_packet_of_its_flow_is_next() {
     for wake in [Wake::Exact, Wake::Late(Duration::from_millis(3)), Wake::Lazy(Duration::from_millis(3))] {
@@ -155,7 +157,8 @@ fn an_ack_of_a_flow_without_data_in_the_queue_goes_at_once() {
     u.finish();
 }
 
-/// A queue of data would have shown the sender its duplicates in their order, and later than what was acknowledged before.
+/// A queue of data would have shown the sender its duplicates in their order, and later than what was
+/// acknowledged before.
 #[test]
 fn duplicates_keep_their_place_and_are_as_many_as_came() {
     let mut u = Uploads::begun(pfq(), 1, Wake::Exact);
@@ -163,13 +166,15 @@ fn duplicates_keep_their_place_and_are_as_many_as_came() {
     for (at, bytes) in [(100, MSS), (200, MSS), (300, MSS), (400, MSS)] {
         u.ack(us(1_000_000 + at), 0, bytes);
     }
-    // At 1,002 ms the last is next; at 1,003 ms nothing is left, and from there on there is a turn each eighth of 1.5 ms: 187 bytes.
+    // At 1,002 ms the last is next; at 1,003 ms nothing is left, and from there on there is a turn each
+    // eighth of 1.5 ms: 187 bytes.
     let expected = [1_002_000, 1_003_000, 1_003_187, 1_003_374].map(|at| (us(at), 0, MSS));
     assert_eq!(u.run(ms(1_500)), expected);
     u.finish();
 }
 
-/// Each flow's last packet is next in turn. A flow has its next ACK when as many packets have left as flows had data.
+/// Each flow's last packet is next in turn. A flow has its next ACK when as many packets have left as flows
+/// had data.
 #[test]
 fn flows_take_turns() {
     let mut u = Uploads::begun(pfq(), 2, Wake::Exact);
@@ -178,8 +183,9 @@ fn flows_take_turns() {
     for n in 1..=2 {
         u.ack(us(1_000_100 + n), 0, n as u32 * MSS);
     }
-    // The first of flow 0 leaves at 1,000 ms. Then wait: one of flow 0, two of flow 1. Flow 0's last leaves at 1,001 ms, and was next
-    // before its ACKs came. So flow 0 has no data from 1,001 ms on, while one flow has: a packet later it has its turn.
+    // The first of flow 0 leaves at 1,000 ms. Then wait: one of flow 0, two of flow 1. Flow 0's last leaves
+    // at 1,001 ms, and was next before its ACKs came. So flow 0 has no data from 1,001 ms on, while one flow
+    // has: a packet later it has its turn.
     assert_eq!(u.run(ms(1_500)), [(ms(1_002), 0, MSS), (ms(1_003), 0, 2 * MSS)]);
     u.finish();
 }
@@ -215,7 +221,8 @@ fn a_closed_window_does_not_wait() {
     u.finish();
 }
 
-/// A segment that passes tells the sender of progress that waits: what waits for that is not sent, as it would be a duplicate.
+/// A segment that passes tells the sender of progress that waits: what waits for that is not sent, as it
+/// would be a duplicate.
 #[test]
 fn progress_that_is_known_is_not_told_again() {
     let mut u = Uploads::begun(pfq(), 1, Wake::Exact);
@@ -232,8 +239,8 @@ fn one_queue() -> Config {
     config(AckControl::postack(Rate::mbit(8)), Kind::Fifo)
 }
 
-/// Packets leave at 1,000 to 1,009 ms, a turn each. Six came of flow 0 beyond the one that its ACK is for: it skips the turns at 1,001 to 1,005 ms, and is
-/// released at 1,006 ms.
+/// Packets leave at 1,000 to 1,009 ms, a turn each. Six came of flow 0 beyond the one that its ACK is for: it
+/// skips the turns at 1,001 to 1,005 ms, and is released at 1,006 ms.
 #[test]
 fn a_flow_that_has_sent_more_than_its_turns_skips_turns() {
     for wake in [Wake::Exact, Wake::Late(Duration::from_millis(3)), Wake::Lazy(Duration::from_millis(3))] {
@@ -246,8 +253,8 @@ fn a_flow_that_has_sent_more_than_its_turns_skips_turns() {
     }
 }
 
-/// Three packets leave at 1,000 to 1,002 ms: then nothing is left that could be answered, and the class could send the next one at once. From there on
-/// there is a turn each eighth of 1.5 ms.
+/// Three packets leave at 1,000 to 1,002 ms: then nothing is left that could be answered, and the class could
+/// send the next one at once. From there on there is a turn each eighth of 1.5 ms.
 #[test]
 fn an_empty_queue_owes_nothing() {
     let mut u = Uploads::begun(one_queue(), 1, Wake::Exact);
@@ -262,7 +269,8 @@ fn an_empty_queue_owes_nothing() {
     u.finish();
 }
 
-/// An ACK for two segments is worth two turns, and there is one for each packet that leaves, from 1,001 ms on.
+/// An ACK for two segments is worth two turns, and there is one for each packet that leaves, from 1,001 ms
+/// on.
 #[test]
 fn a_delayed_ack_takes_as_many_turns_as_segments() {
     let mut u = Uploads::begun(one_queue(), 3, Wake::Exact);
@@ -276,7 +284,8 @@ fn a_delayed_ack_takes_as_many_turns_as_segments() {
     u.finish();
 }
 
-/// Four datagrams wait before the flow's two packets. If their departures brought turns, each would bring a packet more than leaves.
+/// Four datagrams wait before the flow's two packets. If their departures brought turns, each would bring a
+/// packet more than leaves.
 #[test]
 fn what_no_flow_has_sent_brings_no_turn() {
     let mut u = Uploads::begun(one_queue(), 2, Wake::Exact);
@@ -289,8 +298,8 @@ fn what_no_flow_has_sent_brings_no_turn() {
     u.finish();
 }
 
-/// A class that is paced by deadlines or by bytes on the line sends 1,000 bytes a millisecond, as one that shares a link does: ACKs leave with the
-/// same packets, and packets are as far apart as the rate says.
+/// A class that is paced by deadlines or by bytes on the line sends 1,000 bytes a millisecond, as one that
+/// shares a link does: ACKs leave with the same packets, and packets are as far apart as the rate says.
 #[test]
 fn what_leaves_a_paced_class_releases_acks() {
     for (backend, ack, kind, last) in [
@@ -376,7 +385,8 @@ fn datagrams_are_queued_and_scheduled() {
     u.finish();
 }
 
-/// Of a flow whose ACKs take another path, and of one whose ACKs are signed, data is queued and scheduled, and it is said why nothing else is.
+/// Of a flow whose ACKs take another path, and of one whose ACKs are signed, data is queued and scheduled,
+/// and it is said why nothing else is.
 #[test]
 fn flows_without_acks_to_control_are_scheduled() {
     let mut u = Uploads::begun(pfq(), 1, Wake::Exact);

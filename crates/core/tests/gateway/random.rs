@@ -144,8 +144,8 @@ proptest! {
             let own = edges.iter().rev().find(|(at, _)| *at <= s.at).unwrap().1;
             prop_assert!(e <= own, "right edge {} beyond the receiver's own {}", e, own);
             right = right.max(e);
-            // A block that tells of a hole goes with the number that it came with, and one of data that arrived twice with none below
-            // it, or else it would tell of a hole, too.
+            // A block that tells of a hole goes with the number that it came with, and one of data that
+            // arrived twice with none below it, or else it would tell of a hole, too.
             for &(a, b) in w.options(s).sack.as_slice() {
                 let block = (a.wrapping_sub(w.abs(0)), b.wrapping_sub(w.abs(0)));
                 let came = blocks.iter().any(|&(came, at)| came == block && (at == ack || block.1 <= ack));

@@ -1,5 +1,6 @@
-//! Ends that want more than their rate: a sender with as much on its way as it may have, which repeats segments, and a receiver that repeats
-//! acknowledgements or tells of losses that were none. In virtual time, 20 ms beyond the gateway.
+//! Ends that want more than their rate: a sender with as much on its way as it may have, which repeats
+//! segments, and a receiver that repeats acknowledgements or tells of losses that were none. In virtual time,
+//! 20 ms beyond the gateway.
 
 use crate::support::*;
 use std::collections::VecDeque;
@@ -17,7 +18,8 @@ const BUFFER: u32 = 256 << 10;
 const BEGINS: u64 = 1_000;
 const ENDS: u64 = 6_000;
 
-/// What the receiver sends beside acknowledgements of what came, once it has got `rx` and the sender has heard of `una`.
+/// What the receiver sends beside acknowledgements of what came, once it has got `rx` and the sender has
+/// heard of `una`.
 type Trick = fn(&Net, rx: u32, una: u32) -> Vec<SegmentBuilder>;
 
 fn block(w: &Net, rx: u32, (left, right): (u32, u32)) -> Vec<SegmentBuilder> {
@@ -58,7 +60,8 @@ fn missed(ack: AckControl, rtt: u64) -> (Net, u32) {
     (w, u32::from(WINDOW) << 7)
 }
 
-/// When how much was acknowledged to a flow over such a round trip, where the receiver does such a thing every so many milliseconds.
+/// When how much was acknowledged to a flow over such a round trip, where the receiver does such a thing
+/// every so many milliseconds.
 fn acknowledged((mut w, mut edge): (Net, u32), rtt: u64, trick: Trick, every: u64) -> Vec<(Time, u32)> {
     let (mut una, mut next, mut rx) = (0, 0, 0);
     let mut flying: VecDeque<(u64, u32)> = VecDeque::new();
@@ -101,8 +104,9 @@ fn excess(told: &[(Time, u32)]) -> i64 {
     most
 }
 
-/// What may be acknowledged beyond the rate: where the window is kept, what the rate carries in two seconds and a bucket go early; where it is
-/// sized, twice the window and a step, and for flows that share a rate what their class may be ahead.
+/// What may be acknowledged beyond the rate: where the window is kept, what the rate carries in two seconds
+/// and a bucket go early; where it is sized, twice the window and a step, and for flows that share a rate
+/// what their class may be ahead.
 fn most(ack: &AckControl, rtt: u64) -> i64 {
     let carried = |ms| RATE.bytes_in(Duration::from_millis(ms)) as i64;
     match (ack.window, ack.release.share()) {
@@ -160,7 +164,8 @@ fn a_class_gives_no_more_than_its_rate_for_what_is_repeated() {
     holds_to_its_rate("a class", AckControl::ack_share(RATE), established, &TRICKS);
 }
 
-/// But for closed windows: without a scale nobody can tell how far their right edge is from a number that was told before.
+/// But for closed windows: without a scale nobody can tell how far their right edge is from a number that was
+/// told before.
 #[test]
 fn flows_whose_handshake_was_not_seen_get_no_more_for_what_is_repeated() {
     for ack in [AckControl::ack_shaper(RATE), AckControl::reconstruct(RATE), AckControl::ack_share(RATE)] {

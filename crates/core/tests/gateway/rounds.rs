@@ -1,5 +1,5 @@
-//! TCP rate control: flows of a class have turns at its rate, a queued ACK each, and windows for what the WAN holds. 8 Mb/s of IP bytes: a
-//! turn takes what a full segment does, 1.5 ms.
+//! TCP rate control: flows of a class have turns at its rate, a queued ACK each, and windows for what the WAN
+//! holds. 8 Mb/s of IP bytes: a turn takes what a full segment does, 1.5 ms.
 
 use crate::support::uploads::*;
 use crate::support::*;
@@ -61,7 +61,8 @@ fn a_window_is_what_the_wan_holds() {
     assert_eq!(r.edge.wrapping_sub(r.tx), 14 * MSS);
 }
 
-/// The handshake took 20 ms. Data of which the acknowledgement takes 100 ms moves the average by an eighth of the difference.
+/// The handshake took 20 ms. Data of which the acknowledgement takes 100 ms moves the average by an eighth of
+/// the difference.
 #[test]
 fn the_delay_follows_what_data_takes() {
     let mut u = tcr(1);
@@ -79,7 +80,8 @@ fn the_delay_follows_what_data_takes() {
     assert!(u.record(0).rtt_ns.abs_diff(30_000_000) <= 1);
 }
 
-/// Data that comes in has crossed the WAN before it is seen, so what it takes to its acknowledgement is the LAN's delay.
+/// Data that comes in has crossed the WAN before it is seen, so what it takes to its acknowledgement is the
+/// LAN's delay.
 #[test]
 fn downloads_keep_the_delay_of_the_handshake() {
     let mut inward = config(AckControl::tcr(Rate::mbit(8)));

@@ -126,8 +126,8 @@ fn nothing_held_is_lost_by_a_fin_or_rst() {
     }
 }
 
-/// A connection that its receiver has closed goes on in the other direction (RFC 9293 §3.6), losses included, and its sender's FIN is
-/// answered as often as it comes.
+/// A connection that its receiver has closed goes on in the other direction (RFC 9293 §3.6), losses included,
+/// and its sender's FIN is answered as often as it comes.
 #[test]
 fn what_a_receiver_repeats_after_its_fin_is_told() {
     for ended in [false, true] {

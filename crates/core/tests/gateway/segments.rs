@@ -75,7 +75,8 @@ fn a_syn_repeated_after_the_syn_ack_keeps_what_was_learnt() {
     w.ack_at(ms(1_100), 100);
     w.ack_at(ms(1_200), 30_000);
     let sent = w.run(ms(1_210));
-    // 10 Mb/s x 40 ms = 50,000 bytes = 35 segments = 51,100: in the SYN-ACK as such, then in units of 128, 399.2.
+    // 10 Mb/s x 40 ms = 50,000 bytes = 35 segments = 51,100: in the SYN-ACK as such, then in units of 128,
+    // 399.2.
     let windows: Vec<u16> = sent.iter().filter(|s| s.port == LAN).map(|s| w.tcp(s).window).collect();
     assert_eq!(windows[..3], [51_100, 51_100, 400]);
     // A step of 2,920 bytes every 2.336 ms.

@@ -1,5 +1,5 @@
-//! Flows of a class that share its rate, in virtual time. 8 Mb/s: a byte takes a microsecond, a turn is two segments of 1460
-//! bytes, and two turns are the credit of a class that nobody uses.
+//! Flows of a class that share its rate, in virtual time. 8 Mb/s: a byte takes a microsecond, a turn is two
+//! segments of 1460 bytes, and two turns are the credit of a class that nobody uses.
 
 use crate::support::uploads::*;
 use crate::support::*;
@@ -27,7 +27,8 @@ fn releases_are_as_far_apart_as_the_rate_takes_for_them() {
     let mut u = Uploads::begun(share(8), 1, ms(20));
     // The first window was charged before it was sent.
     assert_eq!((u.permitted(), u.early(0)), (u64::from(FIRST), FIRST));
-    // So 24,160 bytes have come unpermitted. A clock that was idle is 5,840 us behind: the next turn is 18,320 us later.
+    // So 24,160 bytes have come unpermitted. A clock that was idle is 5,840 us behind: the next turn is
+    // 18,320 us later.
     u.ack(ms(1_000), 0, 30_000);
     let sent = u.run(ms(1_040));
     let expect = |n: u64| (us(1_018_320 + 2_920 * n), 0, TURN * (n as u32 + 1));
@@ -59,12 +60,13 @@ fn flows_take_turns_and_a_fresh_one_goes_first() {
     u.ack(ms(1_000), 0, 30_000);
     u.ack(ms(1_000), 1, 30_000);
     let sent = u.run(ms(1_100));
-    // 48,320 bytes unpermitted; 5,840 us of credit: from 1,042,480 us on, until the windows have grown to half of the rate's.
+    // 48,320 bytes unpermitted; 5,840 us of credit: from 1,042,480 us on, until the windows have grown to
+    // half of the rate's.
     let order: Vec<(Time, u16)> = sent.iter().map(|s| (s.0, s.1)).take(12).collect();
     let expect = |n: u64| (us(1_042_480 + 2_920 * n), (n % 2) as u16);
     assert_eq!(order, (0..12).map(expect).collect::<Vec<_>>());
-    // A third flow: its 2,000 bytes were permitted with its first window, and that has cost it two turns. It is fresh when it has
-    // earned them, after one round of the others at most.
+    // A third flow: its 2,000 bytes were permitted with its first window, and that has cost it two turns. It
+    // is fresh when it has earned them, after one round of the others at most.
     u.ack(ms(1_101), 2, 2_000);
     let sent = u.run(ms(1_120));
     let at = sent.iter().position(|s| s.1 == 2).unwrap();
@@ -81,11 +83,11 @@ fn what_tells_of_a_loss_goes_at_once_and_is_charged() {
     let permitted = u.permitted();
     u.ack(ms(1_019), 0, 30_000); // a duplicate
     assert_eq!(u.run(ms(1_019)), [(ms(1_019), 0, 30_000), (ms(1_019), 0, 30_000)]);
-    // The turn before has moved the right edge to 11,752: twice 2,920 beyond 5,840, in whole units of 128. It goes no further than it must,
-    // one unit beyond what is acknowledged.
+    // The turn before has moved the right edge to 11,752: twice 2,920 beyond 5,840, in whole units of 128. It
+    // goes no further than it must, one unit beyond what is acknowledged.
     assert_eq!(u.permitted() - permitted, 30_128 - 11_752);
-    // The next turn is when that and the turn before have been sent: 1,018,320 + 2,920 + 18,376 us. But after a loss a sender hears of
-    // two segments at once, which moves the edge by as much.
+    // The next turn is when that and the turn before have been sent: 1,018,320 + 2,920 + 18,376 us. But after
+    // a loss a sender hears of two segments at once, which moves the edge by as much.
     u.ack(ms(1_020), 0, 40_000);
     let sent = u.run(ms(1_100));
     assert_eq!(sent[0], (ms(1_020), 0, 30_000 + TURN));
@@ -99,7 +101,8 @@ fn a_fin_gives_back_what_can_no_longer_be_sent() {
     u.fin(ms(21), 0, 1);
     u.run(ms(22));
     assert_eq!((u.early(0), u.permitted()), (2, u64::from(FIRST) + 2));
-    // Two first windows from 20 ms on would have made the clock 5,840 us ahead; what is given back makes it be behind again.
+    // Two first windows from 20 ms on would have made the clock 5,840 us ahead; what is given back makes it
+    // be behind again.
     u.ack(ms(23), 1, TURN);
     assert_eq!(u.run(ms(30)), [(ms(23), 1, TURN)]);
     // What a sender that has ended holds goes at once, and costs nothing.
@@ -223,7 +226,8 @@ fn a_flow_that_begins_waits_behind_those_that_have_waited_long() {
     }
 }
 
-/// Flows come and go, lose, end and are reset: nothing stalls, and whatever was permitted was received or is known to be early.
+/// Flows come and go, lose, end and are reset: nothing stalls, and whatever was permitted was received or is
+/// known to be early.
 #[test]
 fn nothing_is_lost_of_flows_that_come_and_go() {
     for seed in 1..20 {
@@ -271,8 +275,8 @@ fn nothing_is_lost_of_flows_that_come_and_go() {
     }
 }
 
-/// A datagram of 1,000 bytes of payload in the direction of the flows' data is charged to their class: what was counted before the
-/// gateway began is not.
+/// A datagram of 1,000 bytes of payload in the direction of the flows' data is charged to their class: what
+/// was counted before the gateway began is not.
 #[test]
 fn what_was_counted_before_is_not_charged() {
     let tallies: &'static [Tally] = Box::leak((0..4).map(|_| Tally::default()).collect());

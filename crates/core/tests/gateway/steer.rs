@@ -94,8 +94,8 @@ fn keepalives_and_retransmissions_pass_and_teach_nothing() {
 
 #[test]
 fn a_tail_loss_probe_brings_the_newest_timestamp() {
-    // RFC 7323 section 4.3: whoever has acknowledged up to `SEG.SEQ` at least takes its TSval, of old data too; a made
-    // ACK with an older one would then be refused.
+    // RFC 7323 section 4.3: whoever has acknowledged up to `SEG.SEQ` at least takes its TSval, of old data
+    // too; a made ACK with an older one would then be refused.
     let slot = slot();
     let stamped = |slot: &Slot, ack: u32| match slot.stamp(TX + ack, 782) {
         Stamp::Send { ts, .. } => ts,
@@ -255,8 +255,8 @@ fn ts(ts: u32, at: u32, seen: Seen) -> Seen {
     Seen { ts: Some(ts), at: AT + at, ..seen }
 }
 
-/// RFC 7323 section 5.4: a clock makes a tick a millisecond at most, about one of the hook's. An ACK that is made with a TSval
-/// ahead of it has the sender drop what the receiver sends until its clock is there.
+/// RFC 7323 section 5.4: a clock makes a tick a millisecond at most, about one of the hook's. An ACK that is
+/// made with a TSval ahead of it has the sender drop what the receiver sends until its clock is there.
 #[test]
 fn a_tsval_is_believed_as_far_as_time_allows() {
     for seen in [ack(0), payload(0, 10)] {
@@ -349,7 +349,8 @@ fn numbers_that_go_round_leave_the_first_ones_behind() {
     slot.note_seen(&payload(1_000, 10));
     assert_eq!((slot.tx(), slot.nxt()), (TX.wrapping_add(1_000), NXT.wrapping_add(10)));
     let (mut seq, step) = (NXT.wrapping_add(10), 60_000);
-    // Five times 2^30 bytes each way: serial numbers half a circle apart are neither before nor after each other.
+    // Five times 2^30 bytes each way: serial numbers half a circle apart are neither before nor after each
+    // other.
     for n in 1..=90_000u32 {
         let seen = Seen { seq, ..payload(n.wrapping_mul(step), 60_000) };
         slot.bypass(&seen);

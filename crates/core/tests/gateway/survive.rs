@@ -320,13 +320,15 @@ fn acks_that_come_late_and_together_cost_no_rate() {
     assert!(released >= 4_980_000, "{released}");
 }
 
-/// A two-way connection opens while no engine runs, and has carried 100 MB when one does: of its handshake copies were kept, of
-/// what followed one segment in sixteen is shown. The scale of its window is that of the handshake, so it can be shaped.
+/// A two-way connection opens while no engine runs, and has carried 100 MB when one does: of its handshake
+/// copies were kept, of what followed one segment in sixteen is shown. The scale of its window is that of the
+/// handshake, so it can be shaped.
 #[test]
 fn a_connection_that_went_on_unseen_is_shaped() {
     let mut w = Net::hooked(basic());
     let before = w.rig.node().stats().renewed;
-    // Its handshake is all that is known of it (the ACK at 400 ms of the support is taken): another connection.
+    // Its handshake is all that is known of it (the ACK at 400 ms of the support is taken): another
+    // connection.
     w.handshake_at(ms(1_000), 77_000, 9_000_000);
     w.run(ms(1_000));
     for n in 0..8u32 {

@@ -1,5 +1,6 @@
-//! Operations at random against the laws of [`weir_core::rig::trial`]. `TRIAL_OPERATIONS=100000000 cargo test --release -p weir-core --test
-//! gateway trial` takes as many as one likes.
+//! Operations at random against the laws of [`weir_core::rig::trial`].
+//! `TRIAL_OPERATIONS=100000000 cargo test --release -p weir-core --test gateway trial` takes as many as one
+//! likes.
 
 use crate::support::Random;
 use weir_core::rig::trial::{Trial, OPERATION};

@@ -1,5 +1,5 @@
-//! What window the sender sees, packet by packet in virtual time. Expected values are arithmetic on rate, round
-//! trip and segment size; rules from RFC 7323 and RFC 9293.
+//! What window the sender sees, packet by packet in virtual time. Expected values are arithmetic on rate,
+//! round trip and segment size; rules from RFC 7323 and RFC 9293.
 
 use crate::support::*;
 use core::sync::atomic::Ordering::Relaxed;
@@ -40,10 +40,10 @@ fn told(w: &Net, sent: &[Sent]) -> Vec<(Time, u32, u16)> {
 
 #[test]
 fn the_syn_ack_s_window_is_sized() {
-    // (kb/s, round trip to the receiver, window): rate × (round trip + larger of 20 ms and two periods), in segments
-    // of 1,460 bytes. Periods: 1 Mb/s 11.68 ms (a segment), 64 kb/s 182.5 ms, 10 Mb/s 2.336 ms, and 500 us at
-    // 100 Mb/s. 1 Mb/s: 43.36 ms, 5,420 bytes; 64 kb/s: 385 ms, 3,080 bytes; 10 Mb/s: 40 ms,
-    // 50,000 bytes. The field is not scaled.
+    // (kb/s, round trip to the receiver, window): rate × (round trip + larger of 20 ms and two periods), in
+    // segments of 1,460 bytes. Periods: 1 Mb/s 11.68 ms (a segment), 64 kb/s 182.5 ms, 10 Mb/s 2.336 ms, and
+    // 500 us at 100 Mb/s. 1 Mb/s: 43.36 ms, 5,420 bytes; 64 kb/s: 385 ms, 3,080 bytes; 10 Mb/s: 40 ms, 50,000
+    // bytes. The field is not scaled.
     for (kbit, segments) in [(1_000, 4u16), (64, 3), (10_000, 35)] {
         let (w, sent) = open(AckControl::ack_shaper(Rate::kbit(kbit)), 7, 64_000);
         assert_eq!(w.tcp(&sent).window, 1_460 * segments, "{kbit} kb/s");
@@ -144,8 +144,8 @@ fn window_updates_while_progress_is_held_are_no_duplicates() {
 
 #[test]
 fn an_update_that_reaches_the_sender_is_passed_on() {
-    // The receiver's own window is the smaller one. Its edge: 40,000, which the sender knows, so 27,500 bytes or 214.8
-    // units from 12,500 on; then 42,800; then 30,000 + 51,200.
+    // The receiver's own window is the smaller one. Its edge: 40,000, which the sender knows, so 27,500 bytes
+    // or 214.8 units from 12,500 on; then 42,800; then 30,000 + 51,200.
     let (mut w, _) = open(sized(40), 7, 40_000);
     let full = w.ack_segment(30_000).window(100);
     w.inject_at(ms(1_000), WAN, full);
@@ -174,8 +174,8 @@ fn a_kept_window_is_not_touched_when_nothing_is_held() {
 #[test]
 fn a_flow_whose_window_is_sized_begins_with_full_steps() {
     let (mut w, _) = open(AckControl::ack_shaper(Rate::mbit(10)), 7, 64_000);
-    // The first window, at once: 14,600 bytes are less than 10 Mb/s carry in the round trip of 20 ms. A step is
-    // 2,920 bytes every 2.336 ms.
+    // The first window, at once: 14,600 bytes are less than 10 Mb/s carry in the round trip of 20 ms. A step
+    // is 2,920 bytes every 2.336 ms.
     w.ack_at(ms(40), 14_600);
     let sent = w.run(ms(200));
     let expect: Vec<_> =
@@ -210,8 +210,8 @@ fn lagging() -> Net {
     w
 }
 
-/// The sender has used up its window and will hear nothing more of the receiver: what remains to be told, the next engine
-/// tells.
+/// The sender has used up its window and will hear nothing more of the receiver: what remains to be told, the
+/// next engine tells.
 #[test]
 fn an_edge_that_lags_goes_on_behind_a_new_engine() {
     let dead = lagging();
@@ -229,8 +229,8 @@ fn widest(told: &[(Time, u32, u16)]) -> u32 {
     told.iter().map(|t| 128 * u32::from(t.2)).max().unwrap()
 }
 
-/// What passed while no engine ran has overtaken what waits in the ring. The next engine does not take that for the receiver's
-/// last word, however much of it there is.
+/// What passed while no engine ran has overtaken what waits in the ring. The next engine does not take that
+/// for the receiver's last word, however much of it there is.
 #[test]
 fn what_was_overtaken_while_no_engine_ran_leaves_the_window_sized() {
     let (mut dead, _) = open(sized_far(), 7, 64_000);
@@ -320,8 +320,8 @@ fn what_a_loss_makes_known_at_once_opens_no_window() {
         [(ms(1_000), 12_500), (ms(1_005), 60_000)]
     );
     let edge = |t: &(Time, u32, u16)| t.1 + 128 * u32::from(t.2);
-    // In 20 ms of round trip and two periods 50,000 bytes may have come together, 60,000 were told 5 ms later: the edge
-    // stands until that is made up for.
+    // In 20 ms of round trip and two periods 50,000 bytes may have come together, 60,000 were told 5 ms
+    // later: the edge stands until that is made up for.
     let (first, flushed) = (edge(&told[0]), edge(&told[1]));
     assert!(flushed - first <= 50_000 + 6_250 - 12_500 + 128, "{told:?}");
     // Then it moves by a step each 10 ms, in ACKs that say nothing else.
@@ -364,8 +364,8 @@ fn a_loss_opens_no_window_that_was_not_sized_at_first() {
     assert!(edge(flushed) - edge(last) <= 12_500 + 128, "{} after {}", edge(flushed), edge(last));
 }
 
-/// The scale is unknown, so a smaller field goes with the number that the receiver sent it with: with a number before that, the right
-/// edge would be left of what the sender knows.
+/// The scale is unknown, so a smaller field goes with the number that the receiver sent it with: with a
+/// number before that, the right edge would be left of what the sender knows.
 #[test]
 fn a_smaller_field_of_an_unknown_scale_goes_with_no_number_before_its_own() {
     let mut w = Net::new(basic(), None);

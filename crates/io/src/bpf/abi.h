@@ -37,7 +37,10 @@ struct line {
 	__u64 clock; /* at, ts */
 };
 
-/* Layout of weir_core::steer::Slot, which says what each field means: a cache line that the gateway writes, and one of the hooks. */
+/*
+ * Layout of weir_core::steer::Slot, which says what each field means: a cache line that the gateway writes,
+ * and one of the hooks.
+ */
 struct slot {
 	struct line gateway;
 	__u32 tag;
@@ -60,8 +63,8 @@ struct slot {
 };
 
 /*
- * Each engine's entry of an array map that engines and supervisor have mapped. The first cache line is read for every segment and written
- * seldom, the second one is written by the hooks.
+ * Each engine's entry of an array map that engines and supervisor have mapped. The first cache line is read
+ * for every segment and written seldom, the second one is written by the hooks.
  */
 struct hooks {
 	__u64 beat;	  /* CLOCK_MONOTONIC of the engine's last round; 0: no engine */
@@ -91,8 +94,9 @@ enum trials {
 };
 
 /*
- * Protocol of a frame that only tells whether the way back is open: of the two that IEEE 802 leaves to local experiments, the
- * one that fillers between paced packets do not have. The hook that sees it where it belongs consumes it.
+ * Protocol of a frame that only tells whether the way back is open: of the two that IEEE 802 leaves to local
+ * experiments, the one that fillers between paced packets do not have. The hook that sees it where it belongs
+ * consumes it.
  */
 #define ETH_P_PROBE 0x88b6
 
@@ -110,7 +114,9 @@ enum fields {
 	FIELDS_UNTOUCHED = 128, /* so are segments of TCP, of the flows that `counted` names */
 };
 
-/* The parts of a word that says which rules hold. Another word: what was classified is to be classified anew. */
+/*
+ * The parts of a word that says which rules hold. Another word: what was classified is to be classified anew.
+ */
 enum rules_word {
 	RULES_HALF = 1,	  /* which half of `places` and `conditions` is read, and the entries of `rules` */
 	RULES_PARTS = 2,  /* one bit for each enum rule_part: there are rules */

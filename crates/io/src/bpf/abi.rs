@@ -138,7 +138,8 @@ pub mod role {
     pub const TO_INGRESS: u32 = 1;
     /// They are plain ACKs that are brought up to date on their way.
     pub const RESTAMP: u32 = 2;
-    /// They are an engine's, whose number is in the bits from [`NUMBER`] on: where they are seen is counted for it.
+    /// They are an engine's, whose number is in the bits from [`NUMBER`] on: where they are seen is counted
+    /// for it.
     pub const ENGINE: u32 = 4;
     /// See [`ENGINE`].
     pub const NUMBER: u32 = 8;
@@ -263,7 +264,8 @@ pub struct AcksCounters {
     pub discarded: u64,
     /// The kernel refused to rewrite.
     pub failed: u64,
-    /// Passed by a grant; those that came through as they were are in `passed_flow` too, the others in `set_back`.
+    /// Passed by a grant; those that came through as they were are in `passed_flow` too, the others in
+    /// `set_back`.
     pub granted: u64,
     /// Dropped: they exceed their class's rate, and ACKs cannot slow them.
     pub policed: u64,

@@ -8,8 +8,9 @@
  * Whatever goes wrong, a segment passes, and what passes is noted in the flow's slot: a made ACK
  * that is older than what the sender has would be refused by it (PAWS, RFC 5961).
  *
- * Compiled twice: for one engine, and with SEVERAL for several of them, which have a part of the slots, a ring and an entry of
- * `hooks` each. A flow that has a slot is its engine's; whatever else comes is that of the engine that has its address.
+ * Compiled twice: for one engine, and with SEVERAL for several of them, which have a part of the slots, a
+ * ring and an entry of `hooks` each. A flow that has a slot is its engine's; whatever else comes is that of
+ * the engine that has its address.
  */
 #ifndef SEVERAL
 #define SEVERAL 0
@@ -183,8 +184,9 @@ static __always_inline bool beaten(struct hooks *engine)
 }
 
 /*
- * The engine is away: everything passes. Openings and endings are shown to it, or to the next one, unless it has been
- * away for long: nothing else tells of window scales, without which a flow in two directions passes for good.
+ * The engine is away: everything passes. Openings and endings are shown to it, or to the next one, unless it
+ * has been away for long: nothing else tells of window scales, without which a flow in two directions passes
+ * for good.
  */
 static __always_inline int unattended_by(struct hook *h, struct packet *p, bool shapes)
 {
@@ -242,7 +244,9 @@ static __always_inline bool counted_by(struct hook *h, struct packet *p, struct 
 	return false;
 }
 
-/* A packet that is no segment of TCP. The engine is shown it if it is counted, and not known for which class. */
+/*
+ * A packet that is no segment of TCP. The engine is shown it if it is counted, and not known for which class.
+ */
 static __always_inline int other(struct hook *h, struct packet *p, __u32 fields)
 {
 	struct counted *by;
@@ -296,8 +300,8 @@ static __always_inline void count_kind(struct hook *h, struct packet *p)
 }
 
 /*
- * A router with one interface forwards by that on which a segment came in, where the ingress hook has seen it. Its ACKs
- * come in there too, and have one slot: they are the ingress hook's.
+ * A router with one interface forwards by that on which a segment came in, where the ingress hook has seen
+ * it. Its ACKs come in there too, and have one slot: they are the ingress hook's.
  */
 static __always_inline bool is_hairpin(struct hook *h)
 {
@@ -403,7 +407,10 @@ int acks_egress(struct __sk_buff *skb)
 	return run(skb, false);
 }
 
-/* At the egress of a device with Ethernet headers, by which frames are sent that are to come in on the interface. */
+/*
+ * At the egress of a device with Ethernet headers, by which frames are sent that are to come in on the
+ * interface.
+ */
 SEC("tc")
 int acks_return(struct __sk_buff *skb)
 {

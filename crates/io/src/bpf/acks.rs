@@ -44,8 +44,8 @@ pub struct AcksOptions {
     pub ring: u32,
     /// Without a heartbeat for so long, segments pass.
     pub stale: Duration,
-    /// Openings and endings of flows are still shown until there was none for so long: an engine that was only
-    /// delayed, or the next one, cannot learn later what they say.
+    /// Openings and endings of flows are still shown until there was none for so long: an engine that was
+    /// only delayed, or the next one, cannot learn later what they say.
     pub absent: Duration,
     /// The interface has Ethernet headers.
     pub ethernet: bool,
@@ -125,9 +125,9 @@ const CONDITIONS: u32 = 4096;
 /// Prefixes of rules at most, of both halves.
 const RULES: u32 = 1 << 22;
 
-/// So many connections may begin at the same moment, as when a link or a server comes back: SYNs, their answers and first ACKs. Of a
-/// connection whose handshake the engine does not see, the window's scale stays unknown. The records of all three together have room in
-/// the ring, and a flood has so many once.
+/// So many connections may begin at the same moment, as when a link or a server comes back: SYNs, their
+/// answers and first ACKs. Of a connection whose handshake the engine does not see, the window's scale stays
+/// unknown. The records of all three together have room in the ring, and a flood has so many once.
 const AT_ONCE: u32 = 5_000;
 
 /// The loaded programs of one interface and what they share with the engine. A child process that was
@@ -248,15 +248,17 @@ impl Acks {
         Ok(attach(Hook::Ingress)?.and(attach(Hook::Egress)?))
     }
 
-    /// Attaches the program by which frames come in on the interface numbered `home` that are sent on this one, which has Ethernet headers.
+    /// Attaches the program by which frames come in on the interface numbered `home` that are sent on this
+    /// one, which has Ethernet headers.
     pub fn attach_return(&self, ifindex: u32, home: u32) -> io::Result<Attached> {
         let attached = attach::link_only(named(&self.object, "acks_return").as_fd(), ifindex, Hook::Egress)?;
         self.hooks.lead_home(home);
         Ok(attached)
     }
 
-    /// Runs a hook on `frame`, which leads nowhere, so many times (one at least), in a test run of the kernel. Returns what each takes on
-    /// average, in whole nanoseconds. Fails where the kernel refuses it, as without CAP_BPF.
+    /// Runs a hook on `frame`, which leads nowhere, so many times (one at least), in a test run of the
+    /// kernel. Returns what each takes on average, in whole nanoseconds. Fails where the kernel refuses it,
+    /// as without CAP_BPF.
     pub fn time(&self, hook: Hook, frame: &[u8], times: u32) -> io::Result<Duration> {
         let input = ProgramInput { data_in: Some(frame), repeat: times.max(1), ..ProgramInput::default() };
         let output =

@@ -34,8 +34,8 @@ impl All {
         All::load_behind(None, stale, ethernet)
     }
 
-    /// As [`All::load`], for interfaces on which those that take `acks` are attached before, if there are any: both have one heartbeat
-    /// and know the same sockets.
+    /// As [`All::load`], for interfaces on which those that take `acks` are attached before, if there are
+    /// any: both have one heartbeat and know the same sockets.
     pub fn load_behind(acks: Option<&Acks>, stale: Duration, ethernet: bool) -> io::Result<All> {
         features::require()?;
         let mut open = open("all", &ALL.0)?;
@@ -73,15 +73,16 @@ impl All {
         Ok(ingress.and(self.tc("all_egress", ifindex, Hook::Egress)?))
     }
 
-    /// Attaches the program by which frames come in on the interface numbered `home` that are sent on this one, which has Ethernet headers.
+    /// Attaches the program by which frames come in on the interface numbered `home` that are sent on this
+    /// one, which has Ethernet headers.
     pub fn attach_return(&self, ifindex: u32, home: u32) -> io::Result<Attached> {
         let attached = attach::link_only(named(&self.object, "all_return").as_fd(), ifindex, Hook::Egress)?;
         self.hooks.lead_home(home);
         Ok(attached)
     }
 
-    /// Drops what comes in on an interface while the engine is alive, after packet sockets have seen it: a bump
-    /// in the wire.
+    /// Drops what comes in on an interface while the engine is alive, after packet sockets have seen it: a
+    /// bump in the wire.
     pub fn attach_drop(&self, ifindex: u32) -> io::Result<Attached> {
         self.tc("all_drop", ifindex, Hook::Ingress)
     }

@@ -14,8 +14,9 @@ pub enum Hook {
     Ingress,
 }
 
-/// Attached programs: they come off when the process that attached them drops this, whoever else holds it, or when the last process that holds it
-/// ends. A link stays on an interface that moves to another network namespace.
+/// Attached programs: they come off when the process that attached them drops this, whoever else holds it, or
+/// when the last process that holds it ends. A link stays on an interface that moves to another network
+/// namespace.
 #[derive(Debug)]
 pub struct Attached(#[allow(dead_code)] Vec<Held>);
 
@@ -47,8 +48,8 @@ enum Held {
     Filter { ifindex: u32, hook: Hook, order: Order, owner: u32 },
 }
 
-/// tcx (Linux 6.6), or a classifier where there is none. A program sees frames before those that are attached already: one of them may end
-/// the chain.
+/// tcx (Linux 6.6), or a classifier where there is none. A program sees frames before those that are attached
+/// already: one of them may end the chain.
 pub(super) fn tc(program: BorrowedFd<'_>, ifindex: u32, hook: Hook, order: Order) -> io::Result<Attached> {
     match link_only(program, ifindex, hook) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => filter(program, ifindex, hook, order),
@@ -202,7 +203,8 @@ fn is_our_name(name: &[u8]) -> bool {
     FILTER_NAMES.iter().any(|ours| name.starts_with(ours))
 }
 
-/// Programs of others on the tcx hooks of an interface, in the order in which they see a frame: hook, number and name. None before Linux 6.6.
+/// Programs of others on the tcx hooks of an interface, in the order in which they see a frame: hook, number
+/// and name. None before Linux 6.6.
 pub fn programs_of_others(ifindex: u32) -> Vec<(Hook, u32, String)> {
     let mut all = Vec::new();
     for hook in [Hook::Ingress, Hook::Egress] {

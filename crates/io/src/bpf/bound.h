@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
 /*
- * Bounds of classes: the class of a packet by compiled rules (weir_core::gateway::Rules), and the same arithmetic as
- * weir_core::steer::{admits, Bound}. What has no record is classified, never let pass.
+ * Bounds of classes: the class of a packet by compiled rules (weir_core::gateway::Rules), and the same
+ * arithmetic as weir_core::steer::{admits, Bound}. What has no record is classified, never let pass.
  */
 #ifndef WEIR_BOUND_H
 #define WEIR_BOUND_H
@@ -533,7 +533,10 @@ static __always_inline bool admits(struct bound *b, struct judged *j)
 	return true;
 }
 
-/* A packet with data as `find_class` tells of it: the slot of its flow, and above that its kind, and the place of its class. */
+/*
+ * A packet with data as `find_class` tells of it: the slot of its flow, and above that its kind, and the
+ * place of its class.
+ */
 #define FOUND_KIND 32
 #define FOUND_PLACE 34
 #define FOUND_NONE ~0ULL
@@ -541,8 +544,9 @@ static __always_inline bool admits(struct bound *b, struct judged *j)
 #define FOUND_NOTHING (3ULL << FOUND_KIND)
 
 /*
- * Finds the class and the kind of a packet with data, and the slot of its flow. This function and the next are verified once, and not for
- * each state in which they are called; together their variables would not fit the stack.
+ * Finds the class and the kind of a packet with data, and the slot of its flow. This function and the next
+ * are verified once, and not for each state in which they are called; together their variables would not fit
+ * the stack.
  */
 __noinline __u64 find_class(struct packet *p, __u32 number, __u32 ingress)
 {

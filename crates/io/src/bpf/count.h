@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What passes of a class that ACKs cannot slow: the same as weir_core::steer::{Fields, Tally}. Only the core classifies. A hook
- * learns the class of all packets that are alike in what some rule looks at, and counts them from then on.
+ * What passes of a class that ACKs cannot slow: the same as weir_core::steer::{Fields, Tally}. Only the core
+ * classifies. A hook learns the class of all packets that are alike in what some rule looks at, and counts
+ * them from then on.
  */
 #ifndef WEIR_COUNT_H
 #define WEIR_COUNT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
 /*
- * DCTCP (RFC 8257), as net/ipv4/tcp_dctcp.c has it: the sender's estimate of the share of marks, and the receiver's echo of
- * every mark.
+ * DCTCP (RFC 8257), as net/ipv4/tcp_dctcp.c has it: the sender's estimate of the share of marks, and the
+ * receiver's echo of every mark.
  */
 #ifndef WEIR_DCTCP_H
 #define WEIR_DCTCP_H
@@ -61,7 +61,10 @@ static __always_inline void dctcp_echo(struct tcp_sock *tp, __u32 ce)
 		tp->ecn_flags &= ~TCP_ECN_DEMAND_CWR;
 }
 
-/* A segment has come, marked or not: a change is told at once, after what waits with the marks before (section 3.2). */
+/*
+ * A segment has come, marked or not: a change is told at once, after what waits with the marks before
+ * (section 3.2).
+ */
 static __always_inline void dctcp_received(struct sock *sk, struct dctcp *d, __u32 ce)
 {
 	struct tcp_sock *tp = tcp_sk(sk);

@@ -20,13 +20,17 @@ struct {
 
 /* Groups of addresses on the LAN's side. */
 #define SOURCES 1024
-/* What each group may have whatever the others take: a 1024th of the rate, and a 256th of what may come at once. */
+/*
+ * What each group may have whatever the others take: a 1024th of the rate, and a 256th of what may come at
+ * once.
+ */
 #define OWN_RATE_SHIFT 10
 #define OWN_BURST_SHIFT 2
 
 /*
- * When the next one is due of a stream at its budget's pace: the generic cell rate algorithm. All addresses together have
- * a third more than the budget, one of them no more than it, and each has a little that no other can use up.
+ * When the next one is due of a stream at its budget's pace: the generic cell rate algorithm. All addresses
+ * together have a third more than the budget, one of them no more than it, and each has a little that no
+ * other can use up.
  */
 struct stream {
 	__u64 due;
@@ -91,8 +95,8 @@ static __always_inline bool paced(__u64 *place, __u64 interval, __u64 burst, __u
 }
 
 /*
- * `hash_of_source`: of an address on the LAN's side. Of IPv4 all of it counts, of IPv6 the first 64 bits, of which one
- * customer has the rest.
+ * `hash_of_source`: of an address on the LAN's side. Of IPv4 all of it counts, of IPv6 the first 64 bits, of
+ * which one customer has the rest.
  */
 static __always_inline __u64 hash_of_source(const __u8 *address)
 {

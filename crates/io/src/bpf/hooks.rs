@@ -72,7 +72,8 @@ impl Hooks {
         self.word(hooks::GENERATION).load(Ordering::Acquire)
     }
 
-    /// Says what rules look at of packets that are not TCP, at egress and at ingress, and forgets who counts which.
+    /// Says what rules look at of packets that are not TCP, at egress and at ingress, and forgets who counts
+    /// which.
     pub fn count(&self, [out, inward]: [Fields; 2]) {
         self.word(hooks::COUNT_OUT).store(out.0, Ordering::Release);
         self.word(hooks::COUNT_IN).store(inward.0, Ordering::Release);
@@ -129,7 +130,8 @@ impl Hooks {
         self.word(hooks::GONE).store(gone.into(), Ordering::Release);
     }
 
-    /// Says whether what the engine sends by the hook of this direction does not arrive: what is seen there passes then.
+    /// Says whether what the engine sends by the hook of this direction does not arrive: what is seen there
+    /// passes then.
     pub fn shut(&self, way: Direction, shut: bool) {
         self.word(hooks::SHUT[place(way)]).store(shut.into(), Ordering::Release);
     }
@@ -149,7 +151,8 @@ impl Hooks {
         self.pages.atomic_u64(self.at + hooks::TAKEN[place(way)]).load(Ordering::Acquire)
     }
 
-    /// Frames of the engine that were seen so far where they belong: those that go out, or those that come in.
+    /// Frames of the engine that were seen so far where they belong: those that go out, or those that come
+    /// in.
     pub fn seen(&self, way: Direction) -> u64 {
         self.pages.atomic_u64(self.at + hooks::SEEN[place(way)]).load(Ordering::Acquire)
     }

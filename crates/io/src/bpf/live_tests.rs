@@ -20,7 +20,8 @@ fn bare(ifindex: u32) -> Device {
     Device { ifindex, ethernet: false }
 }
 
-/// A giant segment of TCP whose checksum is left to the device; `network` is the length of the headers below TCP.
+/// A giant segment of TCP whose checksum is left to the device; `network` is the length of the headers below
+/// TCP.
 fn giant(network: u16) -> Vnet {
     let gso_type = if network < 40 { 1 } else { 4 };
     let (start, header) = (14 + network, 14 + network + 32);

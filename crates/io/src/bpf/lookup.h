@@ -40,8 +40,8 @@ struct {
 #endif
 
 /*
- * The slot of the flow that the gateway named, and its number; NULL: none, or its entry is of a flow that is gone. The key is
- * on the stack: Linux 6.1 looks up none that a function was given.
+ * The slot of the flow that the gateway named, and its number; NULL: none, or its entry is of a flow that is
+ * gone. The key is on the stack: Linux 6.1 looks up none that a function was given.
  */
 static __always_inline struct slot *numbered_slot(struct flow_key *key, struct packet *p, __u32 *of)
 {
@@ -106,7 +106,10 @@ __noinline int asked_for(struct packet *p)
 }
 
 #if SEVERAL
-/* The number of the engine that has the flows of a packet's address on the LAN's side, of both directions. Verified once. */
+/*
+ * The number of the engine that has the flows of a packet's address on the LAN's side, of both directions.
+ * Verified once.
+ */
 __noinline __u32 home_of(struct packet *p, __u32 ingress)
 {
 	struct home_key key = { .bits = 128 };
@@ -119,7 +122,9 @@ __noinline __u32 home_of(struct packet *p, __u32 ingress)
 	return home ? READ(*home) : 0;
 }
 
-/* Finds the engine of a packet, which has been the first one so far, and the slot of its flow if it has one. */
+/*
+ * Finds the engine of a packet, which has been the first one so far, and the slot of its flow if it has one.
+ */
 static __always_inline struct slot *find_engine(struct hook *h, struct packet *p, bool may_have_slot)
 {
 	__u32 number = 0;

@@ -1,8 +1,8 @@
 //! The BPF programs: loading, attaching, and what is shared with them.
 //!
-//! [`Acks`] takes the ACKs of controlled flows and sets back the ACK fields of their data; [`All`] takes every
-//! frame; [`chirp`] registers congestion controls. Programs are attached as links: they come off when the last process that holds them ends, however it
-//! ends (classifiers, before Linux 6.6, are taken off).
+//! [`Acks`] takes the ACKs of controlled flows and sets back the ACK fields of their data; [`All`] takes
+//! every frame; [`chirp`] registers congestion controls. Programs are attached as links: they come off when
+//! the last process that holds them ends, however it ends (classifiers, before Linux 6.6, are taken off).
 
 mod abi;
 mod acks;

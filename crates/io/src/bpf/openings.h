@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
 /*
- * SYNs that the engine was not shown. Nothing but the two SYNs tells of window scales, so what a budget leaves out is kept here
- * and shown in front of its answer, which a flood of SYNs has none of. Unanswered ones are forgotten first come, first gone.
+ * SYNs that the engine was not shown. Nothing but the two SYNs tells of window scales, so what a budget
+ * leaves out is kept here and shown in front of its answer, which a flood of SYNs has none of. Unanswered
+ * ones are forgotten first come, first gone.
  */
 #ifndef WEIR_OPENINGS_H
 #define WEIR_OPENINGS_H

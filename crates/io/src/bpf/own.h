@@ -34,7 +34,9 @@ static __always_inline __u32 *sender_role(struct __sk_buff *skb)
 	return bpf_map_lookup_elem(&senders, &cookie);
 }
 
-/* Headers of each of the packets that a giant segment stands for, about: Ethernet, IPv4, TCP with timestamps. */
+/*
+ * Headers of each of the packets that a giant segment stands for, about: Ethernet, IPv4, TCP with timestamps.
+ */
 #define GIANT_HEADERS 66
 
 /* Bytes of a frame on the wire, about. */
@@ -88,8 +90,9 @@ static __always_inline bool is_fresh(struct hooks *engine, __u64 now, __u64 stal
 }
 
 /*
- * Has the engine beaten less than `stale` ago, and is the way to it whole? A clock that stands still between two ticks is read for a fraction of what the exact one costs;
- * that one is asked where the beat may be too old.
+ * Has the engine beaten less than `stale` ago, and is the way to it whole? A clock that stands still between
+ * two ticks is read for a fraction of what the exact one costs; that one is asked where the beat may be too
+ * old.
  */
 static __always_inline bool is_attended_at(struct hooks *engine, __u64 stale, __u64 coarse)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Reads a TCP segment, or the key of another IP packet, at a tc hook: from the first header on, with the tag that the device took out,
- * with or without an Ethernet header. Mirrors `weir_core::wire`, except that giant segments without
- * a length of their own (BIG TCP) are read too.
+ * Reads a TCP segment, or the key of another IP packet, at a tc hook: from the first header on, with the tag
+ * that the device took out, with or without an Ethernet header. Mirrors `weir_core::wire`, except that giant
+ * segments without a length of their own (BIG TCP) are read too.
  */
 #ifndef WEIR_PACKET_H
 #define WEIR_PACKET_H
@@ -257,8 +257,8 @@ static __always_inline enum parsed read_packet(struct __sk_buff *skb, bool ether
 }
 
 /*
- * Neither begins nor ends this segment of TCP a connection? Only the usual headers are looked at: no tag, no options or extension headers of
- * IP. False: it has to be read.
+ * Neither begins nor ends this segment of TCP a connection? Only the usual headers are looked at: no tag, no
+ * options or extension headers of IP. False: it has to be read.
  */
 static __always_inline bool is_plain_segment(struct __sk_buff *skb, bool ethernet)
 {

@@ -153,7 +153,10 @@ static __always_inline int show_within(struct hook *h, enum budgets which, __u32
 	return within(which, source) ? show(h) : TC_ACT_UNSPEC;
 }
 
-/* Takes a segment for the engine, of the flow of `slot` if there is one. False: it cannot be taken whole. Verified once. */
+/*
+ * Takes a segment for the engine, of the flow of `slot` if there is one. False: it cannot be taken whole.
+ * Verified once.
+ */
 __noinline int take_frame(struct __sk_buff *skb, struct slot *slot, __u32 number, __u32 ingress)
 {
 	struct hook h = { .skb = skb, .ingress = ingress };

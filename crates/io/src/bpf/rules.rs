@@ -1,7 +1,8 @@
 //! Rules of the core, compiled into maps that the programs look up.
 //!
-//! There are two halves of everything. The rules of a configuration are written into the half that no packet is classified by, which
-//! may take a while, and then hold from one packet to the next. Keys of the other half stay until the half is written again.
+//! There are two halves of everything. The rules of a configuration are written into the half that no packet
+//! is classified by, which may take a while, and then hold from one packet to the next. Keys of the other
+//! half stay until the half is written again.
 
 use super::abi::{hooks, rules, RuleGroup, RuleKey};
 use super::acks::Acks;
@@ -98,8 +99,8 @@ impl RuleBook {
         written.map(|()| Staged { half, parts: of.map(Rules::parts) })
     }
 
-    /// Classifies packets by rules that were staged last. `places` are those of the configuration's classes, and some class of a direction
-    /// has a bound if it is `bounded`.
+    /// Classifies packets by rules that were staged last. `places` are those of the configuration's classes,
+    /// and some class of a direction has a bound if it is `bounded`.
     pub fn hold(&self, staged: Staged, places: impl Iterator<Item = u32>, bounded: [bool; 2]) {
         let Staged { half, parts } = staged;
         let from = (self.engine * 2 + half) * self.classes;

@@ -40,7 +40,8 @@ pub struct SeenSegment<'a> {
     pub time: Time,
     /// When the hook saw it: of a SYN that was kept until it was answered, before that.
     pub seen: Time,
-    /// Length of the frame in bytes, from an Ethernet header on, with all tags. A giant one is as long as it is.
+    /// Length of the frame in bytes, from an Ethernet header on, with all tags. A giant one is as long as it
+    /// is.
     pub len: usize,
     /// Where it was seen.
     pub hook: Hook,

@@ -26,8 +26,8 @@ impl Home {
     }
 }
 
-/// The list in the kernel of which engine has the flows of an address: the longest prefix counts, and what is in none is the
-/// first engine's.
+/// The list in the kernel of which engine has the flows of an address: the longest prefix counts, and what is
+/// in none is the first engine's.
 #[derive(Debug)]
 pub struct Homes(MapHandle);
 
@@ -36,7 +36,8 @@ impl Homes {
         MapHandle::try_from(list).map(Homes).map_err(|e| failed("homes", &e))
     }
 
-    /// The list says this from now on. No address is without its engine meanwhile. On an error a part of it may have been done.
+    /// The list says this from now on. No address is without its engine meanwhile. On an error a part of it
+    /// may have been done.
     pub fn replace(&self, homes: &[Home]) -> io::Result<()> {
         let refused = |e: libbpf_rs::Error| failed("cannot write which engine has an address", &e);
         let mut gone: HashSet<Vec<u8>> = self.0.keys().collect();

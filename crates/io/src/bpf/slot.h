@@ -39,8 +39,8 @@
 #define WRITE(place, value) (*(volatile __u32 *)&(place) = (value))
 
 /*
- * What is read behind it is read after what is read in front of it. Programs have no such barrier; loads keep their order on x86, and
- * elsewhere an atomic addition that returns a value is a full barrier.
+ * What is read behind it is read after what is read in front of it. Programs have no such barrier; loads keep
+ * their order on x86, and elsewhere an atomic addition that returns a value is a full barrier.
  */
 #if defined(WEIR_ORDERED_LOADS)
 #define READ_BARRIER(slot) asm volatile("" ::: "memory")
@@ -93,8 +93,9 @@ static __always_inline __u64 pair(__u32 high, __u32 low)
 }
 
 /*
- * What follows is verified once, for all that call it: the loops are among many ways through each of them otherwise. A word stays as
- * it is if the slot is opened meanwhile: the tag is looked at behind the word, and the exchange fails if that is another one then.
+ * What follows is verified once, for all that call it: the loops are among many ways through each of them
+ * otherwise. A word stays as it is if the slot is opened meanwhile: the tag is looked at behind the word, and
+ * the exchange fails if that is another one then.
  */
 
 /* `Slot::tell`, and `Slot::say` if `said`. */
@@ -288,7 +289,10 @@ static __always_inline void slot_note_ts(struct slot *slot, __u32 tag, const str
 	}
 }
 
-/* Number and edge of the hooks' word, or of the gateway's where that is ahead, unless the hooks' is their own. */
+/*
+ * Number and edge of the hooks' word, or of the gateway's where that is ahead, unless the hooks' is their
+ * own.
+ */
 static __always_inline __u64 newest_pair(bool own, __u64 ours, __u64 theirs)
 {
 	return own ? ours : pair(newest(ours >> 32, theirs >> 32), newest(ours, theirs));
@@ -369,8 +373,8 @@ static __always_inline __u32 edge_of(const struct numbers_of *n, __u32 ack, __u3
 }
 
 /*
- * Does a segment, which is believed, tell more than that data passes? Without payload it does. With payload, what it says
- * must be new: its checksum is worth a look.
+ * Does a segment, which is believed, tell more than that data passes? Without payload it does. With payload,
+ * what it says must be new: its checksum is worth a look.
  */
 static __always_inline bool slot_tells(const struct numbers_of *n, const struct seen *seen)
 {

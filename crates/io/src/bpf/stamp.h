@@ -31,7 +31,8 @@ static __always_inline bool restamp_by(struct hook *h, struct packet *p, struct 
 }
 
 /*
- * Brings an ACK that the engine sends up to date. False: something newer has left. `bare`: it has no metadata yet. Verified once.
+ * Brings an ACK that the engine sends up to date. False: something newer has left. `bare`: it has no metadata
+ * yet. Verified once.
  */
 __noinline int restamp(struct __sk_buff *skb, bool ethernet, bool bare, bool inward)
 {
@@ -84,7 +85,10 @@ static __always_inline struct hooks *engine_of(struct hook *h, __u32 role)
 #endif
 }
 
-/* Gives a frame that is about to leave what it is to carry, counts and stamps it. False: something newer has left. */
+/*
+ * Gives a frame that is about to leave what it is to carry, counts and stamps it. False: something newer has
+ * left.
+ */
 static __always_inline bool leaves(struct hook *h, __u32 role)
 {
 	bool inward = role & ROLE_TO_INGRESS, bare;
@@ -101,7 +105,10 @@ static __always_inline bool leaves(struct hook *h, __u32 role)
 #define OWN_TO_STAMP 1
 #define OWN_BARE 2
 
-/* Begins with a frame of the engine's: what it is to carry. Returns whether it is to be stamped. Verified once. */
+/*
+ * Begins with a frame of the engine's: what it is to carry. Returns whether it is to be stamped. Verified
+ * once.
+ */
 __noinline __u32 own_begins(struct __sk_buff *skb, __u32 role, __u32 ingress)
 {
 	struct hook h = { .skb = skb };
@@ -147,8 +154,8 @@ static __always_inline int own_frame(struct __sk_buff *skb, __u32 role, const bo
 }
 
 /*
- * A frame that is sent on another device, to come in on the interface: no filter at the egress of that one stands in its way, such as those of
- * sources that are not the host's own (BCP 38).
+ * A frame that is sent on another device, to come in on the interface: no filter at the egress of that one
+ * stands in its way, such as those of sources that are not the host's own (BCP 38).
  */
 static __always_inline int homewards(struct hook *h, __u32 role)
 {

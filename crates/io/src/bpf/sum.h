@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
 /*
- * The checksum of a TCP segment, as weir_core::wire::checksum judges it: right where it is complete and right, or holds the
- * pseudo-header's sum alone, which this host's own segments have until a device completes them (CHECKSUM_PARTIAL; tc programs
- * are not told). A receiver does nothing with any other (RFC 9293 section 3.10.7), so nothing is learnt from it here.
+ * The checksum of a TCP segment, as weir_core::wire::checksum judges it: right where it is complete and
+ * right, or holds the pseudo-header's sum alone, which this host's own segments have until a device completes
+ * them (CHECKSUM_PARTIAL; tc programs are not told). A receiver does nothing with any other (RFC 9293 section
+ * 3.10.7), so nothing is learnt from it here.
  */
 #ifndef WEIR_SUM_H
 #define WEIR_SUM_H
@@ -49,8 +50,8 @@ static __always_inline __u64 pseudo_sum(struct packet *p, __u32 len)
 }
 
 /*
- * Adds the header of a segment without payload, where it has no options or timestamps after two NOPs, as nearly all have.
- * False: it is another one, or not at hand.
+ * Adds the header of a segment without payload, where it has no options or timestamps after two NOPs, as
+ * nearly all have. False: it is another one, or not at hand.
  */
 static __always_inline bool sum_header(struct __sk_buff *skb, struct packet *p, __u64 *sum)
 {
@@ -98,8 +99,8 @@ static __always_inline int sum_bytes(struct __sk_buff *skb, __u32 from, __u32 le
 }
 
 /*
- * Is the checksum of a segment wrong? Those that giant ones were made of have been summed (`tcp4_gro_receive()`), or are still
- * to be.
+ * Is the checksum of a segment wrong? Those that giant ones were made of have been summed
+ * (`tcp4_gro_receive()`), or are still to be.
  */
 __noinline int is_broken(struct __sk_buff *skb, struct packet *p)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
 /*
- * What the congestion controls touch of the kernel's TCP. Offsets are those of the kernel that loads the program (CO-RE); fields
- * are in any order here.
+ * What the congestion controls touch of the kernel's TCP. Offsets are those of the kernel that loads the
+ * program (CO-RE); fields are in any order here.
  */
 #ifndef WEIR_TCP_H
 #define WEIR_TCP_H

@@ -14,8 +14,8 @@ use weir_core::wire::TCP;
 const BATCH: usize = 256;
 
 impl Acks {
-    /// Tells the kernel about flows of the first engine, in order. On an error some of it may have been done, and all of it may be
-    /// repeated.
+    /// Tells the kernel about flows of the first engine, in order. On an error some of it may have been done,
+    /// and all of it may be repeated.
     pub fn apply(&self, verdicts: &[Verdict]) -> io::Result<()> {
         self.apply_of(0, verdicts)
     }
@@ -108,8 +108,8 @@ impl Acks {
         self.flows.delete(key).map_err(|e| failed("cannot remove a flow", &e))
     }
 
-    /// Removes the entries of flows that are gone: those of an engine that ended before it could say so. Says how
-    /// many there were.
+    /// Removes the entries of flows that are gone: those of an engine that ended before it could say so. Says
+    /// how many there were.
     pub fn sweep(&self) -> io::Result<usize> {
         let mut gone = 0;
         let keys: Vec<Vec<u8>> = self.flows.keys().collect();

@@ -45,8 +45,9 @@ impl Places {
         self.missing.len()
     }
 
-    /// Tells where the parts of the first `count` frames are. All addresses are of one borrow of the pool's memory, so that a later
-    /// use of the pool ends them all: they are told again for each call that writes there.
+    /// Tells where the parts of the first `count` frames are. All addresses are of one borrow of the pool's
+    /// memory, so that a later use of the pool ends them all: they are told again for each call that writes
+    /// there.
     pub fn tell(&self, frames: &mut Frames, count: usize, mut each: impl FnMut(Part)) {
         let memory = frames.memory_mut();
         let (base, size) = (memory.as_mut_ptr(), memory.len());

@@ -214,8 +214,8 @@ fn without_ethernet_headers(tunnel: &Tunnel) {
     }
 }
 
-/// Where a packet goes is noted beside it, not in it: what leaves by a packet socket would not find the way, and ACKs
-/// made for downloads would be lost.
+/// Where a packet goes is noted beside it, not in it: what leaves by a packet socket would not find the way,
+/// and ACKs made for downloads would be lost.
 fn tunnels_without_an_end_are_refused() {
     let mut lab = Lab::new(Kind::Router);
     for (name, kind) in [("md0", "type vxlan external dstport 4790"), ("md1", "type ipip external")] {
@@ -230,7 +230,8 @@ fn tunnels_without_an_end_are_refused() {
     }
 }
 
-/// BIG TCP: what may come by an interface of the box is refused before anything is lost, what others send is told of.
+/// BIG TCP: what may come by an interface of the box is refused before anything is lost, what others send is
+/// told of.
 fn segments_longer_than_64_kib() {
     let lab = Lab::new(Kind::Nothing);
     let long = ["gso_max_size", "180000", "gro_max_size", "180000"];
@@ -250,9 +251,10 @@ fn segments_longer_than_64_kib() {
     ends_well(&lab, &mut weir);
 }
 
-/// The sum over all bytes that a device notes beside a frame (CHECKSUM_COMPLETE) stays right where ACK fields are set
-/// back: the host would say otherwise, and compute it itself. No virtual device of its own sums up so; the UDP socket of a
-/// VXLAN does, where the frames around it came with a checksum of their own (`skb_checksum_try_convert()`).
+/// The sum over all bytes that a device notes beside a frame (CHECKSUM_COMPLETE) stays right where ACK fields
+/// are set back: the host would say otherwise, and compute it itself. No virtual device of its own sums up
+/// so; the UDP socket of a VXLAN does, where the frames around it came with a checksum of their own
+/// (`skb_checksum_try_convert()`).
 fn checksums_that_a_device_has_summed_up() {
     let mut lab = Lab::new(Kind::Router);
     lab.run("s", "ethtool", &["-K", "s0", "tx", "off"]);

@@ -1,5 +1,5 @@
-//! What becomes of traffic where no engine can be started, of what very many flows hold at the end, and what engines that follow
-//! each other take.
+//! What becomes of traffic where no engine can be started, of what very many flows hold at the end, and what
+//! engines that follow each other take.
 
 use crate::lab::{alive, eventually, kill, Kind, Lab, SERVER};
 use crate::tests::{ends_well, KILL, TERM};
@@ -43,7 +43,8 @@ fn children(pid: u32) -> Vec<u32> {
     pids.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
 }
 
-/// The engine dies, and no other one can be forked: traffic flows, it is said once, and an engine runs as soon as it can.
+/// The engine dies, and no other one can be forked: traffic flows, it is said once, and an engine runs as
+/// soon as it can.
 fn no_process_can_be_made() {
     for steered in ["all", "gateway"] {
         let lab = Lab::new(Kind::Router);
@@ -74,8 +75,8 @@ fn no_process_can_be_made() {
     }
 }
 
-/// The engine dies while its supervisor may open few files: whatever step fails, no second engine runs beside the one
-/// that is watched.
+/// The engine dies while its supervisor may open few files: whatever step fails, no second engine runs beside
+/// the one that is watched.
 fn no_file_can_be_opened() {
     let lab = Lab::new(Kind::Router);
     let mut weir = lab.running("acks");
@@ -115,9 +116,9 @@ fn no_file_can_be_opened() {
     ends_well(&lab, &mut weir);
 }
 
-/// Six thousand flows at 16 kbit/s hold acknowledgements, or have windows that lag behind, when the gateway is told to stop:
-/// every sender learns of all of it at once. One that does not waits for a timer: for more than a second, as round trips of
-/// that length are.
+/// Six thousand flows at 16 kbit/s hold acknowledgements, or have windows that lag behind, when the gateway
+/// is told to stop: every sender learns of all of it at once. One that does not waits for a timer: for more
+/// than a second, as round trips of that length are.
 fn what_six_thousand_flows_hold_is_delivered() {
     const FLOWS: &str = "6000";
     let lab = Lab::new(Kind::Router);
@@ -140,8 +141,8 @@ fn what_six_thousand_flows_hold_is_delivered() {
     assert!(after < 1_000, "{after} ms");
 }
 
-/// An engine that is started again takes as much memory of its own as the first one did, and so does the next: nothing of it is
-/// there twice, and none is left for later.
+/// An engine that is started again takes as much memory of its own as the first one did, and so does the
+/// next: nothing of it is there twice, and none is left for later.
 fn every_engine_takes_as_much_memory() {
     const SAME: u64 = 1 << 20;
     let lab = Lab::new(Kind::Router);
@@ -170,7 +171,8 @@ fn every_engine_takes_as_much_memory() {
     ends_well(&lab, &mut weir);
 }
 
-/// The process that reads what strangers send has a user of its own and no capability, the first one and the next.
+/// The process that reads what strangers send has a user of its own and no capability, the first one and the
+/// next.
 fn an_engine_owns_nothing() {
     let lab = Lab::new(Kind::Router);
     let mut weir = lab.running("gateway");

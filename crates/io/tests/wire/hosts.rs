@@ -104,8 +104,9 @@ fn allow_many_files() {
     assert_eq!(done, 0);
 }
 
-/// Opens `count` connections, gives the gateway a moment to tell the kernel of all of them, and writes `bytes` on each. When
-/// all of them are acknowledged, says when that was, in milliseconds of CLOCK_MONOTONIC.
+/// Opens `count` connections, gives the gateway a moment to tell the kernel of all of them, and writes
+/// `bytes` on each. When all of them are acknowledged, says when that was, in milliseconds of
+/// CLOCK_MONOTONIC.
 fn crowd(server: &str, count: usize, bytes: usize) -> u64 {
     allow_many_files();
     let data = vec![0; bytes];
@@ -278,8 +279,8 @@ fn send(server: &str, time: Duration) -> u64 {
     sent * 1000 / started.elapsed().as_millis() as u64
 }
 
-/// Receives for so long, and says how many bytes a second came, the longest time in milliseconds without any after
-/// the first 500, and how many came in each second.
+/// Receives for so long, and says how many bytes a second came, the longest time in milliseconds without any
+/// after the first 500, and how many came in each second.
 fn receive(server: &str, time: Duration) -> String {
     receive_by(TcpStream::connect((server, SOURCE)).unwrap(), time)
 }
@@ -316,7 +317,8 @@ fn ask(server: &str, count: u64) -> u64 {
         .count() as u64
 }
 
-/// Attaches a program to an interface that ends the chain of programs (`TC_ACT_OK`), in front of those that are there, and makes a file.
+/// Attaches a program to an interface that ends the chain of programs (`TC_ACT_OK`), in front of those that
+/// are there, and makes a file.
 fn foreign(interface: &str, ready: &str) {
     use libbpf_rs::libbpf_sys as sys;
     // r0 = 0; exit

@@ -337,7 +337,8 @@ impl Lab {
         self.host(from, &["ask", to, &count.to_string()]).trim().parse().unwrap()
     }
 
-    /// As [`Lab::receive`]: the longest time without anything in milliseconds, and the rate in each whole second.
+    /// As [`Lab::receive`]: the longest time without anything in milliseconds, and the rate in each whole
+    /// second.
     pub fn gap(&self, from: &str, to: &str, time: u32) -> (u32, Vec<f64>) {
         let text = self.host(from, &["receive", to, &time.to_string()]);
         let numbers: Vec<f64> = text.split_whitespace().map(|n| n.parse().unwrap()).collect();

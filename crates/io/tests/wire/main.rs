@@ -4,8 +4,8 @@
 //! Without the usual test harness, because a gateway has to be a process with one thread: this
 //! program runs itself again as one. Arguments select tests by name.
 //!
-//! Tests run one by one, and one that fails is run once more: these are real kernels, and the machine may have had no time
-//! for them. The summary names each test that needed its second run.
+//! Tests run one by one, and one that fails is run once more: these are real kernels, and the machine may
+//! have had no time for them. The summary names each test that needed its second run.
 
 mod bump;
 mod clerk;

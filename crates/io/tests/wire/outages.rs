@@ -111,7 +111,8 @@ fn a_stopped_engine_keeps_nobody_out() {
     ends_well(&lab, &mut bump);
 }
 
-/// Engine killed, engine hung, supervisor killed, both killed, all started again: one connection goes through.
+/// Engine killed, engine hung, supervisor killed, both killed, all started again: one connection goes
+/// through.
 fn a_transfer_survives_every_end() {
     for steered in ["all", "acks", "gateway"] {
         let lab = Lab::new(Kind::Router);
@@ -172,8 +173,9 @@ fn a_shaped_flow_outlives_its_engine() {
     }
 }
 
-/// Downloads of 5 s by IPv4 and IPv6, each by an engine of its own, of which the second gets this after 1.7 s: their rates in each
-/// second, whether segments passed because an engine was away, and the longest time in milliseconds that the second was without data.
+/// Downloads of 5 s by IPv4 and IPv6, each by an engine of its own, of which the second gets this after 1.7
+/// s: their rates in each second, whether segments passed because an engine was away, and the longest time in
+/// milliseconds that the second was without data.
 fn strike(how: &str) -> ([Vec<f64>; 2], bool, u32) {
     let lab = Lab::new(Kind::Router);
     let mut gateway = lab.running_with("gateway", &[("ENGINES", "2")]);

@@ -223,8 +223,8 @@ fn privileges_are_given_up() {
     };
     assert_eq!(status(lab.engine(0)), (0, 0, 0, 0, "1".into()));
     let (permitted, effective, bounding, rest, locked) = status(bump.0.id());
-    // KILL, SETGID and SETUID for engines, which have a user of their own; SETPCAP, NET_ADMIN, NET_RAW, IPC_LOCK, SYS_NICE,
-    // PERFMON, BPF.
+    // KILL, SETGID and SETUID for engines, which have a user of their own; SETPCAP, NET_ADMIN, NET_RAW,
+    // IPC_LOCK, SYS_NICE, PERFMON, BPF.
     let kept = [5, 6, 7, 8, 12, 13, 14, 23, 38, 39].iter().fold(0, |set, bit| set | 1u64 << bit);
     assert_eq!((permitted, effective, bounding, rest, locked), (kept, kept, kept, 0, "1".into()));
     ends_well(&lab, &mut bump);

@@ -1,4 +1,5 @@
-//! The verdict on the tests, each of which has a second chance. What fails while a hypervisor gives the processors to others says nothing.
+//! The verdict on the tests, each of which has a second chance. What fails while a hypervisor gives the
+//! processors to others says nothing.
 
 use std::fmt;
 use std::io::Write;

@@ -19,8 +19,8 @@ fn is_shaped(rate: f64) -> bool {
     (8e6..25e6).contains(&rate)
 }
 
-/// Waits until uploads and downloads are at their rate, and says how many milliseconds that took, of which the last 700 are the
-/// measurement.
+/// Waits until uploads and downloads are at their rate, and says how many milliseconds that took, of which
+/// the last 700 are the measurement.
 fn until_shaped(lab: &Lab) -> u128 {
     let started = Instant::now();
     eventually("flows are shaped", || {

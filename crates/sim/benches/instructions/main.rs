@@ -1,8 +1,9 @@
 //! Scenarios whose instructions are counted: `scripts/instructions` runs each under callgrind.
 //!
-//! Machines differ by two in time within hours, and by nothing in instructions. `instructions --list` prints one line
-//! a scenario: its name and the function that callgrind counts in. `instructions NAME` prepares the scenario, then runs
-//! it and prints how many packets that were. What `forget` is called after is not counted.
+//! Machines differ by two in time within hours, and by nothing in instructions. `instructions --list` prints
+//! one line a scenario: its name and the function that callgrind counts in. `instructions NAME` prepares the
+//! scenario, then runs it and prints how many packets that were. What `forget` is called after is not
+//! counted.
 
 #![allow(clippy::disallowed_methods)] // the gateway's scenario reads the clock for its own benchmark
 #![allow(dead_code)] // scenarios have more than is counted here
@@ -140,7 +141,7 @@ fn simulated(load: Load) -> u64 {
     dumbbell::crossed(&world, links) - before
 }
 
-/// So many flows that two segments of each fill the link for seconds: they all wait in its queue.
+/// A segment among 100,000 flows. Two segments of each fill the link for seconds, and wait in its queue.
 fn crowded() -> u64 {
     let apart = Duration::from_micros(1);
     simulated(Load { flows: 100_000, apart, window: 2 * 1_448, queue: QueueLimit::Unlimited })

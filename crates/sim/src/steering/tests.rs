@@ -298,9 +298,9 @@ proptest! {
         late in 0u64..15_000_000, shut in (0u64..300, 0u64..100), sized in any::<bool>(),
     ) {
         ops.sort_by_key(|op| op.0);
-        // The hook discards what closed sockets would answer with a reset: after an end's FIN, only its segments
-        // that are not older than the FIN come back from the gateway. A gateway that sees everything lets an
-        // untouched flow continue.
+        // The hook discards what closed sockets would answer with a reset: after an end's FIN, only its
+        // segments that are not older than the FIN come back from the gateway. A gateway that sees everything
+        // lets an untouched flow continue.
         let ends = |ops: &[Op], op: &Op| ops.iter().any(|o| (o.1, o.2, o.3) == (op.1, op.2, 2) && o.4 % 3 == 0);
         let all = ops.clone();
         ops.retain(|op| op.3 != 4 || !ends(&all, op));

@@ -31,7 +31,8 @@ fn uploads_wait_in_queues_and_downloads_are_held_by_their_acks() {
         let outcome = run(&plan, &options(&id("both")));
         without_faults(&outcome)?;
         let gateway = outcome.gateway.as_ref().unwrap();
-        // Both sets of programs were at work: ACKs came by the ring, frames that go out whole, and none that come in.
+        // Both sets of programs were at work: ACKs came by the ring, frames that go out whole, and none that
+        // come in.
         let (hooks, received) = (&gateway.steering.hooks, &gateway.steering.received);
         holds(hooks["taken"] > 100 && hooks["whole_taken"] > 1_000, hooks)?;
         assert_eq!(received[1], 0, "{received:?}");

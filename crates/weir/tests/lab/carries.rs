@@ -129,8 +129,9 @@ fn an_emulator_on_one_interface_passes_everything() {
     }
 }
 
-/// 50 ms one way: a SYN with data has brought them after that time, a handshake before them takes 100 ms longer. The first connection has
-/// no cookie. What does not fit into the SYN follows; chirps begin behind it.
+/// 50 ms one way: a SYN with data has brought them after that time, a handshake before them takes 100 ms
+/// longer. The first connection has no cookie. What does not fit into the SYN follows; chirps begin behind
+/// it.
 #[test]
 fn a_syn_carries_data_from_the_second_connection_on() {
     let _turn = turn();

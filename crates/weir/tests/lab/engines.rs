@@ -123,7 +123,8 @@ fn both_engines_hold_their_hosts_at_their_rates() {
     });
 }
 
-/// The one process that has both engines. A supervisor whose engine got no time may just be starting another one.
+/// The one process that has both engines. A supervisor whose engine got no time may just be starting another
+/// one.
 fn process_of_both(supervisor: u32) -> u32 {
     let mut found = None;
     wait_until("one process has both engines", || {

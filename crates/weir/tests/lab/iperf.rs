@@ -46,8 +46,8 @@ fn iperf3_and_ours() -> Result<(), String> {
     holds((ours / theirs - 1.0).abs() < 0.1 && (80e6..100e6).contains(&ours), rates)
 }
 
-/// Three seconds between two `weir traffic` processes driven as [`weir::execute::traffic::serve`] says, in bits
-/// per second.
+/// Three seconds between two `weir traffic` processes driven as [`weir::execute::traffic::serve`] says, in
+/// bits per second.
 fn measure_by_hand(inside: &impl Fn(&str, &str) -> Command) -> f64 {
     let flow = |role, local, remote, sends| {
         format!(

@@ -96,8 +96,9 @@ fn installed(program: &str) -> bool {
     found.is_ok()
 }
 
-/// Makes attempts until one succeeds. Fails at the second that fails on a machine that had time for it, and at the third
-/// that the machine had no time for: what no machine may spoil is asserted by the attempt itself.
+/// Makes attempts until one succeeds. Fails at the second that fails on a machine that had time for it, and
+/// at the third that the machine had no time for: what no machine may spoil is asserted by the attempt
+/// itself.
 fn judged(what: &str, attempt: impl Fn() -> Result<(), String>) {
     let (mut own, mut starved) = (0, 0);
     while own < 2 && starved < 3 {

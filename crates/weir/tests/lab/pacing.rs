@@ -1,4 +1,5 @@
-//! Fillers on real interfaces: they are sent, and what is behind the next switch or the next interface sees none of them.
+//! Fillers on real interfaces: they are sent, and what is behind the next switch or the next interface sees
+//! none of them.
 
 use super::{root, turn};
 use std::fs;
@@ -150,8 +151,9 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Sends datagrams from `a` to this address until the report says that enough of them were paced, and takes what comes. An engine that the
-/// machine keeps from running is replaced, and what waited in it is lost. Says how many were sent.
+/// Sends datagrams from `a` to this address until the report says that enough of them were paced, and takes
+/// what comes. An engine that the machine keeps from running is replaced, and what waited in it is lost. Says
+/// how many were sent.
 fn send(nets: &Nets, pacing: &Pacing, to: &UdpSocket, enough: impl Fn(&GatewayReport) -> bool) -> u64 {
     let from = nets.socket("a", "10.77.0.1:0");
     from.connect(to.local_addr().expect("an address")).expect("connect");

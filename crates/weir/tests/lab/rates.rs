@@ -35,7 +35,8 @@ fn at_their_rates(outcome: &Outcome, off: &[f64], bound: f64) -> Result<(), Stri
     holds(off.iter().all(|off| off.abs() < bound), format!("off by {off:.3?}, {steering:?}"))
 }
 
-/// What a lossless path may show of this counter on a machine that stood still for a while: one in a thousand segments.
+/// What a lossless path may show of this counter on a machine that stood still for a while: one in a thousand
+/// segments.
 fn rare(outcome: &Outcome, counter: &str) -> Result<(), String> {
     let sum = |name| outcome.nstat.iter().map(|n| n.get(name)).sum::<u64>();
     let (n, segments) = (sum(counter), sum("TcpInSegs"));
@@ -65,8 +66,9 @@ fn flows_are_at_their_settings_on_every_box() {
             let mut plan = plan(4_000, groups);
             plan.lab = Lab { kind, ip };
             shape(&mut plan, 20, 40);
-            // BBR does not make up for what it was kept from sending: where the machine stood still it lost up to 21 % of a
-            // second and 15 % of 2.5 s (15 busy processes on 2 processors); otherwise it is within 2 %.
+            // BBR does not make up for what it was kept from sending: where the machine stood still it lost
+            // up to 21 % of a second and 15 % of 2.5 s (15 busy processes on 2 processors); otherwise it is
+            // within 2 %.
             let bound = if cc == "bbr" { 0.15 } else { 0.1 };
             judged(name, || {
                 let outcome = run_shaped(&plan, &options(&id(name)))?;

@@ -4,8 +4,8 @@ use super::{holds, id, judged, left_behind, options, root, turn};
 use weir::command::bench::soak;
 use weir_core::time::Duration;
 
-/// Each event once: what is conserved is, and nothing is left behind. How much memory is used, and how exact rates are, takes
-/// longer to tell (`weir bench soak`).
+/// Each event once: what is conserved is, and nothing is left behind. How much memory is used, and how exact
+/// rates are, takes longer to tell (`weir bench soak`).
 #[test]
 fn nothing_is_lost_whatever_happens() {
     if !root() {

@@ -1,7 +1,9 @@
-//! Rules in a form that a program in the kernel looks up: groups by longest prefix match, and short lists of conditions.
+//! Rules in a form that a program in the kernel looks up: groups by longest prefix match, and short lists of
+//! conditions.
 //!
-//! A group stands for all packets whose longest prefix it is. It has the rules of its own prefix and those of every shorter one, so
-//! that one look-up for each part of a packet is enough. The class of a packet is the smallest that any look-up finds.
+//! A group stands for all packets whose longest prefix it is. It has the rules of its own prefix and those of
+//! every shorter one, so that one look-up for each part of a packet is enough. The class of a packet is the
+//! smallest that any look-up finds.
 
 use super::ports::{self, Ports};
 use super::{At, Config, Direction};
@@ -48,13 +50,15 @@ pub struct Group {
     pub prefix: [u8; 16],
     /// The first class that has such packets whatever else they are; [`NO_CLASS`]: none.
     pub class: u32,
-    /// The first of its [conditions](Rules::conditions), which are in the order of their classes, all before `class`.
+    /// The first of its [conditions](Rules::conditions), which are in the order of their classes, all before
+    /// `class`.
     pub first: u32,
     /// Number of them.
     pub count: u32,
 }
 
-/// A rule that looks at more than the part by which it is found. All integers are in host order; layout of `struct condition`.
+/// A rule that looks at more than the part by which it is found. All integers are in host order; layout of
+/// `struct condition`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Condition {
@@ -156,8 +160,8 @@ pub struct Rules {
     pub groups: Vec<Group>,
     /// Conditions of all groups, which may share them.
     pub conditions: Vec<Condition>,
-    /// Class and rule of what some group has no place for: as [`Config::classes`] and [`matches`](super::super::ClassConfig::matches)
-    /// count them.
+    /// Class and rule of what some group has no place for: as [`Config::classes`] and
+    /// [`matches`](super::super::ClassConfig::matches) count them.
     pub left_out: BTreeSet<(u32, u32)>,
 }
 

@@ -5,8 +5,8 @@ use crate::gateway::Prefix;
 use core::net::IpAddr;
 use prefix_trie::PrefixMap;
 
-/// The rules of each prefix. A prefix knows the next shorter one that covers it, so that one search finds all that cover an
-/// address, without any memory.
+/// The rules of each prefix. A prefix knows the next shorter one that covers it, so that one search finds all
+/// that cover an address, without any memory.
 #[derive(Default)]
 pub(super) struct Prefixes {
     v4: PrefixMap<(u32, u8), u32>,

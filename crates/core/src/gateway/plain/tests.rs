@@ -118,7 +118,8 @@ fn ends(v6: bool) -> (SegmentBuilder, SegmentBuilder) {
     (to.ports(40_000, 5001), back.ports(5001, 40_000).window(4_000))
 }
 
-/// A flow with timestamps or without whose handshake was seen and of which two ACKs have come, the second of which waits.
+/// A flow with timestamps or without whose handshake was seen and of which two ACKs have come, the second of
+/// which waits.
 fn backlogged(config: &Config, hooked: bool, always_long: bool, v6: bool, ts: bool) -> Side {
     let mut side = Side::new(config.clone(), hooked, always_long);
     let (to, back) = ends(v6);
@@ -235,7 +236,8 @@ fn segment(step: &Step, top: u32, clock: u32, v6: bool, ts: bool) -> (SegmentBui
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Whatever the receiver sends, both ways know the same of the flow, count the same, and send the same at the same times.
+    /// Whatever the receiver sends, both ways know the same of the flow, count the same, and send the same at
+    /// the same times.
     #[test]
     fn both_ways_do_the_same(
         v6: bool, ts: bool, hooked: bool, sizes: bool, kbit in 200u64..50_000,

@@ -1,4 +1,5 @@
-//! Charges to a class and its flow, and what is given back. At any time `permitted = received + early` of each flow.
+//! Charges to a class and its flow, and what is given back. At any time `permitted = received + early` of
+//! each flow.
 
 use crate::ack::Turn;
 use crate::flow::flag;
@@ -11,8 +12,8 @@ impl Gateway {
         self.permit_since(i, bytes, now, now);
     }
 
-    /// An ACK for `bytes` more was made; the right edge was `edge` before. The sender may send as many more, or only up to the right edge: a
-    /// window that shrinks, whose left edge moves alone, permits nothing.
+    /// An ACK for `bytes` more was made; the right edge was `edge` before. The sender may send as many more,
+    /// or only up to the right edge: a window that shrinks, whose left edge moves alone, permits nothing.
     pub(super) fn permit_released(&mut self, i: u32, bytes: u32, edge: u32, now: Time) {
         let r = &self.table[i];
         let room = if r.has(flag::EDGE_KNOWN) {
@@ -24,7 +25,8 @@ impl Gateway {
         self.permit(i, bytes.min(room), now);
     }
 
-    /// The receiver's own ACK for `bytes` more has left ahead of the flow's turn, where it shares a rate; the right edge was `edge` before.
+    /// The receiver's own ACK for `bytes` more has left ahead of the flow's turn, where it shares a rate; the
+    /// right edge was `edge` before.
     pub(in crate::gateway) fn permit_early(&mut self, i: u32, bytes: u32, edge: u32, now: Time) {
         let r = &self.table[i];
         if r.has(flag::SHARED | flag::EDGE_WAITS) {
@@ -77,8 +79,8 @@ impl Gateway {
         }
     }
 
-    /// The first window of a flow is known: what its sender may send of it is charged before it is sent, or else short flows
-    /// would come for nothing, and all others be late for it.
+    /// The first window of a flow is known: what its sender may send of it is charged before it is sent, or
+    /// else short flows would come for nothing, and all others be late for it.
     pub(in crate::gateway) fn permit_first(&mut self, i: u32, now: Time) {
         let r = &self.table[i];
         if !r.has(flag::SHARED | flag::EDGE_KNOWN) || r.has(flag::STEPS) {

@@ -29,7 +29,8 @@ impl Clock {
         self.due
     }
 
-    /// Has it earned all that it can while nobody asked? One that can earn nothing has not: it says nothing of whether the rate is used.
+    /// Has it earned all that it can while nobody asked? One that can earn nothing has not: it says nothing
+    /// of whether the rate is used.
     pub(super) fn is_idle(&self, now: Time) -> bool {
         self.credit > Duration::ZERO && now.since(self.due) >= self.credit
     }
@@ -54,8 +55,8 @@ impl Clock {
         self.rate().bytes_in(now.since(self.due.max(since.saturating_sub(self.credit))))
     }
 
-    /// `bytes` were permitted, or sent, from `since` to `now`: as much of it as the rate allowed meanwhile is not ahead. Returns those
-    /// that are forgiven.
+    /// `bytes` were permitted, or sent, from `since` to `now`: as much of it as the rate allowed meanwhile is
+    /// not ahead. Returns those that are forgiven.
     pub(super) fn charge_since(&mut self, bytes: u64, since: Time, now: Time) -> u64 {
         let earliest = since.saturating_sub(self.credit);
         if self.due < earliest {
@@ -74,7 +75,8 @@ impl Clock {
         self.bytes.rate().bytes_in(beyond)
     }
 
-    /// A turn that costs so many bytes is had `now`, when the clock is not ahead: so it is ahead of one turn at most, and nothing is forgiven.
+    /// A turn that costs so many bytes is had `now`, when the clock is not ahead: so it is ahead of one turn
+    /// at most, and nothing is forgiven.
     pub(super) fn spend(&mut self, bytes: u64, now: Time) {
         if self.due < now {
             self.forgotten = self.forgotten + now.since(self.due);
@@ -128,7 +130,8 @@ mod tests {
     #[test]
     fn what_came_over_some_time_is_ahead_only_of_that_time() {
         let mut c = clock();
-        // 500 ms of half of the rate: the clock has been two milliseconds behind all the time, and is further now.
+        // 500 ms of half of the rate: the clock has been two milliseconds behind all the time, and is further
+        // now.
         assert_eq!(c.charge_since(250_000, us(10_000), us(510_000)), 0);
         assert_eq!(c.due(), us(258_000));
         c.charge(1_000, us(510_000));

@@ -1,12 +1,15 @@
-//! Classes whose ACKs are released as data leaves their queue (PostACK section 6), and what flows are told of their data in it.
+//! Classes whose ACKs are released as data leaves their queue (PostACK section 6), and what flows are told of
+//! their data in it.
 //!
-//! Each time a packet leaves the queue of a class, the flow whose packet is next is looked at: if that is its last, an ACK of the flow leaves
-//! with it, and the next data comes while it is sent. A flow with more waiting holds its ACKs. An ACK of a flow without data in the queue goes at once,
-//! in its place. A flow that holds something and has no data waiting is *listed*: as in the queues' own round robin it has a turn when as many
-//! packets have left as flows had data, and a departure gives a turn to a constant number of them.
+//! Each time a packet leaves the queue of a class, the flow whose packet is next is looked at: if that is its
+//! last, an ACK of the flow leaves with it, and the next data comes while it is sent. A flow with more
+//! waiting holds its ACKs. An ACK of a flow without data in the queue goes at once, in its place. A flow that
+//! holds something and has no data waiting is *listed*: as in the queues' own round robin it has a turn when
+//! as many packets have left as flows had data, and a departure gives a turn to a constant number of them.
 //!
-//! While the queue is empty nothing leaves it, and what flows hold would wait for ever, at the end of a transfer say. Then turns come eight times as
-//! often as the class could send a packet, until one of them brings data: of a sender that has halved its window, half a window of ACKs does not.
+//! While the queue is empty nothing leaves it, and what flows hold would wait for ever, at the end of a
+//! transfer say. Then turns come eight times as often as the class could send a packet, until one of them
+//! brings data: of a sender that has halved its window, half a window of ACKs does not.
 
 use super::idle::Load;
 use super::Share;
@@ -167,7 +170,8 @@ impl Gateway {
         }
     }
 
-    /// Frames of the flow that wait in the queue of its class; with one queue, packets that came and had no turn.
+    /// Frames of the flow that wait in the queue of its class; with one queue, packets that came and had no
+    /// turn.
     pub(in crate::gateway) fn packets_of(&self, i: u32) -> u32 {
         let r = &self.table[i];
         self.classes.share(r.class).map_or(0, |share| r.pace.packets(share.departures.queues))
@@ -200,7 +204,8 @@ impl Gateway {
         }
     }
 
-    /// The flow has a turn, or so many: what they are worth leaves. Returns those that were used; `None`: nothing can leave now.
+    /// The flow has a turn, or so many: what they are worth leaves. Returns those that were used; `None`:
+    /// nothing can leave now.
     pub(in crate::gateway) fn step(&mut self, cx: &mut Cx<'_>, i: u32, turns: u32) -> Option<u32> {
         self.follow(i, cx.now);
         let before = self.held(i);

@@ -1,9 +1,10 @@
 //! Grants of flows that share a rate which does not bind: what may pass of them without the gateway.
 //!
-//! As for flows with rates of their own ([`grant`](crate::gateway::grant)), but the credit is the class's: all that is granted
-//! is at most what the class has earned and what its rate carries by the next looks, 4 ms. So at any time no more than a turn or two
-//! and 4 ms of the rate is ahead of it, and over any time no more than that is added to it. A class grants nothing while it is ahead of
-//! its clock, nor for 16 round trips of the flow after: where the rate binds nothing is different.
+//! As for flows with rates of their own ([`grant`](crate::gateway::grant)), but the credit is the class's:
+//! all that is granted is at most what the class has earned and what its rate carries by the next looks, 4
+//! ms. So at any time no more than a turn or two and 4 ms of the rate is ahead of it, and over any time no
+//! more than that is added to it. A class grants nothing while it is ahead of its clock, nor for 16 round
+//! trips of the flow after: where the rate binds nothing is different.
 
 use super::tree::Tree;
 use super::Share;
@@ -13,7 +14,8 @@ use crate::gateway::{millis, Gateway};
 use crate::time::{Duration, Time};
 use core::sync::atomic::Ordering::Relaxed;
 
-/// A class has not been ahead of its clock for so many round trips, and for so long at least, where its rate does not bind.
+/// A class has not been ahead of its clock for so many round trips, and for so long at least, where its rate
+/// does not bind.
 const FREE_ROUNDS: u64 = 16;
 const FREE_LEAST: Duration = Duration::from_millis(2);
 /// The first look at a flow of which nothing is known yet.
@@ -22,8 +24,8 @@ const FIRST: Duration = Duration::from_millis(1);
 const LEAST_SEGMENTS: u32 = 4;
 
 impl Gateway {
-    /// The next ACKs of a flow that shares a rate may pass, if that does not bind. `last` is how the flow was when its last grant was
-    /// looked at.
+    /// The next ACKs of a flow that shares a rate may pass, if that does not bind. `last` is how the flow was
+    /// when its last grant was looked at.
     pub(in crate::gateway) fn grant_shared(&mut self, i: u32, now: Time, last: Option<Look>) {
         let r = &self.table[i];
         let (place, rtt) = (r.class, self.rtt(r));
@@ -79,8 +81,8 @@ impl Gateway {
     }
 }
 
-/// How much is granted to a flow that `used` so much in some time, of `most`, and when it is looked at: when half of it is likely
-/// to be used.
+/// How much is granted to a flow that `used` so much in some time, of `most`, and when it is looked at: when
+/// half of it is likely to be used.
 pub(super) fn portion(used: Option<(u32, Duration)>, most: u64) -> (u32, Duration) {
     let Some((bytes, time)) = used else { return (clamp(most / 2), FIRST) };
     let (bytes, time) = (u128::from(bytes.max(1)), u128::from(time.as_nanos().max(1)));
@@ -106,8 +108,8 @@ impl Tree<'_> {
         now.since(looked) >= FIRST
     }
 
-    /// Bytes that may pass unasked of flows with this round trip by the next look: none where the class or one above it is
-    /// ahead of its clock, or was lately.
+    /// Bytes that may pass unasked of flows with this round trip by the next look: none where the class or
+    /// one above it is ahead of its clock, or was lately.
     fn free(&mut self, place: u32, rtt: Duration, now: Time) -> u64 {
         let long = rtt.saturating_mul(FREE_ROUNDS).max(FREE_LEAST);
         let mut least = u64::MAX;

@@ -1,9 +1,10 @@
 //! Grants where ACKs follow the data of a class that has hardly any waiting.
 //!
-//! An ACK of a flow without data in the queue of its class goes at once (`departures`). Where that is so most of the time, since the
-//! class is not what limits its flows, each ACK would come here for nothing but to be sent on. So the hooks let them pass, as far
-//! as a grant goes: of all flows of a class together no more than the class sends in half a millisecond. That is what its queue can get beyond
-//! what it would have had. The grant of a flow ends as soon as more than one packet of it waits, and where the queue is not empty for a
+//! An ACK of a flow without data in the queue of its class goes at once (`departures`). Where that is so most
+//! of the time, since the class is not what limits its flows, each ACK would come here for nothing but to be
+//! sent on. So the hooks let them pass, as far as a grant goes: of all flows of a class together no more than
+//! the class sends in half a millisecond. That is what its queue can get beyond what it would have had. The
+//! grant of a flow ends as soon as more than one packet of it waits, and where the queue is not empty for a
 //! quarter of the time none is made.
 
 use super::departures::Departures;
@@ -22,8 +23,8 @@ const SPAN: Duration = Duration::from_millis(1);
 const PARTS: u64 = 4;
 
 impl Gateway {
-    /// The next ACKs of a flow whose class releases them as its data leaves may pass, if hardly any data waits in the class. `last` is how the
-    /// flow was when its last grant was looked at.
+    /// The next ACKs of a flow whose class releases them as its data leaves may pass, if hardly any data
+    /// waits in the class. `last` is how the flow was when its last grant was looked at.
     pub(super) fn grant_idle(&mut self, i: u32, now: Time, last: Option<Look>) {
         let Some(share) = self.classes.share(self.table[i].class) else { return };
         let list = &share.departures;
@@ -37,7 +38,8 @@ impl Gateway {
         self.grant_bytes(i, bytes, within, now);
     }
 
-    /// More than one packet of the flow waits in the queue of its class: its ACKs wait from now on, unless hardly anything does.
+    /// More than one packet of the flow waits in the queue of its class: its ACKs wait from now on, unless
+    /// hardly anything does.
     pub(super) fn end_idle_grant(&mut self, i: u32, now: Time) {
         let r = &self.table[i];
         let idle = self.classes.share(r.class).is_some_and(|share| share.departures.is_idle(now));

@@ -1,9 +1,10 @@
-//! The least that a flow gets. A flow has it if, when its receiver's first acknowledgement confirms it, there is as much for it and for all
-//! that have it already; otherwise it has what they leave, and asks again at each of its turns. SYNs pass in the kernel, so no connection is
-//! refused.
+//! The least that a flow gets. A flow has it if, when its receiver's first acknowledgement confirms it, there
+//! is as much for it and for all that have it already; otherwise it has what they leave, and asks again at
+//! each of its turns. SYNs pass in the kernel, so no connection is refused.
 //!
-//! Where equal shares would be less than the least, flows that do not have it are given a part of a turn: such that together they
-//! have what the others leave of the rate, and at least a 64th of the least each, so that none starves.
+//! Where equal shares would be less than the least, flows that do not have it are given a part of a turn:
+//! such that together they have what the others leave of the rate, and at least a 64th of the least each, so
+//! that none starves.
 
 use super::Share;
 use crate::flow::flag;
@@ -59,7 +60,8 @@ impl Share {
         self.law.rate.bps().saturating_sub(self.others.bps())
     }
 
-    /// What flows that hold something and have not the least rate are given of `amount`, where the others may be given all of it.
+    /// What flows that hold something and have not the least rate are given of `amount`, where the others may
+    /// be given all of it.
     pub(super) fn part_of(&self, sure: bool, amount: u32) -> u32 {
         let Some((left, wanted)) = self.shortage().filter(|_| !sure) else { return amount };
         (u128::from(amount) * u128::from(left) / u128::from(wanted)) as u32
@@ -77,8 +79,8 @@ impl Share {
         }
     }
 
-    /// Where there is too little for those that hold something to have the least rate each: what flows that have it leave, and what the
-    /// others would need. `None` if there is enough, or nobody has it.
+    /// Where there is too little for those that hold something to have the least rate each: what flows that
+    /// have it leave, and what the others would need. `None` if there is enough, or nobody has it.
     fn shortage(&self) -> Option<(u64, u64)> {
         let least = self.law.flow_min?.bps();
         let (sure, others) = (u64::from(self.listed_sure), u64::from(self.listed - self.listed_sure));

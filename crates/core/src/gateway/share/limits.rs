@@ -16,8 +16,9 @@ const CROWDED: Duration = Duration::from_millis(20);
 const FEW: u32 = 1;
 
 impl Gateway {
-    /// The most bytes that the window of a flow may be that shares its class's rate, told with an acknowledgement of `to`. The right
-    /// edge moves by no more than twice what is released, since what a sender was not let send before it may send at once.
+    /// The most bytes that the window of a flow may be that shares its class's rate, told with an
+    /// acknowledgement of `to`. The right edge moves by no more than twice what is released, since what a
+    /// sender was not let send before it may send at once.
     pub(in crate::gateway) fn window_of_share(&self, r: &Record, to: u32) -> Option<u32> {
         let (Window::Size { standing_delay }, false) = (self.policy(r).window, self.ends) else {
             return None;
@@ -42,8 +43,8 @@ impl Gateway {
         Some(window.min(ahead.saturating_add(step).max(2 * u32::from(r.mss))))
     }
 
-    /// So many bytes go ahead of the flow's turn. Where the class has nothing to spare for what its sender might send for them, the right
-    /// edge stays where it is until then.
+    /// So many bytes go ahead of the flow's turn. Where the class has nothing to spare for what its sender
+    /// might send for them, the right edge stays where it is until then.
     pub(in crate::gateway) fn keep_edge(&mut self, i: u32, bytes: u32, now: Time) {
         let r = &self.table[i];
         let waits = r.has(flag::SHARED | flag::EDGE_KNOWN)
@@ -56,8 +57,8 @@ impl Gateway {
         }
     }
 
-    /// The window of a flow whose right edge waits, once that has moved by a turn, and the bytes of that turn; `None` if it need not move
-    /// any further.
+    /// The window of a flow whose right edge waits, once that has moved by a turn, and the bytes of that
+    /// turn; `None` if it need not move any further.
     pub(super) fn edge_of_turn(&self, r: &Record) -> Option<(u32, u32)> {
         let Window::Size { standing_delay } = self.policy(r).window else { return None };
         let share = self.classes.share(r.class).filter(|_| r.has(flag::EDGE_KNOWN) && !self.ends)?;
@@ -82,8 +83,8 @@ impl Gateway {
         self.tree(place).entitle(place, now);
     }
 
-    /// How much a release of `bytes` takes along of what is held, since the flow's share has collapsed: of what is too much, as far
-    /// as the right edge need not move for it.
+    /// How much a release of `bytes` takes along of what is held, since the flow's share has collapsed: of
+    /// what is too much, as far as the right edge need not move for it.
     pub(super) fn cut(&self, r: &Record, bytes: u32) -> u32 {
         let Window::Size { standing_delay } = self.policy(r).window else { return 0 };
         let Some(share) = self.classes.share(r.class).filter(|_| r.has(flag::EDGE_KNOWN)) else { return 0 };

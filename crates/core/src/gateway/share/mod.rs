@@ -1,15 +1,18 @@
-//! Classes whose flows share one rate: a byte clock per class, and a deficit round robin over the flows that hold something.
+//! Classes whose flows share one rate: a byte clock per class, and a deficit round robin over the flows that
+//! hold something.
 //!
-//! What its senders may send because of what leaves here is charged to the class's [clock](clock::Clock) as it leaves: first
-//! windows, releases, what a loss makes go early. What arrives without having been permitted, since its sender's window grew, is
-//! charged as it arrives. While the clock is not ahead, the flow whose turn it is gets its release. A flow that comes to hold
-//! something is *fresh* and goes before those that have had their turn (FQ-CoDel, RFC 8290 §4.2), and a flow is *listed* until its
-//! turn comes and nothing is held. No rate is computed for a flow: those that ask for less than the others get it, and the
+//! What its senders may send because of what leaves here is charged to the class's [clock](clock::Clock) as
+//! it leaves: first windows, releases, what a loss makes go early. What arrives without having been
+//! permitted, since its sender's window grew, is charged as it arrives. While the clock is not ahead, the
+//! flow whose turn it is gets its release. A flow that comes to hold something is *fresh* and goes before
+//! those that have had their turn (FQ-CoDel, RFC 8290 §4.2), and a flow is *listed* until its turn comes and
+//! nothing is held. No rate is computed for a flow: those that ask for less than the others get it, and the
 //! others share the rest.
 //!
-//! Windows bound what is held, and with it what a sender that is let go may send at once: a flow's is its share of the rate, for its
-//! round trip and what may wait here. The share is the rate over the average number of flows listed. A window that became too large
-//! shrinks as its flow is released without its right edge moving.
+//! Windows bound what is held, and with it what a sender that is let go may send at once: a flow's is its
+//! share of the rate, for its round trip and what may wait here. The share is the rate over the average
+//! number of flows listed. A window that became too large shrinks as its flow is released without its right
+//! edge moving.
 //!
 //! Classes may be nested: then the clocks are a [tree], and which class has a turn is found before the flow.
 //!
@@ -61,7 +64,8 @@ pub(crate) use departures::{Came, Departure, Next};
 /// Time between two times at which a class whose rate does not bind releases anything, at most.
 const GAP: Duration = Duration::from_micros(200);
 
-/// How fast the average number of flows follows when they become fewer, and where they leave some of the rate.
+/// How fast the average number of flows follows when they become fewer, and where they leave some of the
+/// rate.
 const FEWER: Duration = Duration::from_millis(200);
 const FEWER_IDLE: Duration = Duration::from_millis(50);
 

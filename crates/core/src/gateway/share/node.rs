@@ -1,4 +1,5 @@
-//! A class of a tree: what it has for itself, and where it stands among those that borrow from the same parent.
+//! A class of a tree: what it has for itself, and where it stands among those that borrow from the same
+//! parent.
 
 use super::average::{Average, ONE};
 use super::clock::Clock;
@@ -8,12 +9,13 @@ use crate::flow::NONE;
 use crate::gateway::Nested;
 use crate::time::{Duration, Time};
 
-/// What a class earns at least while others have their turns, at its ceiling and at its own rate. A millisecond is too little.
+/// What a class earns at least while others have their turns, at its ceiling and at its own rate. A
+/// millisecond is too little.
 const CREDIT: Duration = Duration::from_millis(5);
 /// Rates are measured over so long at least.
 const SPAN: Duration = Duration::from_millis(10);
-/// How fast an average of a rate follows when it becomes less: what is free for others is theirs after a round trip only, and windows
-/// that are still small would keep them from it.
+/// How fast an average of a rate follows when it becomes less: what is free for others is theirs after a
+/// round trip only, and windows that are still small would keep them from it.
 pub(super) const LESS: Duration = Duration::from_millis(10);
 
 /// A rate in bits per second, on average.
@@ -122,7 +124,8 @@ pub(in crate::gateway) struct Node {
     pub(super) entitled: Time,
     /// Until when what was permitted is ahead of the clocks above it, as of then.
     pub(super) ahead: Time,
-    /// At the top: the classes below that have flows, and which of them is looked at next for what ACKs cannot slow.
+    /// At the top: the classes below that have flows, and which of them is looked at next for what ACKs
+    /// cannot slow.
     pub(super) leaves: Vec<u32>,
     pub(super) next_leaf: usize,
     /// When any were.
@@ -228,8 +231,8 @@ impl Node {
         self.weights.1.note(self.weights.0, now, LESS);
     }
 
-    /// What a child with such a rate and weight has of `rate`, in bits per second: its own, and by its weight what is not the
-    /// own of any.
+    /// What a child with such a rate and weight has of `rate`, in bits per second: its own, and by its weight
+    /// what is not the own of any.
     pub(super) fn divide(&self, rate: u64, own_bps: u64, weight: u64) -> u64 {
         let owned = (self.rates.1.value() / ONE).max(own_bps);
         let weights = self.weights.1.value().max(weight * ONE);

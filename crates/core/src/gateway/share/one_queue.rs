@@ -1,12 +1,15 @@
-//! Classes with one queue, whose flows have turns as it sends (PostACK sections 3.2 and 6: figs 4 and 5, clocked by departures).
+//! Classes with one queue, whose flows have turns as it sends (PostACK sections 3.2 and 6: figs 4 and 5,
+//! clocked by departures).
 //!
-//! A turn of a flow is what brings a packet to the queue, or answers one that came beyond those that turns were for. So there is a turn for each packet
-//! that leaves the queue, whatever the rate at which it does: the queue neither grows while the class gets less than its rate, nor stays empty while it may send
-//! more. Packets that no flow of the class has sent bring no turn.
+//! A turn of a flow is what brings a packet to the queue, or answers one that came beyond those that turns
+//! were for. So there is a turn for each packet that leaves the queue, whatever the rate at which it does:
+//! the queue neither grows while the class gets less than its rate, nor stays empty while it may send more.
+//! Packets that no flow of the class has sent bring no turn.
 //!
-//! An empty queue owes nothing: whatever flows have sent has left. While it is empty turns come eight times as often as the class could send a packet, until one of
-//! them brings data. Of a sender that has halved its window half a window of ACKs does not; a timer at the class's rate would have the class
-//! send nothing meanwhile.
+//! An empty queue owes nothing: whatever flows have sent has left. While it is empty turns come eight times
+//! as often as the class could send a packet, until one of them brings data. Of a sender that has halved its
+//! window half a window of ACKs does not; a timer at the class's rate would have the class send nothing
+//! meanwhile.
 
 use super::departures::Departure;
 use super::turns::Visit;
@@ -62,7 +65,8 @@ impl Gateway {
         }
     }
 
-    /// It is the turn of a flow that holds something: it is released an ACK, unless it has sent more than the last one was for.
+    /// It is the turn of a flow that holds something: it is released an ACK, unless it has sent more than the
+    /// last one was for.
     pub(super) fn visit_queued(&mut self, cx: &mut Cx<'_>, i: u32, place: u32) -> Visit {
         let came = self.packets_of(i);
         self.queue_again(i);

@@ -1,5 +1,5 @@
-//! Packets of a class that ACKs cannot slow. They are charged to the class's clock whenever the gateway looks at the clock, and the windows
-//! of the class's flows are shares of what these packets leave.
+//! Packets of a class that ACKs cannot slow. They are charged to the class's clock whenever the gateway looks
+//! at the clock, and the windows of the class's flows are shares of what these packets leave.
 
 use super::node::Meter;
 use super::Share;
@@ -23,7 +23,8 @@ pub(super) struct Others {
     begun: bool,
     /// When that was looked at.
     at: Time,
-    /// Its rate: what is free for the flows is theirs after a round trip only, and windows that are still small would keep them from it.
+    /// Its rate: what is free for the flows is theirs after a round trip only, and windows that are still
+    /// small would keep them from it.
     meter: Meter,
 }
 
@@ -62,14 +63,15 @@ impl Gateway {
         self.tallies.all()
     }
 
-    /// What has passed of the class with this index in the configuration that ACKs cannot slow, and what was dropped of it.
+    /// What has passed of the class with this index in the configuration that ACKs cannot slow, and what was
+    /// dropped of it.
     pub fn others_of(&self, class: usize) -> Counted {
         let tally = self.tallies().get(self.classes.place(class) as usize);
         tally.map_or(Counted::default(), Tally::counted)
     }
 
-    /// Bytes of the class with this index that its clock was not charged up to `now`, since it was too far ahead: what exceeded the rate
-    /// and could not be held back.
+    /// Bytes of the class with this index that its clock was not charged up to `now`, since it was too far
+    /// ahead: what exceeded the rate and could not be held back.
     pub fn exceeded(&self, class: usize, now: Time) -> u64 {
         let place = self.classes.place(class);
         let Some((share, tally)) = self.classes.share(place).zip(self.tallies().get(place as usize)) else {
@@ -93,8 +95,8 @@ impl Gateway {
         self.classes.share(place).map(|_| place)
     }
 
-    /// The configuration's classes, which may be others than before, have their tallies: what was counted before they had is not
-    /// charged to them.
+    /// The configuration's classes, which may be others than before, have their tallies: what was counted
+    /// before they had is not charged to them.
     pub(in crate::gateway) fn tell_tallies(&mut self) {
         for ((configured, share), tally) in self.classes.shares_mut().zip(self.tallies.all()) {
             let Some(share) = share else { continue };
@@ -108,7 +110,8 @@ impl Gateway {
         }
     }
 
-    /// A packet that ACKs cannot slow has come in. A gateway without hooks counts it itself, and says whether it may pass.
+    /// A packet that ACKs cannot slow has come in. A gateway without hooks counts it itself, and says whether
+    /// it may pass.
     pub(in crate::gateway) fn passes_other(&self, cx: &Cx<'_>, from_lan: bool, frame: &Frame) -> bool {
         let Some((direction, key, bytes)) = other(cx, from_lan, frame) else { return true };
         let load = Load { packets: 1, bytes, payload: 0, kind: Kind::Counted };
@@ -150,7 +153,8 @@ impl Gateway {
         }
     }
 
-    /// Charges the classes below one at the top what has passed that is none of their flows': some of them, each time others.
+    /// Charges the classes below one at the top what has passed that is none of their flows': some of them,
+    /// each time others.
     pub(super) fn charge_others(&mut self, top: u32, now: Time) {
         let leaves = |gateway: &Gateway| gateway.classes.share(top)?.node().map(|node| node.leaves.len());
         let Some(leaves) = leaves(self) else { return self.charge_others_of(top, now) };
@@ -181,7 +185,8 @@ impl Gateway {
     }
 }
 
-/// What a frame is that is not TCP, or a fragment: its direction, its key and its bytes from the IP header on.
+/// What a frame is that is not TCP, or a fragment: its direction, its key and its bytes from the IP header
+/// on.
 fn other(cx: &Cx<'_>, from_lan: bool, frame: &Frame) -> Option<(Direction, Key, u64)> {
     let head = cx.frames.bytes(frame);
     let packet = wire::any_packet(head, frame.len()).ok()?;

@@ -1,4 +1,5 @@
-//! Lists of those that take turns. The links are fields of the entries themselves: records of flows, or classes.
+//! Lists of those that take turns. The links are fields of the entries themselves: records of flows, or
+//! classes.
 
 use crate::flow::{Table, NONE};
 

@@ -1,7 +1,8 @@
 //! Turns of an ACK by the class's clock: TCP rate control (PostACK paper, section 2.4).
 //!
-//! The class has one clock, and each turn moves it on by what a full segment costs: so each of `n` flows has a turn in the time in which its
-//! share of the rate carries a segment, and one whose neighbours hold nothing has theirs as well.
+//! The class has one clock, and each turn moves it on by what a full segment costs: so each of `n` flows has
+//! a turn in the time in which its share of the rate carries a segment, and one whose neighbours hold nothing
+//! has theirs as well.
 
 use super::turns::Visit;
 use crate::ack::Window;
@@ -34,8 +35,9 @@ impl Gateway {
         share.clock.spend(cost, now);
     }
 
-    /// A segment of data that ends at `end` is on its way to its receiver: the acknowledgement of it will tell the delay of the WAN. Of data that
-    /// has come from there it would tell that of the LAN, so for downloads the handshake's stays.
+    /// A segment of data that ends at `end` is on its way to its receiver: the acknowledgement of it will
+    /// tell the delay of the WAN. Of data that has come from there it would tell that of the LAN, so for
+    /// downloads the handshake's stays.
     pub(in crate::gateway) fn note_sent(&mut self, i: u32, end: u32, now: Time) {
         let r = &mut self.table[i];
         let measured = r.has(flag::STEPS | flag::SYNCED) && !r.has(flag::INWARD);
@@ -44,8 +46,8 @@ impl Gateway {
         }
     }
 
-    /// The receiver has acknowledged more. The delay of the WAN is an average with the gain of a sender's smoothed RTT (RFC 6298
-    /// section 2.3), as in section 2.4.3 of the paper.
+    /// The receiver has acknowledged more. The delay of the WAN is an average with the gain of a sender's
+    /// smoothed RTT (RFC 6298 section 2.3), as in section 2.4.3 of the paper.
     pub(in crate::gateway) fn note_delay(&mut self, i: u32, now: Time) {
         let r = &mut self.table[i];
         if !r.has(flag::STEPS) || r.pace.probe().is_none_or(|(end, _)| after(end, r.rx)) {

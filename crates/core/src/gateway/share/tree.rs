@@ -1,14 +1,16 @@
 //! Classes that borrow from each other: who has a turn, and who pays.
 //!
-//! Each class has a byte clock of its own rate and one of its ceiling, if it has these; at the top the rate is the ceiling. What senders
-//! are let send is charged to all classes above them: to each ceiling, and to the own rate of each class that is below it. A class
-//! takes turns in one of two lists of its parent, each with deficits of its own: of those that are below their rates, or of those that
-//! borrow, which have a turn while none is below. So a class has its rate, and by its weight a part of what the others leave; what is
-//! borrowed does not count for what it has for itself. Turns are deficit round robin (Shreedhar and Varghese, 1995), in which the turn
-//! of an average class is that of a flow, so that no weight makes others wait for long.
+//! Each class has a byte clock of its own rate and one of its ceiling, if it has these; at the top the rate
+//! is the ceiling. What senders are let send is charged to all classes above them: to each ceiling, and to
+//! the own rate of each class that is below it. A class takes turns in one of two lists of its parent, each
+//! with deficits of its own: of those that are below their rates, or of those that borrow, which have a turn
+//! while none is below. So a class has its rate, and by its weight a part of what the others leave; what is
+//! borrowed does not count for what it has for itself. Turns are deficit round robin (Shreedhar and Varghese,
+//! 1995), in which the turn of an average class is that of a flow, so that no weight makes others wait for
+//! long.
 //!
-//! A class whose ceiling is reached is in no list until its clock lets it, and one that borrows goes to the other list when its own
-//! clock does: both are timers. So whatever happens costs a constant at each level.
+//! A class whose ceiling is reached is in no list until its clock lets it, and one that borrows goes to the
+//! other list when its own clock does: both are timers. So whatever happens costs a constant at each level.
 
 mod entitled;
 
@@ -58,8 +60,8 @@ impl Tree<'_> {
         self.classes.share(place)?.parent()
     }
 
-    /// Something is held in the class that was not, or the other way round, or its clocks have moved: it and those above it
-    /// stand where they belong.
+    /// Something is held in the class that was not, or the other way round, or its clocks have moved: it and
+    /// those above it stand where they belong.
     pub(in crate::gateway) fn settle(&mut self, place: u32, now: Time) {
         let mut at = place;
         while let Some(parent) = self.parent(at) {
@@ -98,7 +100,8 @@ impl Tree<'_> {
         });
     }
 
-    /// A class that has not used its last turn in a list goes on with it: or else those that stay would have more turns.
+    /// A class that has not used its last turn in a list goes on with it: or else those that stay would have
+    /// more turns.
     fn join(&mut self, place: u32, parent: u32, to: Standing) {
         let Some(node) = self.node_mut(place) else { return };
         node.standing = to;
@@ -216,8 +219,8 @@ impl Tree<'_> {
         None
     }
 
-    /// The senders of a class were permitted `bytes` from `since` to `now`, all that is above it with them. Returns those
-    /// that are forgiven.
+    /// The senders of a class were permitted `bytes` from `since` to `now`, all that is above it with them.
+    /// Returns those that are forgiven.
     pub(super) fn charge(&mut self, place: u32, bytes: u64, since: Time, now: Time) -> u64 {
         let mut forgiven = 0;
         let mut at = place;

@@ -95,8 +95,8 @@ impl Gateway {
         self.table[i].set(flag::FRESH, false);
     }
 
-    /// A flow has got something that is held, for `more` bytes. With turns of bytes its sender hears of some at once after a loss: it has
-    /// waited long enough.
+    /// A flow has got something that is held, for `more` bytes. With turns of bytes its sender hears of some
+    /// at once after a loss: it has waited long enough.
     pub(in crate::gateway) fn await_turn(&mut self, cx: &mut Cx<'_>, i: u32, more: u32) {
         let r = &mut self.table[i];
         if r.has(flag::STEPS) {
@@ -233,7 +233,8 @@ impl Gateway {
         Visit::Released
     }
 
-    /// The flow holds nothing, and its right edge waits: it moves by a turn's worth, until it is where it would be.
+    /// The flow holds nothing, and its right edge waits: it moves by a turn's worth, until it is where it
+    /// would be.
     fn move_edge(&mut self, cx: &mut Cx<'_>, i: u32) -> Visit {
         let r = &self.table[i];
         let (tx, edge) = (r.tx, r.edge);

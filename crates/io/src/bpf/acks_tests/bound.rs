@@ -195,8 +195,8 @@ fn data(port: u16) -> Vec<u8> {
     SegmentBuilder::v4(B, A).ports(80, port).payload(960).build()
 }
 
-/// The room of 1 Mbit/s is 64,000 bytes and 50 ms at 1.05 times the rate, 6,562 bytes: 70 packets of 1,000 bytes, and what is served
-/// while the test runs.
+/// The room of 1 Mbit/s is 64,000 bytes and 50 ms at 1.05 times the rate, 6,562 bytes: 70 packets of 1,000
+/// bytes, and what is served while the test runs.
 #[test]
 fn what_finds_no_room_is_dropped_whatever_it_is() {
     if !privileged() {
@@ -281,8 +281,8 @@ const EACH: Limit = Limit {
 };
 const OF_A_FLOW: usize = 207;
 
-/// Runs `test` until it has taken less than a second, of which nothing is forgotten, and has been in one of the seconds in which new flows
-/// are counted. False: the machine is too slow for it.
+/// Runs `test` until it has taken less than a second, of which nothing is forgotten, and has been in one of
+/// the seconds in which new flows are counted. False: the machine is too slow for it.
 fn within_a_second(test: impl Fn()) -> bool {
     for _ in 0..8 {
         let from = now();
@@ -317,8 +317,8 @@ fn each_flow_has_a_bound_and_those_without_a_record_share_one_per_source() {
         ports.set(ports.get() + 1);
         let hosts = [0, 1].map(|n| Ipv4Addr::new(10, 1, 1, host.get() + n));
         *found.borrow_mut() = vec![
-            // The flow of a slot; another port for each packet of two hosts; one flow of the second of these, the first two packets of
-            // which find their source's record used up.
+            // The flow of a slot; another port for each packet of two hosts; one flow of the second of these,
+            // the first two packets of which find their source's record used up.
             passed_of(&rig, 400, |_| data(5001)),
             passed_of(&rig, 400, |n| of(hosts[0], n)),
             passed_of(&rig, 400, |n| of(hosts[1], n)),

@@ -212,8 +212,8 @@ fn due(tally: &Tally) -> u64 {
     words(tally)[4].load(Relaxed)
 }
 
-/// Random packets at random rates: what passes, and how far that moves the bucket, is what the core says, within the time that
-/// the kernel took.
+/// Random packets at random rates: what passes, and how far that moves the bucket, is what the core says,
+/// within the time that the kernel took.
 #[test]
 fn a_bucket_is_the_core_s() {
     if !privileged() {

@@ -85,7 +85,8 @@ fn place(slots: &[Slot], flow: u32) -> &Slot {
     &slots[flow as usize]
 }
 
-/// All but when the newest TSval came, which is a tick later here at times, and how often the slot was opened.
+/// All but when the newest TSval came, which is a tick later here at times, and how often the slot was
+/// opened.
 fn words(slot: &Slot) -> (Numbers, [u32; 4]) {
     let load = |word: &AtomicU32| word.load(Relaxed);
     let others = [load(&slot.tag), load(&slot.flags), load(&slot.width), slot.doubts()];
@@ -146,7 +147,8 @@ impl Model {
         let (unknown, known) = (key(UNKNOWN), key(PASSING));
         let forget = Verdict::Forget { ack_key: unknown, slot: 0, tag: 0 };
         rig.acks.apply(&[forget]).unwrap();
-        // What comes in of it is one engine's, and what goes out another one's: only the latter knows that it passes.
+        // What comes in of it is one engine's, and what goes out another one's: only the latter knows that it
+        // passes.
         let tells = model.home(PASSING, Hook::Egress);
         rig.acks.apply_of(tells, &[Verdict::Pass { ack_key: known }]).unwrap();
         model

@@ -46,7 +46,8 @@ pub fn key6(vlan: u16, inner: u16) -> Key {
 const GSO_SIZE: usize = 176;
 const GSO_SEGS: usize = 164;
 const CONTEXT: usize = 192;
-/// Offset of `ingress_ifindex`, behind which `ifindex` is; and the number of the loopback interface, where test runs are.
+/// Offset of `ingress_ifindex`, behind which `ifindex` is; and the number of the loopback interface, where
+/// test runs are.
 const INGRESS_IFINDEX: usize = 36;
 const LOOPBACK: u32 = 1;
 
@@ -187,8 +188,9 @@ fn run(acks: &Acks, program: &str, frame: &[u8], gso_size: u16, from: u32) -> (u
     (output.return_value, output.data.unwrap().to_vec())
 }
 
-/// Sum of a segment of TCP with its pseudo-header, which says nothing about the addresses since they do not change:
-/// two frames that differ in numbers and checksum only are as right or as wrong as each other if this is the same.
+/// Sum of a segment of TCP with its pseudo-header, which says nothing about the addresses since they do not
+/// change: two frames that differ in numbers and checksum only are as right or as wrong as each other if this
+/// is the same.
 pub fn residue(frame: &[u8], l4: usize) -> u16 {
     let mut sum: u32 = 0;
     for pair in frame[l4..].chunks(2) {

@@ -109,7 +109,8 @@ fn what_is_not_tcp_passes_unseen() {
     assert_eq!(counters, AcksCounters { passed_other, bytes_in, ..AcksCounters::default() });
 }
 
-/// On a router with one interface both hooks see each segment, and the slot of its key is one: the hook at ingress has it.
+/// On a router with one interface both hooks see each segment, and the slot of its key is one: the hook at
+/// ingress has it.
 #[test]
 fn a_segment_that_leaves_where_it_came_in_is_controlled_once() {
     if !privileged() {
@@ -125,7 +126,8 @@ fn a_segment_that_leaves_where_it_came_in_is_controlled_once() {
     assert_eq!(rig.records().len(), 1);
 }
 
-/// TCP inside of PPPoE (RFC 2516), MPLS (RFC 3032), GRE (RFC 2784) and IP in IP (RFC 2003) is not looked for, but counted.
+/// TCP inside of PPPoE (RFC 2516), MPLS (RFC 3032), GRE (RFC 2784) and IP in IP (RFC 2003) is not looked for,
+/// but counted.
 #[test]
 fn what_tcp_may_be_inside_of_is_counted_by_kind() {
     if !privileged() {
@@ -370,7 +372,8 @@ fn the_end_passes_and_later_acks_are_discarded() {
     passes(&mut rig, IN, v4().flags(Flags::RST).seq(1011), true);
     let counters = rig.acks.counters().unwrap();
     assert_eq!((counters.discarded, counters.stamped), (1, 1));
-    // An end behind the end is none: 100 bytes are kept from the sender, and 25 more of the window's units of 4.
+    // An end behind the end is none: 100 bytes are kept from the sender, and 25 more of the window's units of
+    // 4.
     let again = v4().flags(Flags::FIN | Flags::ACK).seq(1011).window(100);
     becomes(&mut rig, IN, again.clone().ack(1400), again.ack(1300).window(125), true);
 }

@@ -16,8 +16,8 @@ fn home(address: [u8; 16], bits: u8, engine: u32) -> Home {
     Home { address, bits, engine }
 }
 
-/// `B` is on the LAN of engine 1 where packets come in, and `A` on that of engine 2 where they leave; so is all IPv6 of `A6`'s
-/// network.
+/// `B` is on the LAN of engine 1 where packets come in, and `A` on that of engine 2 where they leave; so is
+/// all IPv6 of `A6`'s network.
 fn homes() -> [Home; 3] {
     let (a, b) = (A.to_ipv6_mapped().octets(), B.to_ipv6_mapped().octets());
     [home(b, 128, 1), home(a, 120, 2), home(A6.octets(), 32, 2)]

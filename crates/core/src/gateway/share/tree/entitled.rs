@@ -48,7 +48,8 @@ impl Tree<'_> {
         }
     }
 
-    /// What a class has of what its parent has: by rates and weights, or what the others leave if that is more, up to its ceiling.
+    /// What a class has of what its parent has: by rates and weights, or what the others leave if that is
+    /// more, up to its ceiling.
     fn entitled(&self, child: u32, parent: u32, rate: u64) -> Option<u64> {
         let share = self.classes.share(child)?;
         let (c, p) = (share.node()?, self.node(parent)?);
@@ -72,8 +73,8 @@ impl Share {
         }
     }
 
-    /// It has so many bits per second, and what was permitted is ahead of the clocks above it until `ahead`. Returns the same with
-    /// its own clock.
+    /// It has so many bits per second, and what was permitted is ahead of the clocks above it until `ahead`.
+    /// Returns the same with its own clock.
     fn entitle(&mut self, bps: u64, ahead: Time, now: Time) -> Time {
         self.law.rate = Rate::from_bps(bps).unwrap_or(self.law.rate);
         self.quantum = self.law.quantum();
