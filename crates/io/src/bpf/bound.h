@@ -548,7 +548,7 @@ static __always_inline bool admits(struct bound *b, struct judged *j)
  * are verified once, and not for each state in which they are called; together their variables would not fit
  * the stack.
  */
-__noinline __u64 find_class(struct packet *p, __u32 number, __u32 ingress)
+__noinline __u64 find_class(struct packet *p, __u32 number, __u32 ingress, bool found_out)
 {
 	struct hooks *engine = bpf_map_lookup_elem(&hooks, &number);
 	enum kind kind = KIND_FREE;
@@ -569,7 +569,7 @@ __noinline __u64 find_class(struct packet *p, __u32 number, __u32 ingress)
 	recent = bpf_map_lookup_elem(&recents, &place);
 	if (!recent)
 		return FOUND_NONE;
-	if (!is_known(recent, &p->key, word, !p->other, bpf_ktime_get_coarse_ns() >> UNIT_SHIFT))
+	if (!found_out && !is_known(recent, &p->key, word, !p->other, bpf_ktime_get_coarse_ns() >> UNIT_SHIFT))
 		return FOUND_NOTHING | place;
 	if (recent->place == NO_CLASS)
 		return FOUND_NONE;
@@ -621,12 +621,13 @@ __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __
 /* A packet with data, in a direction with bounds. */
 static __always_inline bool is_beyond_bound(struct hook *h, struct packet *p)
 {
-	__u64 found = find_class(p, engine_number(h), h->ingress);
+	__u64 found = find_class(p, engine_number(h), h->ingress, false);
 
 	/* From here, and not from within: all of their stacks together are too much for Linux 6.1. */
 	if (found >> FOUND_KIND == FOUND_NOTHING >> FOUND_KIND) {
 		find_out(found, READ(h->engine->rules[!!h->ingress]), engine_number(h), h->ingress, !p->other);
-		found = find_class(p, engine_number(h), h->ingress);
+		/* Whatever time it is by now. */
+		found = find_class(p, engine_number(h), h->ingress, true);
 	}
 	if (found == FOUND_NONE || !exceeds(h->skb, p, engine_number(h), h->ingress, found))
 		return false;

@@ -85,39 +85,15 @@ static __always_inline struct hooks *engine_of(struct hook *h, __u32 role)
 #endif
 }
 
-/*
- * Gives a frame that is about to leave what it is to carry, counts and stamps it. False: something newer has
- * left.
- */
-static __always_inline bool leaves(struct hook *h, __u32 role)
-{
-	bool inward = role & ROLE_TO_INGRESS, bare;
-
-	if (is_probe(h->skb))
-		return true;
-	bare = !restore_metadata(h->skb, false, inward);
-	if (role & ROLE_RESTAMP)
-		return restamp(h->skb, h->ethernet, bare, inward);
-	h->count->own++;
-	return true;
-}
-
 #define OWN_TO_STAMP 1
 #define OWN_BARE 2
 
-/*
- * Begins with a frame of the engine's: what it is to carry. Returns whether it is to be stamped. Verified
- * once.
- */
-__noinline __u32 own_begins(struct __sk_buff *skb, __u32 role, __u32 ingress)
+/* Gives a frame of the engine's what it is to carry. Returns whether it is to be stamped. Verified once. */
+__noinline __u32 own_begins(struct __sk_buff *skb, __u32 role)
 {
 	struct hook h = { .skb = skb };
 	bool bare;
 
-	if (ingress) {
-		back(skb);
-		return 0;
-	}
 	if (is_probe(skb) || !begin(&h, 0))
 		return 0;
 	bare = !restore_metadata(skb, false, role & ROLE_TO_INGRESS);
@@ -125,6 +101,14 @@ __noinline __u32 own_begins(struct __sk_buff *skb, __u32 role, __u32 ingress)
 		return bare ? OWN_TO_STAMP | OWN_BARE : OWN_TO_STAMP;
 	h.count->own++;
 	return 0;
+}
+
+/* As above, and counts and stamps it. False: something newer has left. */
+static __always_inline bool leaves(struct __sk_buff *skb, __u32 role, bool ethernet)
+{
+	__u32 state = own_begins(skb, role);
+
+	return !(state & OWN_TO_STAMP) || restamp(skb, ethernet, state & OWN_BARE, role & ROLE_TO_INGRESS);
 }
 
 /* Ends with it: sends it where it belongs, unless something newer has left. Verified once. */
@@ -145,11 +129,12 @@ __noinline int own_ends(struct __sk_buff *skb, __u32 role, __u32 ingress, bool l
 /* A frame that the engine, the rescuer or the next engine sends, seen by a hook of the interface. */
 static __always_inline int own_frame(struct __sk_buff *skb, __u32 role, const bool ingress)
 {
-	__u32 state = own_begins(skb, role, ingress);
 	bool leaving = true;
 
-	if (state & OWN_TO_STAMP)
-		leaving = restamp(skb, config.ethernet, state & OWN_BARE, role & ROLE_TO_INGRESS);
+	if (ingress)
+		back(skb);
+	else
+		leaving = leaves(skb, role, config.ethernet);
 	return own_ends(skb, role, ingress, leaving);
 }
 
@@ -163,7 +148,7 @@ static __always_inline int homewards(struct hook *h, __u32 role)
 
 	if (!home || !(role & ROLE_TO_INGRESS))
 		return consume();
-	if (leaves(h, role))
+	if (leaves(h->skb, role, h->ethernet))
 		return bpf_redirect(home, BPF_F_INGRESS);
 	has_arrived(h->skb, engine_of(h, role), role, true);
 	return consume();
