@@ -276,6 +276,7 @@ struct acks_config {
 	__u32 slots; /* of each engine, where there are several; not 0 */
 	__u32 classes; /* places of each engine */
 	__u64 seed; /* odd */
+	__u64 keys[5]; /* of hash_of */
 	__u32 recent;  /* places for what was found out lately, a power of two */
 	__u32 conditions; /* of each half of an engine */
 };

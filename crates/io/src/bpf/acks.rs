@@ -114,6 +114,7 @@ impl AcksOptions {
             slots: self.flows.max(1),
             classes: self.tallies.max(1),
             seed: 1,
+            keys: [0; 5],
             recent: self.recent(),
             conditions: self.tallies.max(1) + CONDITIONS,
         }
@@ -182,7 +183,9 @@ impl Acks {
     ) -> io::Result<Acks> {
         features::require()?;
         // Keyed by the system's randomness.
-        let config = AcksConfig { seed: RandomState::new().hash_one(0) | 1, ..config };
+        let random = RandomState::new();
+        let keys = [1, 2, 3, 4, 5].map(|n| random.hash_one(n));
+        let config = AcksConfig { seed: random.hash_one(0) | 1, keys, ..config };
         let several = options.engines > 1;
         let mut open = open("acks", if several { &ACKS_OF_SEVERAL.0 } else { &ACKS.0 })?;
         let (flows, tallies) =

@@ -270,12 +270,21 @@ static __always_inline bool holds(struct recent *recent, bool tcp, __u32 unit)
 	return slot && READ(slot->tag) == recent->tag;
 }
 
-/* A hash of a flow, which nobody outside can foresee. */
+/*
+ * A hash of a flow. Whoever chooses two flows makes theirs equal by chance alone: NH of UMAC (Black et al.
+ * 1999), whose keys nobody outside knows.
+ */
 static __always_inline __u64 hash_of(const struct flow_key *key)
 {
 	const __u64 *words = (const __u64 *)key;
-	__u64 hash = (words[0] ^ words[2] * 3) + (words[1] ^ words[3] * 5) * config.seed + words[4];
+	__u64 hash = 0;
 
+#pragma unroll
+	for (int i = 0; i < 5; i++) {
+		__u32 low = words[i] + config.keys[i], high = (words[i] >> 32) + (config.keys[i] >> 32);
+
+		hash += (__u64)low * high;
+	}
 	return (hash ^ hash >> 32) * config.seed;
 }
 

@@ -331,6 +331,27 @@ fn each_flow_has_a_bound_and_those_without_a_record_share_one_per_source() {
     assert_eq!(passed_of(&rig, 400, |_| datagram.clone()), 400);
 }
 
+/// Eight hosts whose addresses differ in a few bits have a port for each packet. Hashes that such addresses
+/// make equal would give their flows records of their own.
+#[test]
+fn no_choice_of_addresses_gives_a_flow_of_one_packet_a_record() {
+    if !privileged() {
+        return;
+    }
+    let rig = bounded(EACH);
+    let next = Cell::new(0);
+    let found = RefCell::new(Vec::new());
+    let judged = within_a_second(|| {
+        next.set(next.get() + 16);
+        let of = |host: u16, port| {
+            let source = Ipv4Addr::new(10, 1, next.get() as u8, (2 * host) as u8 + 10);
+            SegmentBuilder::v4(source, A).ports(80, port).payload(960).build()
+        };
+        *found.borrow_mut() = (0..8).map(|host| passed_of(&rig, 256, |n| of(host, n))).collect();
+    });
+    assert!(!judged || *found.borrow() == [OF_A_FLOW; 8], "{found:?}");
+}
+
 #[test]
 fn flows_are_bounded_as_by_the_core() {
     if !privileged() {
