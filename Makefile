@@ -30,9 +30,9 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 		table5-unpaced.toml table5-tbf.toml table5-tbf-64k.toml window.toml window-clock.toml fig3.toml fig8.toml fig8-unpaced.toml fig9.toml) \
 	$(addprefix experiments/papers/paced-chirping/,lone.toml pair.toml fig6.toml both-start.toml both-fig6.toml vanish.toml reorder.toml)
 
-.PHONY: demo test quick build bench kernels miri verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
+.PHONY: demo test quick build bench kernels miri random verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
 
-PARTS := kernels miri
+PARTS := kernels miri random
 PART ?= $(PARTS)
 
 build: setup
@@ -58,7 +58,9 @@ lint:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
 	cargo check -p weir --no-default-features --locked
 
-# Unit, property and packet-level tests: virtual time, no privileges.
+# Unit, property and packet-level tests: virtual time, no privileges. Random inputs are the same in every run, so that a
+# change is judged by what it changed; `make random` tries others.
+unit: export PROPTEST_RNG_SEED ?= 1
 unit:
 	cargo test --workspace --locked --lib --bins
 	cargo test -p weir-core -p weir-conformance -p weir-chirp --locked --test '*'
@@ -97,6 +99,13 @@ bench: build
 	for b in inline all share two-way rates outage hostile wan; do $(SUDO) $(WEIR) bench $$b || exit 1; done
 
 verify: $(PART)
+
+# Property tests with twenty times as many inputs, others in every run. SEED=n repeats a run.
+SEED := $(or $(SEED),$(shell shuf -i 1-1000000000 -n 1))
+random:
+	@echo "SEED=$(SEED)"
+	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=5000 cargo test --release -p weir-core -p weir-sim -p weir-chirp --locked --lib
+	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=5000 cargo test --release -p weir-core --locked --test '*'
 
 # Memory that the kernel writes and other processes share, by a nightly toolchain with the component `miri`.
 miri:

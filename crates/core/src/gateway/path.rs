@@ -23,6 +23,15 @@ impl Gateway {
         let look = self.granted(i);
         let (tx, shown) = (self.table[i].tx, self.table[i].has(flag::SHOWN));
         let reading = Reading::of(cx.frames.bytes(&frame), segment, cx.now);
+        if shown && self.is_unreported(i, &reading.seen) {
+            match self.slots[i].believed(&reading.seen) {
+                Action::SetBack { ack, window, .. } => {
+                    self.forward_set_back(cx, i, segment, frame, ack, window);
+                }
+                _ => self.forward_untouched(cx, i, frame),
+            }
+            return;
+        }
         match self.admit(cx, i, segment, &reading, &frame, true) {
             Admitted::Odd(reason) if reading.seen.is_pure() => {
                 self.stats.passed[reason as usize] += 1;
@@ -50,14 +59,37 @@ impl Gateway {
             }
             Action::SetBack { ack, window, report } => {
                 self.learn(i, cx, segment, &frame);
-                steer::set_back(cx.frames, &frame, &segment.packet, ack, window);
-                self.classes[self.table[i].class].acks_rewritten += 1;
-                self.forward(cx, out, frame);
+                self.forward_set_back(cx, i, segment, frame, ack, window);
                 if report {
                     self.on_set_back(cx, i, segment, options);
                 }
             }
         }
+    }
+
+    /// Returns whether a hook, which this gateway is itself, deals with a segment of a flow that it was shown
+    /// and does not report it. Such a segment changes nothing in the gateway, so that it does the same behind
+    /// hooks.
+    fn is_unreported(&self, i: u32, seen: &Seen) -> bool {
+        !self.hooked
+            && !seen.is_pure()
+            && seen.flags & (steer::ACK | steer::RST) == steer::ACK
+            && self.table[i].has(flag::SYNCED)
+            && self.slots[i].deals_with(seen)
+    }
+
+    fn forward_set_back(
+        &mut self,
+        cx: &mut Cx<'_>,
+        i: u32,
+        segment: &Headers,
+        frame: Frame,
+        ack: u32,
+        window: u16,
+    ) {
+        steer::set_back(cx.frames, &frame, &segment.packet, ack, window);
+        self.classes[self.table[i].class].acks_rewritten += 1;
+        self.forward(cx, ack_out(&self.table[i]), frame);
     }
 
     /// What a hook has done with a segment that is here, or what it would do: of a flow that it was not

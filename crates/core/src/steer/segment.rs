@@ -269,6 +269,17 @@ impl Slot {
         self.set_back(by, n, seen, if progress { n.tx } else { seen.ack }, progress)
     }
 
+    /// Returns whether [`Slot::segment`] deals with a segment that has payload without a report.
+    pub fn deals_with(&self, seen: &Seen) -> bool {
+        let n = self.numbers();
+        if !self.can_be(&n, seen) {
+            return false;
+        }
+        let ends = seen.flags & FIN != 0 && !n.ended;
+        let speaks = seen.sack || seen.window == 0 || n.window == 0;
+        n.has_had(seen) || !ends && (self.grants(&n, seen) || !speaks && !after(seen.ack, n.tx))
+    }
+
     /// The segment with `ack` in its ACK field, and a window that keeps the right edge.
     #[inline(always)]
     fn set_back(&self, by: Writer, n: &Numbers, seen: &Seen, ack: u32, report: bool) -> Action {

@@ -290,6 +290,20 @@ fn segment_of(&(_, lan, flow, kind, n): &Op) -> SegmentBuilder {
     }
 }
 
+/// Frames that left one node alone, as lines.
+fn differences(steered: &[Left], alone: &[Left]) -> String {
+    let tell = |who: &str, (port, at, bytes): &Left| {
+        let t = wire::tcp(bytes, &wire::packet(bytes, bytes.len()).unwrap()).unwrap();
+        let (seq, ack) = (t.seq, t.ack.wrapping_sub(DATA_ISN));
+        let (flags, window, payload) = (t.flags, t.window, t.payload_len);
+        format!("{who} {port:?} {at:?} {flags:?} seq {seq} ack {ack} window {window} payload {payload}\n")
+    };
+    let only = |a: &[Left], b: &[Left], who| {
+        a.iter().filter(|f| !b.contains(f)).map(|f| tell(who, f)).collect::<String>()
+    };
+    only(steered, alone, "steered") + &only(alone, steered, "alone")
+}
+
 proptest! {
     /// Verifies that steering passes exactly what the gateway would pass, so it does not change the output.
     #[test]
@@ -335,7 +349,7 @@ proptest! {
                 let (_, expected) = run(rig, &ops, (0, 0));
                 let rig = Rig::with_pool(Steered::new(config.clone()), pool()).wake(wake);
                 let (rig, sent) = run(rig, &ops, (0, 0));
-                prop_assert_eq!(sent, expected);
+                prop_assert!(sent == expected, "{}", differences(&sent, &expected));
                 finish(&rig);
                 // Frames that wait for their port are stamped when they leave, so their output differs.
                 let rig = Rig::with_pool(Steered::new(config.clone()), pool()).wake(wake);
