@@ -18,8 +18,8 @@
 use crate::frame::{Frame, Frames};
 use crate::gateway::{Gateway, LAN, WAN};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
-use crate::sharing::Sharing;
 use crate::stats::Ledger;
+use crate::systems::link_sharing::Sharing;
 use crate::time::Time;
 
 /// Port for whole frames from the LAN that wait in the queues of their classes.

@@ -33,6 +33,11 @@ use crate::time::Time;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Port(pub u8);
 
+/// The port of a two-port node towards the LAN.
+pub const LAN: Port = Port(0);
+/// The port of a two-port node towards the WAN.
+pub const WAN: Port = Port(1);
+
 /// A set of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct PortSet(u64);

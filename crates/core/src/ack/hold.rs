@@ -1,8 +1,9 @@
 //! Holding ACKs: the state kept of a delayed ACK, and the ACKs that are not delayed.
 
-use super::news::{Kind, News};
+use super::news::News;
 use super::window;
 use crate::flow::{flag, Record};
+use crate::tcp::Kind;
 
 /// State kept of a delayed ACK, and the rules for delaying one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,24 +11,21 @@
 //! - [`CLASS_PRESETS`] are for classes whose flows share a rate. They are TCP rate control and the forms of
 //!   PostACK, from Wei et al., TCP rate shaping over edge gateways (the PostACK paper).
 
-mod echo;
-pub mod filter;
 mod hold;
 mod news;
-mod pace;
 mod presets;
 mod release;
 pub mod window;
 
-pub use echo::Echoes;
 pub use hold::{Fate, Hold};
-pub use news::{Kind, News, ACE_MOST};
-pub use pace::{Arrival, Pace, Tick};
+pub use news::News;
 pub use presets::{preset, ClassPreset, Leaf, Preset, CLASS_PRESETS, PRESETS};
-pub use release::{
-    Action, Counts, Meter, NewLaw, Period, RateRelease, Release, Segments, ShareRelease, SlowStart, Turn,
-    Turns, Unresponsive, LAWS,
-};
+pub use release::{NewLaw, Release, LAWS};
+
+pub use crate::packet::{Counts, Segments};
+pub use crate::systems::ack_shaper::{Action, Arrival, Meter, Pace, Period, RateRelease, SlowStart, Tick};
+pub use crate::systems::class_rate::{ShareRelease, Turn, Turns, Unresponsive};
+pub use crate::tcp::{Kind, ACE_MOST};
 
 use crate::queue::QueueLimit;
 use crate::time::Duration;

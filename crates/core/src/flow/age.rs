@@ -1,7 +1,7 @@
 //! Lists of numbers in the order of their last activity: O(1), no allocation after construction.
 
 use super::NONE;
-use crate::cache::prefetch;
+use crate::base::prefetch;
 
 const PREV: usize = 0;
 const NEXT: usize = 1;

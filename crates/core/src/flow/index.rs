@@ -5,7 +5,7 @@
 //! does not read the keys of other numbers.
 
 use super::NONE;
-use crate::cache::prefetch;
+use crate::base::prefetch;
 
 /// An entry of the index. `number` is [`NONE`] when it is empty.
 #[derive(Clone, Copy)]

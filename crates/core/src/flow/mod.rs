@@ -6,11 +6,10 @@ mod owners;
 mod record;
 mod rings;
 mod table;
-mod timers;
 
+pub use crate::base::{Timers, NONE};
 pub use crate::track::Key;
 pub use age::Ages;
 pub use index::Index;
-pub use record::{flag, Record, Template, NONE};
+pub use record::{flag, Record, Template};
 pub use table::Table;
-pub use timers::Timers;

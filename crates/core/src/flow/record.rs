@@ -3,12 +3,10 @@
 //! activity to the table.
 
 use super::Key;
-use crate::ack::{Echoes, Pace};
+use crate::systems::ack_shaper::Pace;
+use crate::tcp::Echoes;
 use crate::time::Duration;
 use crate::track::Doubt;
-
-/// No record: the end of a list.
-pub const NONE: u32 = u32::MAX;
 
 /// Bits of [`Record::flags`].
 pub mod flag {

@@ -7,7 +7,7 @@
 //! for lies as little as possible: what the processor works on at a time is bounded.
 
 use super::{millis, Gateway};
-use crate::cache::prefetch;
+use crate::base::prefetch;
 use crate::flow::Key;
 use crate::frame::{Frame, Frames};
 use crate::node::Port;

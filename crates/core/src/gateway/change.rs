@@ -63,7 +63,7 @@ impl Gateway {
         }
         let nested = self.classes.are_nested();
         self.classes.change(&config, found);
-        config.config.seed = self.config.seed;
+        config.set_seed(self.config.seed);
         let reclassified = config.takes_other_flows_than(&self.config);
         if reclassified {
             self.verdicts.forget_passing();

@@ -1,72 +1,19 @@
-//! Congested classes: their queues say so ([`Sharing`](crate::sharing::Sharing)), and the gateway asks before
-//! it holds an ACK of a class that controls ACKs [only then](crate::ack::When::Congested).
+//! Congested classes: their queues say so ([`Sharing`](crate::systems::link_sharing::Sharing)), and the
+//! gateway asks before it holds an ACK of a class that controls ACKs [only
+//! then](crate::ack::When::Congested).
 
 use super::release::gap;
-use super::{ClassConfig, Gateway};
+use super::{Congestion, Gateway};
 use crate::ack::{AckControl, When};
 use crate::flow::{flag, Record};
 use crate::node::Cx;
-use crate::queue::{Bound, Queue};
-use crate::rate::Rate;
 use crate::time::Time;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::Arc;
 
-/// What is known of the classes of a configuration, by their index in it; of all of whom it knows nothing,
-/// that they are not congested. Clones are of one and the same.
-#[derive(Clone, Debug, Default)]
-pub struct Congestion(Arc<[AtomicBool]>);
-
-impl Congestion {
-    /// Of so many classes.
-    pub fn new(classes: usize) -> Congestion {
-        Congestion((0..classes).map(|_| AtomicBool::new(false)).collect())
-    }
-
-    /// Is the class with this index congested?
-    pub fn is(&self, class: usize) -> bool {
-        self.0.get(class).is_some_and(|congested| congested.load(Relaxed))
-    }
-
-    /// May ACKs be held now that are controlled in this way, of the class with this index if it still has
-    /// one?
+impl AckControl {
+    /// Returns whether ACKs may be held now, of the class with this index if it still has one.
     #[inline(always)]
-    pub(super) fn engages(&self, policy: &AckControl, class: Option<u32>) -> bool {
-        policy.when == When::Always || class.is_some_and(|class| self.is(class as usize))
-    }
-
-    /// The class with this index is congested, or not. Panics if there is none.
-    pub fn set(&self, class: usize, congested: bool) {
-        self.0[class].store(congested, Relaxed);
-    }
-}
-
-/// When the queue of a class makes it congested: as soon as more than a threshold waits, and until no more
-/// than half of that does.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Watch {
-    class: usize,
-    above: Bound,
-}
-
-impl Watch {
-    /// On the queue of the class with this index, if it has one and that matters.
-    pub(crate) fn of(class: usize, config: &ClassConfig) -> Option<Watch> {
-        config.share?.queue?;
-        match config.ack?.when {
-            When::Always => None,
-            // No threshold depends on a rate.
-            When::Congested { above } => Some(Watch { class, above: Bound::new(above, Rate::mbit(1)) }),
-        }
-    }
-
-    /// Says how its class is with this queue.
-    pub(crate) fn look(&self, queue: &Queue, congestion: &Congestion) {
-        let is = congestion.is(self.class);
-        let part = if is { 2 } else { 1 };
-        if self.above.is_exceeded_by(queue, part) != is {
-            congestion.set(self.class, !is);
-        }
+    pub(super) fn engages(&self, congestion: &Congestion, class: Option<u32>) -> bool {
+        self.when == When::Always || class.is_some_and(|class| congestion.is(class as usize))
     }
 }
 
@@ -81,7 +28,7 @@ impl Gateway {
     pub(super) fn is_engaged(&self, i: u32) -> bool {
         let r = &self.table[i];
         let index = self.classes.index(r.class).map(|index| index as u32);
-        self.congestion.engages(self.policy(r), index)
+        self.policy(r).engages(&self.congestion, index)
     }
 
     /// The flow's ACKs are not held now, so its rate is not asked.

@@ -38,8 +38,6 @@ mod blocked;
 mod bound;
 mod change;
 mod classes;
-mod classify;
-mod config;
 mod congestion;
 mod data;
 mod end;
@@ -50,7 +48,6 @@ mod grant;
 mod handshake;
 mod hold;
 mod marks;
-mod nested;
 mod outbox;
 mod passing;
 mod path;
@@ -65,16 +62,16 @@ mod slots;
 mod stats;
 mod verdicts;
 
+pub use crate::classify::{
+    ClassConfig, Compiled, Condition, Config, Direction, Group, Match, Nested, Part, Prefix, Refused, Rules,
+    DEEPEST, MOST_CONDITIONS, NO_CLASS,
+};
+pub use crate::node::{LAN, WAN};
+pub use crate::systems::ack_shaper::Congestion;
 pub use accounts::{Accounts, ClassAccount};
 use accounts::{ClassAccounts, Kept};
 pub use change::{Changed, Unchangeable};
-pub use classify::{Compiled, Condition, Group, Part, Rules, MOST_CONDITIONS, NO_CLASS};
-pub use config::{ClassConfig, Config, Direction, Match, Prefix, Refused};
-pub use congestion::Congestion;
-pub(crate) use congestion::Watch;
 pub use generate::{rescue_ack, MAX_ACK_LEN};
-pub use nested::{Nested, DEEPEST};
-pub(crate) use stats::Alone;
 pub use stats::{ClassStats, FlowStats, GatewayStats, PassReason, ScheduledOnly};
 pub use verdicts::Verdict;
 
@@ -93,14 +90,9 @@ use core::cell::OnceCell;
 use outbox::Outbox;
 use segment::Headers;
 use share::Share;
-pub(crate) use share::{Came, Departure, Next};
 use slots::{Places, Slots};
 use verdicts::Verdicts;
 
-/// The port towards the LAN.
-pub const LAN: Port = Port(0);
-/// The port towards the WAN.
-pub const WAN: Port = Port(1);
 /// Copies of headers of frames that passed as they came after coming from the LAN.
 pub const LAN_TAP: Port = Port(2);
 /// Copies of headers of frames that passed as they came after coming from the WAN.

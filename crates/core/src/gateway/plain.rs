@@ -81,7 +81,7 @@ impl Gateway {
             return false;
         }
         let (policy, class, index) = classes.of_flow(r.class);
-        if !policy.hold.is_number() || !congestion.engages(policy, index) {
+        if !policy.hold.is_number() || !policy.engages(congestion, index) {
             return false;
         }
         r.catch_up(slot);

@@ -115,7 +115,7 @@ impl Gateway {
         let in_time = in_time && !self.always_long;
         if in_time && r.is_regular(slot, state) {
             let (policy, class, index) = classes.of_flow(r.class);
-            if cx.now.since(due) <= policy.release.catch_up() && congestion.engages(policy, index) {
+            if cx.now.since(due) <= policy.release.catch_up() && policy.engages(congestion, index) {
                 r.catch_up(slot);
                 let rtt = r.rtt(config.assumed_rtt);
                 let maker = Maker { outbox, stats, hooked: self.hooked };

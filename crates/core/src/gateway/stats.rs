@@ -3,6 +3,7 @@
 use super::{direction_of, millis, ClassAccount, Gateway};
 use crate::flow::{flag, Key, Record};
 use crate::stats::Ledger;
+use crate::systems::postack::Alone;
 use crate::time::{Duration, Time};
 
 /// Why a flow, or a frame that belongs to none, passes untouched.
@@ -175,17 +176,6 @@ pub struct ScheduledOnly {
     /// No ACK of their flow has come this way, since they take another path, or since the connection is only
     /// about to begin; or it is over.
     pub no_acks: u64,
-}
-
-/// Why no ACK of a packet is controlled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Alone {
-    /// See [`ScheduledOnly::not_tcp`].
-    NotTcp,
-    /// See [`ScheduledOnly::untouched`].
-    Untouched,
-    /// See [`ScheduledOnly::no_acks`].
-    NoAcks,
 }
 
 impl ScheduledOnly {

@@ -13,7 +13,7 @@ use super::limit::{Bound, QueueLimit};
 use super::rounds::{Rounds, TakesTurns, Turn};
 use super::sizes::{Size, Sizes};
 use super::Discipline;
-use crate::cache::prefetch;
+use crate::base::prefetch;
 use crate::flow::Key;
 use crate::frame::{Frames, Head, List, Waiting};
 use crate::node::Cx;

@@ -3,14 +3,14 @@
 //! queued, and holds ACKs.
 
 use crate::ack::{AckControl, Leaf};
-use crate::class::Spec;
+use crate::classify::spec::Spec;
 use crate::combined::{Combined, LAN_WHOLE};
 use crate::frame::{Checksum, Frame, Frames};
 use crate::gateway::{ClassConfig, Config, Direction, Gateway, LAN, WAN};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
 use crate::queue::{self, pfq, Kind, QueueLimit};
 use crate::rate::Rate;
-use crate::sharing::Sharing;
+use crate::systems::link_sharing::Sharing;
 use crate::time::{Duration, Time};
 use crate::wire::build::SegmentBuilder;
 use crate::wire::Flags;

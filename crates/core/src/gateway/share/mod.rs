@@ -59,8 +59,6 @@ use node::Node;
 use others::Others;
 use ring::Ring;
 
-pub(crate) use departures::{Came, Departure, Next};
-
 /// Time between two times at which a class whose rate does not bind releases anything, at most.
 const GAP: Duration = Duration::from_micros(200);
 

@@ -11,12 +11,12 @@
 //! window half a window of ACKs does not; a timer at the class's rate would have the class send nothing
 //! meanwhile.
 
-use super::departures::Departure;
 use super::turns::Visit;
 use super::Share;
 use crate::ack::Turn;
 use crate::gateway::Gateway;
 use crate::node::Cx;
+use crate::systems::postack::Departure;
 use crate::time::Time;
 
 /// Flows looked at in one call.

@@ -1,10 +1,10 @@
 //! Arrival of a packet: its flow, and what the filter learns from it.
 
-use super::growth::Growth;
 use super::AckFilter;
-use crate::ack::filter::{Ack, Told};
 use crate::flow::Key;
 use crate::frame::{Frames, Waiting};
+use crate::systems::ack_filter::redundant::{Ack, Told};
+use crate::systems::ack_filter::Growth;
 use crate::time::Time;
 use crate::wire::{self, Flags, Packet};
 

@@ -1,9 +1,9 @@
 //! ACKs that an arriving ACK erases, and its place.
 
 use super::{AckFilter, Policy, Threshold};
-use crate::ack::filter::{Ack, ACCECN_MOST};
 use crate::frame::{Charge, Waiting};
 use crate::node::Cx;
+use crate::systems::ack_filter::redundant::{Ack, ACCECN_MOST};
 use crate::time::Time;
 
 /// Most ACKs that one ACK erases. The next one continues.

@@ -4,11 +4,11 @@
 use super::super::links::Ends;
 use super::super::rounds::{TakesTurns, Turn};
 use super::super::sizes::Size;
-use super::growth::Growth;
-use super::meter::Meter;
-use crate::ack::filter::{Seen, Told};
 use crate::flow::{Ages, Index, Key};
 use crate::frame::Charge;
+use crate::systems::ack_filter::redundant::{Seen, Told};
+use crate::systems::ack_filter::Growth;
+use crate::systems::ack_filter::Meter;
 use crate::time::Time;
 
 /// List of backlogged flows.

@@ -2,9 +2,9 @@
 
 use super::flows::Flow;
 use super::{AckFilter, Policy, Service};
-use crate::ack::filter::ACCECN_MOST;
 use crate::node::Cx;
 use crate::stats::DropReason;
+use crate::systems::ack_filter::redundant::ACCECN_MOST;
 use crate::time::Time;
 
 impl AckFilter {

@@ -1,9 +1,9 @@
 //! Use of the channel, and the filter's other measurements: the round-trip time and the segments per ACK.
 
 use super::flows::Flow;
-use super::meter::{channel, part, Meter, ALL};
 use super::{Measure, Params};
 use crate::rate::{mul_div, Rate};
+use crate::systems::ack_filter::{channel, part, Meter, ALL};
 use crate::time::{Duration, Time};
 
 /// Round-trip time until a handshake has shown one.

@@ -1,10 +1,11 @@
 //! Filtering of ACKs in front of a slow channel (Barakat and Altman, "On ACK Filtering on a Slow Reverse
 //! Channel", 2000; sections are the paper's).
 //!
-//! A cumulative ACK makes older queued ones of its flow redundant ([`crate::ack::filter`]). Erasing them
-//! keeps the queue short, but a sender in slow start grows by the ACKs that it gets. The policies therefore
-//! differ in when ACKs are erased ([`Policy`]). The arriving ACK takes the place of the oldest one that it
-//! erases. No other packet is affected, and the packets of a flow keep their order.
+//! A cumulative ACK makes older queued ones of its flow redundant
+//! ([`redundant`](crate::systems::ack_filter::redundant)). Erasing them keeps the queue short, but a sender
+//! in slow start grows by the ACKs that it gets. The policies therefore differ in when ACKs are erased
+//! ([`Policy`]). The arriving ACK takes the place of the oldest one that it erases. No other packet is
+//! affected, and the packets of a flow keep their order.
 //!
 //! - **Use** is measured at departures, by time sliding window (`meter`). The paper begins to filter a flow
 //!   when its rate "exceeds the slow channel bandwidth divided by the number of active connections", which
@@ -33,11 +34,11 @@ use super::links::Ends;
 use super::rounds::Rounds;
 use super::sizes::Sizes;
 use super::Discipline;
-use crate::ack::filter::Ack;
 use crate::frame::{Frames, Head, Waiting};
 use crate::node::Cx;
 use crate::rate::Rate;
 use crate::stats::DropReason;
+use crate::systems::ack_filter::redundant::Ack;
 use crate::time::Time;
 use flows::Flows;
 use gauge::Gauge;
@@ -48,14 +49,11 @@ mod erase;
 mod flows;
 mod full;
 mod gauge;
-mod growth;
-mod meter;
 mod nodes;
-mod params;
 #[cfg(test)]
 mod tests;
 
-pub use params::{Measure, Params, Policy, Service, Threshold};
+pub use crate::systems::ack_filter::{Measure, Params, Policy, Service, Threshold};
 
 /// See the [module documentation](self).
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! Queued packets with their positions in the order of arrival, in the whole queue and in their flow.
 
 use super::super::links::Links;
-use crate::ack::filter::Ack;
 use crate::frame::{Head, Waiting};
+use crate::systems::ack_filter::redundant::Ack;
 use crate::time::Time;
 
 /// A queued packet.

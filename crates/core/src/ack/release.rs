@@ -1,0 +1,95 @@
+//! The laws of release, which let the acknowledgement advance.
+
+use crate::packet::Segments;
+use crate::rate::Rate;
+use crate::systems::ack_shaper::{Pace, RateRelease, Tick};
+use crate::systems::class_rate::ShareRelease;
+use crate::systems::Law;
+use crate::time::{Duration, Time};
+
+/// Law that lets the acknowledgement advance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// A per-flow rate: `ack bytes = rate × period`.
+    Rate(RateRelease),
+    /// A rate that all flows of a class share, in turns.
+    Share(ShareRelease),
+}
+
+/// Calls the law behind a [`Release`].
+macro_rules! each {
+    ($release:expr, $law:ident => $call:expr) => {
+        match $release {
+            Release::Rate($law) => $call,
+            Release::Share($law) => $call,
+        }
+    };
+}
+
+/// A law with its defaults, for flows of this rate each.
+pub type NewLaw = fn(Rate) -> Release;
+
+/// Laws that a configuration names for flows with a rate each. (Flows share the rate of a class without a
+/// name for it.)
+pub const LAWS: &[(&str, NewLaw)] = &[(RateRelease::NAME, |rate| Release::Rate(RateRelease::new(rate)))];
+
+impl Release {
+    /// Returns the name of the law.
+    pub fn name(&self) -> &'static str {
+        each!(self, law => law.name())
+    }
+
+    /// Returns the rate that each flow is set to, in the bytes that the law counts.
+    pub fn flow_rate(&self) -> Option<Rate> {
+        each!(self, law => law.flow_rate())
+    }
+
+    /// Returns the most that a flow may get, in the bytes that the law counts.
+    pub fn rate(&self) -> Rate {
+        each!(self, law => law.rate())
+    }
+
+    /// Returns the law by which the flows of a class share its rate, if they do.
+    pub fn share(&self) -> Option<&ShareRelease> {
+        each!(self, law => law.share())
+    }
+
+    /// Returns the limit of catching up: release times further back than this are forfeited.
+    pub fn catch_up(&self) -> Duration {
+        each!(self, law => law.catch_up())
+    }
+
+    /// Returns the credit in bytes that a flow keeps while it holds nothing, if that is more than a step. 0
+    /// unless the law is a policer.
+    pub fn depth(&self) -> u32 {
+        each!(self, law => law.depth())
+    }
+
+    /// Returns the state of a flow that begins at `now`. `from_syn` tells that its sender begins, too.
+    pub fn begin(&self, segments: &Segments, from_syn: bool, now: Time) -> Pace {
+        each!(self, law => law.begin(segments, from_syn, now))
+    }
+
+    /// Applies changed settings to `pace`. `sized` tells that the window is sized. A scheduled release stays,
+    /// and later ones follow the new settings.
+    pub fn retune(&self, pace: &mut Pace, segments: &Segments, sized: bool) {
+        each!(self, law => law.retune(pace, segments, sized));
+    }
+
+    /// Carries out a release time, see [`Pace::tick`].
+    #[inline(always)]
+    pub fn tick(&self, pace: &mut Pace, rtt: Duration, mss: u16, held: u32) -> Tick {
+        each!(self, law => law.tick(pace, rtt, mss, held))
+    }
+
+    /// Returns the bytes that may pass unasked before the flow is looked at again, see [`Pace::free`].
+    pub fn free(&self, pace: &Pace, now: Time, within: Duration, rtt: Duration) -> u32 {
+        each!(self, law => law.free(pace, now, within, rtt))
+    }
+
+    /// Returns whether the advertised window bounds a sender in slow start, if it is sized from its first
+    /// right edge on.
+    pub fn is_bounded_by_window(&self) -> bool {
+        each!(self, law => law.is_bounded_by_window())
+    }
+}

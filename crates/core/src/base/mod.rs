@@ -1,0 +1,16 @@
+//! Foundations that know no packets: time, rates, random numbers, statistics, timers and heaps.
+
+mod cache;
+pub mod dist;
+pub(crate) mod heap;
+pub mod rate;
+pub mod rng;
+pub mod stats;
+pub mod time;
+mod timers;
+
+pub(crate) use cache::prefetch;
+pub use timers::Timers;
+
+/// No number: the end of a list.
+pub const NONE: u32 = u32::MAX;

@@ -1,0 +1,247 @@
+//! ACKs in a queue that a newer ACK of the same flow makes redundant, so that they may be erased.
+//!
+//! RFC 3449 §5.2.1 and the rules of Linux's `sch_cake` are the yardstick. Windows, fragments and checksums,
+//! which `sch_cake` ignores, are checked too. An ACK is never erased unless all of this holds:
+//!
+//! - Both are TCP without payload, IP options and fragments, with right checksums, no flag but ACK and the
+//!   ECN bits, and no option but timestamps and SACK. Any other option (MPTCP, TCP-AO, MD5, those of Accurate
+//!   ECN, unknown ones) keeps both.
+//! - The older one told its sender progress, or was a duplicate with SACK blocks after three duplicates have
+//!   left. Duplicates without SACK, duplicate SACKs, ACKs that close, open or only change the window, and
+//!   reordered ACKs are kept.
+//! - The newer one acknowledges more. Over a duplicate it may acknowledge as much, with a window that is no
+//!   smaller if the older one opened it.
+//! - The newer one covers all SACK blocks of the older one, except those of the ACK before the older one and
+//!   of the last ACK to leave.
+//! - The newer one is no older by its timestamps. It has the same ECN bits, the same sequence number and the
+//!   same type of service. Its window is not closed. If the receiver moves its right edge left, the newer
+//!   edge is the one that counts for the sender in either case.
+//! - The newer one acknowledges nothing beyond the window of the older one, at the scale that the receiver's
+//!   SYN has offered, or at any scale if no SYN was seen.
+//! - In an Accurate ECN flow an ACK stands for [`ACCECN_MOST`] at most. The data that it acknowledges (two
+//!   segments each, RFC 9293 §3.8.6.3) then cannot hide that the three-bit counter has wrapped (RFC 9768
+//!   §3.2.2.5).
+
+use crate::frame::Checksum;
+use crate::steer::after;
+use crate::track::receiver::{could_follow, Acks, Receiver, MOST_SCALE};
+use crate::wire::{self, checksum, Flags, Packet, SackBlocks, TcpOptions, Timestamps};
+
+use crate::tcp::Kind;
+
+/// ACKs that one may stand for in an Accurate ECN flow: eight marks take more than six segments.
+pub const ACCECN_MOST: u8 = 3;
+/// Duplicates that make a sender retransmit (RFC 5681 §3.2).
+pub const DUPLICATES: u8 = 3;
+/// The bits by which an ACK may report congestion.
+const ECN: Flags = Flags::ECE.with(Flags::CWR).with(Flags::AE);
+
+/// Contents of an ACK that decide redundancy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// Acknowledgement number.
+    pub ack: u32,
+    seq: u32,
+    window: u16,
+    /// Shift of its window, at most.
+    scale: u8,
+    ecn: Flags,
+    tos: u8,
+    timestamps: Option<Timestamps>,
+    sack: SackBlocks,
+    /// Larger window than the ACK before it.
+    opens: bool,
+    /// News for its sender, as far as redundancy goes.
+    pub role: Role,
+}
+
+/// News that an ACK brings its sender, as far as redundancy goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// An ACK that is kept, and makes no other one redundant.
+    Alone,
+    /// An ACK that is kept.
+    Kept,
+    /// An ACK that acknowledges more than those before it.
+    Progress,
+    /// An ACK with the number of the one before it, which reports a hole by SACK blocks.
+    Duplicate,
+}
+
+/// State kept of a flow's ACKs: the last one that arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    receiver: Receiver,
+    accecn: bool,
+}
+
+impl Ack {
+    /// Parses the packet `p` in these bytes as a pure ACK. Returns `None` if it is something else or anything
+    /// about it is unusual. A checksum in the state `Unknown` is verified. The role is [`Role::Alone`] until
+    /// [`Seen::learn`] has set it.
+    pub fn read(bytes: &[u8], frame_len: usize, p: &Packet, state: Checksum) -> Option<Ack> {
+        if p.fragment || p.has_options() {
+            return None;
+        }
+        let tcp = wire::tcp(bytes, p).ok()?;
+        let plain = tcp.payload_len == 0 && tcp.flags.without(ECN) == Flags::ACK && tcp.urgent == 0;
+        if !plain {
+            return None;
+        }
+        let options = wire::tcp_options(bytes, p, &tcp).ok()?;
+        let TcpOptions { timestamps, sack, only_timestamps, .. } = options;
+        if options != (TcpOptions { timestamps, sack, only_timestamps, ..TcpOptions::default() }) {
+            return None;
+        }
+        let state = match state {
+            Checksum::Unknown => checksum::verify(bytes, frame_len, p),
+            known => known,
+        };
+        let wire::Tcp { ack, seq, window, flags, .. } = tcp;
+        let (ecn, tos, opens, role, scale) = (flags & ECN, p.tos, false, Role::Alone, MOST_SCALE);
+        matches!(state, Checksum::Valid | Checksum::Partial).then_some(Ack {
+            ack,
+            seq,
+            window,
+            scale,
+            ecn,
+            tos,
+            timestamps,
+            sack,
+            opens,
+            role,
+        })
+    }
+
+    /// Returns whether it has SACK blocks.
+    pub fn tells_of_a_hole(&self) -> bool {
+        !self.sack.is_empty()
+    }
+
+    /// Returns whether this ACK, queued directly before `newer` in the same flow, may be erased. `before` is
+    /// the ACK that waits directly before it.
+    pub fn is_redundant(&self, newer: &Ack, before: Option<&Ack>, told: &Told) -> bool {
+        let tells = |block| {
+            newer.sack.cover(block)
+                || told.sack.cover(block)
+                || before.is_some_and(|before| before.role != Role::Alone && before.sack.cover(block))
+        };
+        let more = match self.role {
+            Role::Progress => after(newer.ack, self.ack),
+            Role::Duplicate => {
+                let opened = self.opens && newer.window < self.window;
+                told.duplicates_of(self.ack) >= DUPLICATES && !after(self.ack, newer.ack) && !opened
+            }
+            Role::Alone | Role::Kept => false,
+        };
+        let same = |a: &Ack| (a.seq, a.tos, a.ecn);
+        more && newer.role != Role::Alone
+            && same(self) == same(newer)
+            && newer.window != 0
+            && could_follow(self.ack, (self.window, self.scale), newer.ack)
+            && in_order(self.timestamps, newer.timestamps)
+            && self.sack.as_slice().iter().all(|&block| !after(block.1, newer.ack) || tells(block))
+    }
+}
+
+/// News brought by the ACKs of a flow that have left its queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// SACK blocks of the last ACK that had any.
+    sack: SackBlocks,
+    /// The number of the last duplicate.
+    number: u32,
+    /// Duplicates with that number. Three stands for more.
+    duplicates: u8,
+}
+
+impl Told {
+    /// Notes that an ACK leaves.
+    pub fn note(&mut self, ack: &Ack) {
+        if !ack.sack.is_empty() && ack.role != Role::Alone {
+            self.sack = ack.sack;
+        }
+        if ack.role == Role::Duplicate {
+            let before = self.duplicates_of(ack.ack);
+            (self.number, self.duplicates) = (ack.ack, (before + 1).min(DUPLICATES));
+        }
+    }
+
+    fn duplicates_of(&self, number: u32) -> u8 {
+        if self.number == number {
+            self.duplicates
+        } else {
+            0
+        }
+    }
+}
+
+/// Returns whether the second timestamps are no older than the first, by both clocks.
+fn in_order(older: Option<Timestamps>, newer: Option<Timestamps>) -> bool {
+    match (older, newer) {
+        (None, None) => true,
+        (Some(a), Some(b)) => !after(a.value, b.value) && !after(a.echo, b.echo),
+        _ => false,
+    }
+}
+
+impl Seen {
+    /// Sets the role of an arriving ACK of the flow, and remembers the ACK. Returns how far it acknowledges
+    /// beyond the last one, in bytes.
+    pub fn learn(&mut self, ack: &mut Ack) -> u32 {
+        if ack.ecn.intersects(Flags::AE.with(Flags::CWR)) {
+            self.accecn = true;
+        }
+        let last = self.receiver.last();
+        ack.scale = self.receiver.scale();
+        let beyond = match self.receiver.acks(ack.ack, ack.window) {
+            Acks::Disbelieved => {
+                if !self.receiver.is_known() {
+                    self.forget();
+                }
+                return 0;
+            }
+            Acks::First => {
+                ack.role = Role::Kept;
+                0
+            }
+            Acks::More(beyond) => {
+                ack.role = role(last, ack);
+                beyond
+            }
+        };
+        ack.opens = ack.window > last.1;
+        beyond
+    }
+
+    /// Forgets the flow's ACKs, because the flow ends or proves to be another one.
+    pub fn forget(&mut self) {
+        *self = Seen::default();
+    }
+
+    /// Begins the flow with a SYN of the ACKs' sender, which offers this window shift (RFC 7323 §2.2).
+    pub fn begin(&mut self, scale: Option<u8>) {
+        *self = Seen { receiver: Receiver::begun(scale), ..Seen::default() };
+    }
+
+    /// Returns whether its ACKs carry Accurate ECN's counter.
+    pub fn is_accecn(&self) -> bool {
+        self.accecn
+    }
+}
+
+/// News that an ACK brings its sender after the `last` one, a number and a window.
+fn role(last: (u32, u16), ack: &Ack) -> Role {
+    let open = ack.window != 0 && last.1 != 0;
+    match Kind::of(last, (ack.ack, ack.window), &ack.sack) {
+        Kind::Progress => Role::Progress,
+        Kind::Sack if !open || ack.sack.reports_duplicate(ack.ack) => Role::Kept,
+        Kind::Sack if ack.ack != last.0 => Role::Progress,
+        Kind::Sack => Role::Duplicate,
+        Kind::Old => Role::Alone,
+        Kind::Twice | Kind::Closed | Kind::Opens | Kind::Duplicate | Kind::Window => Role::Kept,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,27 @@
+//! Congested classes. Their queues say so, and the gateway asks before it holds an ACK of a class that
+//! controls ACKs [only then](crate::ack::When::Congested).
+
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::Arc;
+
+/// What is known of the classes of a configuration, by their index in it; of all of whom it knows nothing,
+/// that they are not congested. Clones are of one and the same.
+#[derive(Clone, Debug, Default)]
+pub struct Congestion(Arc<[AtomicBool]>);
+
+impl Congestion {
+    /// Of so many classes.
+    pub fn new(classes: usize) -> Congestion {
+        Congestion((0..classes).map(|_| AtomicBool::new(false)).collect())
+    }
+
+    /// Is the class with this index congested?
+    pub fn is(&self, class: usize) -> bool {
+        self.0.get(class).is_some_and(|congested| congested.load(Relaxed))
+    }
+
+    /// The class with this index is congested, or not. Panics if there is none.
+    pub fn set(&self, class: usize, congested: bool) {
+        self.0[class].store(congested, Relaxed);
+    }
+}

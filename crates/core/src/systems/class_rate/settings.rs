@@ -1,0 +1,362 @@
+//! The laws by which all flows of a class are acknowledged together, in turns. No rate is set for a flow.
+//! Shares are max–min, because a flow that holds nothing takes no turn. This file has the laws' settings and
+//! their state of a flow. The class's clock and its lists belong to the gateway (`gateway/share`).
+//!
+//! The laws differ in the content of a turn and the event that gives it ([`Turns`]): *share* has turns of
+//! bytes at the class's rate, *round* turns of an ACK at the class's rate, *dequeue* turns of an ACK as data
+//! leaves the class's queue.
+
+use crate::base::NONE;
+use crate::packet::{Counts, Segments};
+use crate::rate::Rate;
+use crate::systems::ack_shaper::{Pace, Tick};
+use crate::systems::Law;
+use crate::time::{Duration, Time};
+
+/// Release of all flows of a class at one rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShareRelease {
+    /// The rate of all flows together.
+    pub rate: Rate,
+    /// Bytes that the rate counts.
+    pub counts: Counts,
+    /// Treatment of traffic that ACKs cannot slow.
+    pub unresponsive: Unresponsive,
+    /// Maximum rate of a flow, even when the other flows use less.
+    pub flow_max: Option<Rate>,
+    /// Guarantee of a flow, if the class can give each flow as much when it begins.
+    pub flow_min: Option<Rate>,
+    /// Content of a turn, and the event that gives it.
+    pub turns: Turns,
+}
+
+/// The treatment of traffic that ACKs cannot slow: datagrams, and TCP that is not controlled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Unresponsive {
+    /// Clamps it to the class's rate, or a tenth less where the class has TCP. All traffic of the class
+    /// together has a [bound](crate::steer::Bound).
+    #[default]
+    Bound,
+    /// `Bound` with a bucket of 20 ms.
+    Police,
+    /// Counts it and charges it to the class. Nothing is dropped.
+    Count,
+}
+
+impl Unresponsive {
+    /// Returns the burst that may pass at once, as time at the rate. `None`: everything passes.
+    pub const fn burst(self) -> Option<Duration> {
+        match self {
+            Unresponsive::Bound => Some(Duration::from_millis(40)),
+            Unresponsive::Police => Some(Duration::from_millis(20)),
+            Unresponsive::Count => None,
+        }
+    }
+}
+
+/// Content of a flow's turn, and the event that gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turns {
+    /// Bytes, as the class's clock allows: the law *share*.
+    Bytes,
+    /// An ACK, as the class's clock allows: the law *round* (TCP rate control, section 2.4 of the PostACK
+    /// paper). An ACK for several segments counts as one turn each.
+    Acks,
+    /// An ACK, for each packet that leaves the class's one queue. A flow skips its turn if more than one
+    /// packet of its data has arrived that no turn has answered (PostACK section 3.2, figs 4 and 5).
+    Packets,
+    /// An ACK, when the flow's last packet of data is the next to leave the class's queue, or none is queued:
+    /// the law *dequeue* (PostACK section 6, figs 13 and 14). With [`Hold::Number`](crate::ack::Hold::Number)
+    /// a turn is as many bytes as that packet has.
+    Departures,
+}
+
+/// Payload bytes of a full segment, in estimates for all flows of a class.
+const SEGMENT: u64 = 1460;
+/// Longest turn, in segments: a giant segment.
+const MOST_SEGMENTS: u64 = 44;
+/// A turn in time.
+const TURN: Duration = Duration::from_micros(200);
+/// Least credit of a class while none of its flows holds anything.
+const CREDIT: Duration = Duration::from_millis(1);
+/// Most bytes that a sender is assumed to send before its first acknowledgement, in segments (RFC 6928).
+const INITIAL_WINDOW: u32 = 10;
+
+/// Shortest retransmission time-out of common senders. Every flow has a turn within it.
+const SHORTEST_RTO: Duration = Duration::from_millis(200);
+
+/// State of a flow, in the line of its record that belongs to its policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Bytes that its sender was permitted to send and that the receiver has not been seen to get.
+    pub early: u32,
+    /// Bytes that it may be released in this round, at least minus two turns.
+    pub deficit: i32,
+    /// Next flow in its list, [`NONE`] for the last.
+    pub next: u32,
+    /// Previous flow in its list, [`NONE`] for the first.
+    pub prev: u32,
+}
+
+impl ShareRelease {
+    /// Returns the law at `rate`, which counts payload.
+    pub const fn new(rate: Rate) -> ShareRelease {
+        ShareRelease {
+            rate,
+            counts: Counts::Payload,
+            unresponsive: Unresponsive::Bound,
+            flow_max: None,
+            flow_min: None,
+            turns: Turns::Bytes,
+        }
+    }
+
+    /// Returns whether turns are of ACKs.
+    pub const fn is_of_acks(&self) -> bool {
+        !matches!(self.turns, Turns::Bytes)
+    }
+
+    /// Returns whether turns come as data leaves the class's queue.
+    pub const fn follows_data(&self) -> bool {
+        matches!(self.turns, Turns::Departures | Turns::Packets)
+    }
+
+    /// Returns the window of a flow with this payload rate, for turns of ACKs: the segments that its round
+    /// trip takes (PostACK paper, equation 4), at least one.
+    pub fn window_of_segments(&self, payload: Rate, rtt: Duration, mss: u16) -> u32 {
+        let mss = u64::from(mss.max(1));
+        let segments = payload.bytes_in(rtt).div_ceil(mss).max(1);
+        (segments * mss).min(1 << 30) as u32
+    }
+
+    /// Returns the number of turns that an ACK for `bytes` counts as.
+    pub fn turns_for(bytes: u32, mss: u16) -> u32 {
+        bytes.div_ceil(u32::from(mss.max(1))).max(1)
+    }
+
+    /// Returns the bytes of a turn: 200 us at the rate, from 2 to 44 segments of 1460 bytes.
+    pub fn quantum(&self) -> u32 {
+        self.rate.bytes_in(TURN).clamp(2 * SEGMENT, MOST_SEGMENTS * SEGMENT) as u32
+    }
+
+    /// Returns the most credit of a class, as time: two turns, or a millisecond if that is more. Turns of
+    /// ACKs give none: a timer that fired with nothing to release does not fire again for it.
+    pub fn credit(&self) -> Duration {
+        if self.is_of_acks() {
+            return Duration::ZERO;
+        }
+        self.rate.time_for(2 * u64::from(self.quantum())).max(CREDIT)
+    }
+
+    /// Returns the rate that TCP keeps of `rate` beside unresponsive traffic: a tenth, or a turn of two
+    /// segments per flow and time-out, up to a half. Unresponsive traffic is bounded at the rest while flows
+    /// compete for it.
+    pub fn floor(rate: Rate, flows: u64) -> Rate {
+        let turn = 8 * 2 * SEGMENT * 1_000_000_000 / SHORTEST_RTO.as_nanos();
+        let bps = flows.saturating_mul(turn).clamp(rate.bps() / 10, rate.bps() / 2);
+        Rate::from_bps(bps).unwrap_or(rate)
+    }
+
+    /// Clamps `share` to the maximum rate of a flow.
+    pub fn of_flow(&self, share: Rate) -> Rate {
+        self.flow_max.map_or(share, |most| most.min(share))
+    }
+
+    /// Returns the cost of `bytes` of payload, in the bytes that the rate counts.
+    pub fn cost(&self, segments: &Segments, bytes: u32) -> u64 {
+        let (bytes, payload) = (u64::from(bytes), u64::from(segments.payload.max(1)));
+        match segments.overhead(self.counts) {
+            0 => bytes,
+            overhead => bytes + (bytes * overhead + payload / 2) / payload,
+        }
+    }
+
+    /// Returns the cost of an unresponsive packet beside its bytes from the IP header on. If the rate counts
+    /// payload, the 28 bytes of IPv4 and UDP headers are taken off.
+    pub fn overhead_of_packet(&self) -> i64 {
+        match self.counts {
+            Counts::Payload => -28,
+            Counts::Ip => 0,
+            Counts::Frame => 18,
+            Counts::Wire => 38,
+        }
+    }
+
+    /// Returns the cost of `packets` packets of `bytes` bytes in all.
+    pub fn cost_of_packets(&self, packets: u64, bytes: u64) -> u64 {
+        bytes.saturating_add_signed(self.overhead_of_packet().saturating_mul(packets as i64))
+    }
+
+    /// Returns the bytes of a turn of a flow with segments of this payload: the whole segments in
+    /// [`ShareRelease::quantum`], at least one. A remainder of a turn would let a flow have two in a row, and
+    /// others wait twice as long.
+    pub fn turn(&self, payload: u16) -> u32 {
+        let payload = u32::from(payload.max(1));
+        let quantum = match self.flow_max {
+            Some(most) => self.quantum().min(ShareRelease::new(most).quantum()),
+            None => self.quantum(),
+        };
+        (quantum / payload).max(1) * payload
+    }
+
+    /// Returns the payload rate that `rate` allows flows of these segments.
+    pub fn payload(&self, rate: Rate, segments: &Segments) -> Rate {
+        let overhead = segments.overhead(self.counts);
+        if overhead == 0 {
+            return rate;
+        }
+        let payload = u128::from(segments.payload);
+        let bps = u128::from(rate.bps()) * payload / (payload + u128::from(overhead));
+        Rate::from_bps(bps as u64).unwrap_or(rate)
+    }
+
+    /// Returns the first window of a flow: four segments, or 4 ms at the rate.
+    pub fn first_window(&self, mss: u16) -> u32 {
+        let bytes = self.of_flow(self.rate).bytes_in(Duration::from_millis(4)).min(1 << 30) as u32;
+        bytes.max(4 * u32::from(mss))
+    }
+
+    /// Returns the bytes that a sender may send of a first window of `window` bytes.
+    pub fn initial(&self, window: u32, mss: u16) -> u32 {
+        window.min(INITIAL_WINDOW * u32::from(mss))
+    }
+
+    /// Returns the window of a flow with this share of the rate, as payload: the share over its round trip,
+    /// and the bytes that may wait here, which are `standing` or two turns. At least two segments.
+    pub fn window(&self, share: Rate, rtt: Duration, standing: Duration, mss: u16) -> u32 {
+        let waits = share.bytes_in(standing).max(2 * u64::from(self.quantum()));
+        let bytes = share.bytes_in(rtt).saturating_add(waits).min(1 << 30) as u32;
+        bytes.max(2 * u32::from(mss))
+    }
+}
+
+impl Law for ShareRelease {
+    fn name(&self) -> &'static str {
+        match self.turns {
+            Turns::Bytes => "share",
+            Turns::Acks | Turns::Packets => "round",
+            Turns::Departures => "dequeue",
+        }
+    }
+    fn rate(&self) -> Rate {
+        self.rate
+    }
+    /// No flow has a rate of its own.
+    fn flow_rate(&self) -> Option<Rate> {
+        None
+    }
+    fn share(&self) -> Option<&ShareRelease> {
+        Some(self)
+    }
+    fn begin(&self, _: &Segments, _from_syn: bool, now: Time) -> Pace {
+        let mut pace = Pace::default();
+        pace.set_turn(Turn { early: 0, deficit: 0, next: NONE, prev: NONE });
+        if !self.is_of_acks() {
+            pace.due = now.as_nanos();
+        }
+        pace
+    }
+    /// These flows are released in their turns and have no release times.
+    #[inline(always)]
+    fn tick(&self, _: &mut Pace, _rtt: Duration, _mss: u16, _held: u32) -> Tick {
+        Tick { release: 0, entered_slow_start: false }
+    }
+}
+
+impl Turn {
+    /// Permits the sender `bytes` more.
+    pub fn permit(&mut self, bytes: u32, quantum: u32) {
+        self.early = self.early.saturating_add(bytes);
+        self.spend(bytes, quantum);
+    }
+
+    /// Notes that the receiver has got `bytes` more. Returns those of them that were not permitted before,
+    /// which is the growth of the sender's window.
+    pub fn received(&mut self, bytes: u32, quantum: u32) -> u32 {
+        let grown = bytes.saturating_sub(self.early);
+        self.early = self.early.saturating_sub(bytes);
+        self.spend(grown, quantum);
+        grown
+    }
+
+    fn spend(&mut self, bytes: u32, quantum: u32) {
+        let least = -(2 * quantum as i32);
+        self.deficit = self.deficit.saturating_sub_unsigned(bytes).max(least);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_is_200_us_of_the_rate_within_bounds() {
+        // 1 Mb/s: 25 bytes; 200 Mb/s: 5,000; 10 Gb/s: 250,000.
+        let turns = [1, 200, 10_000].map(|mbit| ShareRelease::new(Rate::mbit(mbit)).quantum());
+        assert_eq!(turns, [2 * 1460, 5_000, 44 * 1460]);
+        // 5,840 bytes at 1 Mb/s; 1 ms where two turns take less.
+        assert_eq!(ShareRelease::new(Rate::mbit(1)).credit(), Duration::from_micros(46_720));
+        assert_eq!(ShareRelease::new(Rate::mbit(200)).credit(), Duration::from_millis(1));
+    }
+
+    #[test]
+    fn what_arrives_unpermitted_is_growth() {
+        let mut turn = Turn { early: 1_000, deficit: 500, next: NONE, prev: NONE };
+        assert_eq!(turn.received(800, 3_000), 0);
+        assert_eq!((turn.early, turn.deficit), (200, 500));
+        assert_eq!(turn.received(1_500, 3_000), 1_300);
+        assert_eq!((turn.early, turn.deficit), (0, -800));
+        turn.permit(9_000, 3_000);
+        assert_eq!((turn.early, turn.deficit), (9_000, -6_000), "two turns behind at most");
+    }
+
+    #[test]
+    fn a_window_carries_the_share_for_a_round_trip_and_what_waits() {
+        let law = ShareRelease::new(Rate::mbit(100));
+        let window = |mbit, rtt, standing| {
+            law.window(Rate::mbit(mbit), Duration::from_millis(rtt), Duration::from_millis(standing), 1460)
+        };
+        // 10 Mb/s are 1,250 bytes a millisecond; two turns are 5,840 bytes.
+        assert_eq!(window(10, 20, 20), 50_000);
+        assert_eq!(window(10, 20, 1), 25_000 + 5_840);
+        assert_eq!(law.first_window(1460), 50_000);
+        assert_eq!(ShareRelease::new(Rate::mbit(1)).first_window(1460), 5_840);
+    }
+
+    /// 100 kB/s over 50 ms are 5,000 bytes: four segments of 1,250, and four of 1,448.
+    #[test]
+    fn a_window_of_segments_is_the_round_trip_rounded_up() {
+        let law = ShareRelease { turns: Turns::Acks, ..ShareRelease::new(Rate::mbit(1)) };
+        let window = |kbit: u64, ms, mss| {
+            let rate = Rate::from_bps(1_000 * kbit).unwrap();
+            law.window_of_segments(rate, Duration::from_millis(ms), mss)
+        };
+        assert_eq!([window(800, 50, 1_250), window(800, 50, 1_448)], [5_000, 4 * 1_448]);
+        assert_eq!(window(80, 1, 1_448), 1_448, "never less than one");
+        assert_eq!([1, 1_448, 1_449, 0].map(|bytes| ShareRelease::turns_for(bytes, 1_448)), [1, 1, 2, 1]);
+    }
+
+    #[test]
+    fn a_turn_is_whole_segments() {
+        let law = ShareRelease::new(Rate::mbit(8)); // 2,920 bytes
+        assert_eq!([536, 1_448, 1_460, 8_948].map(|payload| law.turn(payload)), [2_680, 2_896, 2_920, 8_948]);
+    }
+
+    #[test]
+    fn packets_cost_what_the_rate_counts_of_them() {
+        let cost =
+            |counts| ShareRelease { counts, ..ShareRelease::new(Rate::mbit(8)) }.cost_of_packets(2, 3_000);
+        let all = [Counts::Payload, Counts::Ip, Counts::Frame, Counts::Wire].map(cost);
+        assert_eq!(all, [2_944, 3_000, 3_036, 3_076]);
+    }
+
+    #[test]
+    fn headers_cost_what_each_segment_has_of_them() {
+        let segments = Segments { payload: 1448, ipv6: false, tags: 0, options: 12 };
+        let ip = ShareRelease { counts: Counts::Ip, ..ShareRelease::new(Rate::mbit(150)) };
+        // 52 bytes for 1448.
+        assert_eq!((ip.cost(&segments, 1448), ip.cost(&segments, 14_480)), (1_500, 15_000));
+        assert_eq!(ip.payload(Rate::mbit(150), &segments), Rate::from_bps(144_800_000).unwrap());
+        assert_eq!(ShareRelease::new(Rate::mbit(150)).cost(&segments, 1448), 1448);
+    }
+}

@@ -1,0 +1,10 @@
+//! TCP connections as a middlebox sees them: which segments to believe ([`track`]), and the state of a flow
+//! that is shared with the hooks in the kernel ([`steer`]).
+
+mod echo;
+mod news;
+pub mod steer;
+pub mod track;
+
+pub use echo::Echoes;
+pub use news::{Kind, ACE_MOST};
