@@ -35,7 +35,7 @@ impl Bottleneck {
     /// Returns a bottleneck with this rate, or with the configuration's trace.
     pub(super) fn new(config: &Config, rate: Rate) -> Bottleneck {
         let queue = config.aqm.queue(config.queue, config.mark, rate, config.seed ^ 0x0061_716d);
-        let server = || Server::new(rate, config.burst);
+        let server = || Server::new(rate, config.burst, config.timer);
         let service = match config.trace {
             None => Service::Rate(server()),
             Some(RateTrace::Rates(rates)) => Service::Traced(server(), Changes::new(rates, config.epoch)),
@@ -108,11 +108,11 @@ impl Bottleneck {
             Service::Rate(server) => server.set_rate(cx.now, rate),
             Service::Traced(server, _) => {
                 server.resume(cx.now, rate);
-                let server = core::mem::replace(server, Server::new(rate, 0));
+                let server = core::mem::replace(server, Server::new(rate, 0, Duration::ZERO));
                 self.service = Service::Rate(server);
             }
             Service::Deliveries(deliveries) => {
-                let mut server = Server::new(rate, config.burst);
+                let mut server = Server::new(rate, config.burst, config.timer);
                 let begun = deliveries.take().or_else(|| self.queue.pop(cx));
                 begun.into_iter().for_each(|waiting| server.begin(cx.now, waiting));
                 self.service = Service::Rate(server);

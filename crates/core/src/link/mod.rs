@@ -97,6 +97,9 @@ pub struct Config {
     /// Depth of the token bucket in bytes, as the rate counts them. After an idle time this many leave at
     /// once. 0, the default, is a wire: each bit takes its time.
     pub burst: u64,
+    /// Resolution of the timer of the token bucket: a frame that waits for tokens leaves at a multiple of it,
+    /// together with all others that have theirs by then. Zero, the default, waits exactly.
+    pub timer: Duration,
     /// Seed of the random draws. Losses, damage, jitter and reordering have a generator each.
     pub seed: u64,
 }
@@ -125,14 +128,28 @@ impl Config {
         aqm: Aqm::None,
         overhead: Config::NETEM,
         burst: 0,
+        timer: Duration::ZERO,
         seed: 0,
     };
 
     /// Returns whether a link of this configuration treats frames alike for any headers, so that it need not
     /// read them.
     fn ignores_headers(&self) -> bool {
-        let Config { rate, trace, epoch, delay, jitter, reorder, loss, queue, overhead, burst, seed, .. } =
-            *self;
+        let Config {
+            rate,
+            trace,
+            epoch,
+            delay,
+            jitter,
+            reorder,
+            loss,
+            queue,
+            overhead,
+            burst,
+            timer,
+            seed,
+            ..
+        } = *self;
         let same = Config {
             rate,
             trace,
@@ -144,6 +161,7 @@ impl Config {
             queue,
             overhead,
             burst,
+            timer,
             seed,
             ..Config::BARE
         };

@@ -32,6 +32,8 @@ pub(super) struct Server {
     burst: u64,
     /// Time that the rate takes for the bucket. This much may be sent at once after an idle time.
     ahead: Duration,
+    /// Resolution of the timer that waits for tokens. Zero waits exactly.
+    timer: Duration,
     /// Departure of the last bit of the last frame without the bucket.
     free_at: Time,
     service: Option<Service>,
@@ -43,12 +45,14 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Returns a server. `burst` is the depth of the token bucket in bytes. 0 sends no bit early.
-    pub(super) fn new(rate: Rate, burst: u64) -> Server {
+    /// Returns a server. `burst` is the depth of the token bucket in bytes. 0 sends no bit early. A frame that
+    /// has to wait leaves at a multiple of `timer`, if that is not zero.
+    pub(super) fn new(rate: Rate, burst: u64, timer: Duration) -> Server {
         Server {
             clock: ByteClock::new(rate),
             burst,
             ahead: rate.time_for(burst),
+            timer,
             free_at: Time::ZERO,
             service: None,
             done: Time::MAX,
@@ -82,9 +86,21 @@ impl Server {
         self.fill(clock);
         self.free_at += self.clock.advance(charge.bytes);
         if self.paused.is_none() {
-            self.done = self.free_at.max(now);
+            self.done = self.due(now);
         }
         self.service = Some(Service { frame, charge, begun: now });
+    }
+
+    /// Returns when the frame being serialized is through, at `now` at the earliest.
+    #[inline]
+    fn due(&self, now: Time) -> Time {
+        if self.free_at <= now {
+            return now;
+        }
+        match self.timer.as_nanos() {
+            0 => self.free_at,
+            timer => Time::from_nanos(self.free_at.as_nanos().div_ceil(timer).saturating_mul(timer)),
+        }
     }
 
     /// Fills the bucket for idle time. It is full after as long as the rate takes to fill it.
@@ -108,7 +124,7 @@ impl Server {
         };
         self.ahead = rate.time_for(self.burst);
         if self.service.is_some() {
-            self.done = self.free_at.max(now);
+            self.done = self.due(now);
         }
     }
 

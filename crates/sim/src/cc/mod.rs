@@ -13,6 +13,7 @@
 //! of any shape, or bound its bursts.
 
 mod bbr;
+mod bic;
 mod chirp;
 mod cubic;
 mod dctcp;
@@ -302,6 +303,7 @@ pub const CONTROLS: &[(&str, Make)] = &[
     ("cubic", cubic::Cubic::make),
     ("dctcp", dctcp::Dctcp::make),
     ("bbr", bbr::Bbr::make),
+    ("bic", bic::Bic::make),
     ("chirp", chirp::Chirp::make),
 ];
 

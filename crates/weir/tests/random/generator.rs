@@ -46,8 +46,8 @@ const RATES: [&str; 10] = [
 const TIMES: [&str; 8] = ["'10ms'", "'1ms'", "'40ms'", "'100us'", "'250ms'", "'7ms'", "'1us'", "'600ms'"];
 const SHARES: [&str; 7] = ["0.01", "0.001", "0.1", "0.3", "0", "0.5", "1"];
 const QUEUES: [&str; 7] = ["'20p'", "'1bdp'", "'100p'", "'15kB'", "'2p'", "'1p'", "'1000p'"];
-const CONTROLS: [&str; 10] =
-    ["cubic", "reno", "dctcp", "bbr", "chirp", "newreno", "tahoe", "reno", "cubic", "bbr"];
+const CONTROLS: [&str; 11] =
+    ["cubic", "reno", "dctcp", "bbr", "chirp", "newreno", "tahoe", "reno", "cubic", "bbr", "bic"];
 const PRESETS: [&str; 4] = ["ack-shaper", "ack-shaper-published", "ack-policer", "ack-reconstruct"];
 const SHARING: [&str; 4] = ["tcr", "postack", "postack-pfq", "postack-number"];
 

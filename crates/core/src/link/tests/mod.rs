@@ -96,6 +96,26 @@ fn a_token_bucket_sends_its_depth_at_once() {
 }
 
 #[test]
+fn a_timer_lets_what_has_its_tokens_leave_together() {
+    // As above, with a timer of 4 ms: the third packet has its tokens at 10.5 ms and leaves at 12 ms, with the
+    // fourth, which had them at 11.5 ms. The fifth has them at 12.5 ms, and waits for the next tick with the
+    // sixth. From 13.5 ms until 17 ms the bucket fills with all it holds, so two leave when they come; the third
+    // of them lacks 500 bytes at 17 ms.
+    let (rate, timer) = (Some(Rate::mbit(8)), Duration::from_millis(4));
+    let mut r = rig(Config { rate, burst: 2_500, timer, ..Config::default() });
+    for tag in 1..=6 {
+        r.at(us(10_000)).inject(Link::IN, packet(tag, 1000));
+    }
+    for tag in 7..=9 {
+        r.at(us(17_000)).inject(Link::IN, packet(tag, 1000));
+    }
+    let sent = stamps(&r.run_until(Time::from_secs(1)));
+    let want = [10_000, 10_000, 12_000, 12_000, 16_000, 16_000, 17_000, 17_000, 20_000].map(us);
+    assert_eq!(sent.iter().map(|s| s.0).collect::<Vec<_>>(), want);
+    r.finish();
+}
+
+#[test]
 fn remainders_are_carried_through_a_busy_period() {
     // 12,000 bits at 7 Mb/s take 1,714,285 5/7 ns.
     let rate = Rate::mbit(7);
