@@ -54,8 +54,8 @@ fn a_time_out_is_no_idle_time() {
         let mut socket = connect();
         let took = send(&mut socket, 900);
         // 900 ms of data, 500 ms of silence, the doubled time-out (RTO 240 ms: 480 ms until the second try),
-        // and slow start.
-        assert!(took < ms(2600), "{took:?}");
+        // and slow start: 2.2 s, and 1.3 s more with a window of 1. What is between them is a busy machine's.
+        assert!(took < ms(3000), "{took:?}");
     });
 }
 
