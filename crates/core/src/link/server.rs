@@ -45,8 +45,8 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Returns a server. `burst` is the depth of the token bucket in bytes. 0 sends no bit early. A frame that
-    /// has to wait leaves at a multiple of `timer`, if that is not zero.
+    /// Returns a server. `burst` is the depth of the token bucket in bytes. 0 sends no bit early. A frame
+    /// that has to wait leaves at a multiple of `timer`, if that is not zero.
     pub(super) fn new(rate: Rate, burst: u64, timer: Duration) -> Server {
         Server {
             clock: ByteClock::new(rate),

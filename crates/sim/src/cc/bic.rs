@@ -2,8 +2,8 @@
 //! from 2.6.8 to 2.6.18. Below the window of the last loss it searches between that and its own; above it
 //! probes faster and faster.
 //!
-//! Linux divides the distance to the last window by four in a round, not by two, adds at most 16 segments in a
-//! round, and one segment in five rounds while it is close. Windows of 14 segments and less are Reno's.
+//! Linux divides the distance to the last window by four in a round, not by two, adds at most 16 segments in
+//! a round, and one segment in five rounds while it is close. Windows of 14 segments and less are Reno's.
 //! Linux corrects for delayed ACKs by an average of the segments in an ACK; here growth is by the bytes
 //! acknowledged, which comes to the same.
 
