@@ -66,6 +66,11 @@ impl Phase {
     pub const fn reduces(self) -> bool {
         matches!(self, Phase::Reducing | Phase::Recovery)
     }
+
+    /// Returns whether losses are repaired.
+    pub const fn repairs(self) -> bool {
+        matches!(self, Phase::Recovery | Phase::Loss)
+    }
 }
 
 /// The delivery rate over the flight that an ACK ends (draft-cheng-iccrg-delivery-rate-estimation §3).

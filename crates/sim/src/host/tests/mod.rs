@@ -1,6 +1,7 @@
 //! Two hosts over two links, on a fake clock: exact timelines and invariants.
 
 mod dsack;
+mod frto;
 mod laws;
 mod repair;
 mod sieve;

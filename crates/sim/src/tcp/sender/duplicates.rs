@@ -49,15 +49,21 @@ impl Sender {
         (self.board.nxt() - self.board.una()).saturating_sub(first + self.losses().told)
     }
 
-    /// Returns whether a duplicate ACK counts now. After a time-out it may be for a needless retransmission.
+    /// Returns whether a duplicate ACK counts now. After a time-out it may be for a needless retransmission,
+    /// unless new data has left since.
     /// While Linux waits for an ACK above the recovery point, it may be for a segment that an earlier
     /// recovery sent twice.
     fn counts_duplicates(&self) -> bool {
         match self.phase {
             Phase::Open | Phase::Reducing => true,
             Phase::Recovery => !self.waits_above(),
-            Phase::Loss => !self.recovery.remembers(),
+            Phase::Loss => !self.recovery.remembers() || self.sent_above(),
         }
+    }
+
+    /// Returns whether Linux has sent new data since a time-out ([`super::frto`]).
+    fn sent_above(&self) -> bool {
+        self.recovery == Recovery::Linux && self.board.nxt() > self.losses().recover
     }
 
     /// Returns whether Linux has everything below the recovery point, but stays in recovery until data above
@@ -78,7 +84,8 @@ impl Sender {
         }
         let duplicates = self.board.duplicates() + 1;
         let may = self.may_repair();
-        if self.phase == Phase::Recovery || may || duplicates <= LIMITED_TRANSMIT {
+        let counts = self.phase == Phase::Recovery || may || self.phase == Phase::Loss;
+        if counts || duplicates <= LIMITED_TRANSMIT {
             self.board.set_duplicates(duplicates);
         }
         match duplicates == DUP_THRESH && may {
@@ -130,8 +137,7 @@ impl Sender {
     /// repair without SACK this is one segment, since the covered data may have arrived long ago (RFC 3465
     /// §2.3). RFC 6582 §3.2 step 3 has nothing grow at the end of a recovery.
     pub(super) fn growth_limit(&self, before: Phase) -> u64 {
-        let limited = matches!(before, Phase::Recovery | Phase::Loss)
-            && !(self.recovery.uses_sack() || self.recovery.is_linux());
+        let limited = before.repairs() && !(self.recovery.uses_sack() || self.recovery.is_linux());
         if limited {
             u64::from(self.window.mss)
         } else {

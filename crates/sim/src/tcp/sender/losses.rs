@@ -1,6 +1,7 @@
 //! State of a sender's losses and reductions. It is allocated with the first of them, since most of many
 //! senders have none for long.
 
+use super::frto::Frto;
 use super::prr::Prr;
 use super::scoreboard::Rack;
 use super::Sender;
@@ -11,6 +12,7 @@ use weir_core::time::Time;
 pub(super) struct Losses {
     pub(super) rack: Rack,
     pub(super) prr: Prr,
+    pub(super) frto: Frto,
     /// Segments that the receiver reported to have received twice.
     pub(super) reported: u64,
     /// Bytes above SND.UNA that duplicate ACKs have counted as delivered, without SACK.
@@ -33,6 +35,7 @@ impl Losses {
     const NONE: Losses = Losses {
         rack: Rack::new(),
         prr: Prr::begin(0),
+        frto: Frto::Off,
         reported: 0,
         told: 0,
         recover: 0,

@@ -6,7 +6,7 @@
 //!   `delivery`: delivery rate; `records`: segment records for a congestion control that asks for them;
 //! - `repair`: finding and repairing losses; `duplicates`: the same without SACK; `prr`: the window
 //!   meanwhile; `losses`: loss state;
-//! - `dsack`: conclusions from reports of segments that arrived twice;
+//! - `dsack`: conclusions from reports of segments that arrived twice; `frto`: spurious time-outs;
 //! - `timers`: the timers; `expire`: their setting and expiry;
 //! - `scoreboard`: data in flight, SACKed and lost; `rtt`: the round-trip time and the time-out.
 
@@ -14,6 +14,7 @@ mod delivery;
 mod dsack;
 mod duplicates;
 mod expire;
+mod frto;
 mod losses;
 mod pacing;
 mod prr;

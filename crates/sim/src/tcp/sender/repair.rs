@@ -16,6 +16,7 @@ impl Sender {
         if self.undo.is_some() {
             self.judge_undo(a, p, report, now);
         }
+        self.judge_frto(a, p, repeated, now);
         if self.phase != Phase::Open && p.acked > 0 {
             self.end_recovery(now);
         }
@@ -52,7 +53,7 @@ impl Sender {
             self.board.seen_reordering(),
             self.rtt.min_rtt(),
             self.rtt.srtt(),
-            matches!(self.phase, Phase::Recovery | Phase::Loss),
+            self.phase.repairs(),
             self.board.sacked_segments(),
         );
         let (lost, wait) = self.board.rack_detect(now, window);
@@ -177,12 +178,17 @@ impl Sender {
         let duplicated = report.is_some_and(|report| undo.report(report));
         let older = a.echoed.is_some_and(|echoed| echoed < again_since);
         let original = p.acked > 0 && p.retransmitted && older && self.phase != Phase::Open;
-        if !original && !duplicated {
-            return;
+        if original || duplicated {
+            self.undo(now);
         }
-        self.window.cwnd = self.window.cwnd.max(undo.cwnd);
-        self.window.ssthresh = self.window.ssthresh.max(undo.ssthresh);
-        self.undo = None;
+    }
+
+    /// Returns to the state before the last reduction.
+    pub(super) fn undo(&mut self, now: Time) {
+        if let Some(undo) = self.undo.take() {
+            self.window.cwnd = self.window.cwnd.max(undo.cwnd);
+            self.window.ssthresh = self.window.ssthresh.max(undo.ssthresh);
+        }
         self.board.undo_lost();
         self.cc.on_undo(&mut self.window, now);
         self.phase = Phase::Open;
@@ -199,6 +205,7 @@ impl Sender {
             Phase::Recovery => self.board.una() >= self.losses().recover,
             Phase::Loss => self.timers.backoffs == 0,
         };
+        self.begin_frto(self.phase, now);
         let in_flight = self.board.in_flight();
         let reneged = self.board.reneged();
         let lost = if self.recovery == Recovery::Rack && !reneged {

@@ -67,7 +67,10 @@ impl Sender {
             }
         }
         if let Some(piece) = self.board.next_lost() {
-            if self.fast || self.fits(piece.len) {
+            if let Some(new) = self.choose_new_first() {
+                return Some(self.pair(new));
+            }
+            if self.fast || self.fits(piece.len) && !self.sends_new_first() {
                 self.fast = false;
                 return Some(Choice { piece, again: true, push: false });
             }
@@ -87,19 +90,24 @@ impl Sender {
         if config.tso_segments > 1 && !self.worth_a_burst(config) {
             return None;
         }
-        let push = self.paired;
-        self.paired = !push;
-        Some(Choice { piece, again: false, push })
+        Some(self.pair(piece))
     }
 
-    fn fits(&self, len: u32) -> bool {
+    /// Returns the choice of a new piece, with PSH if it is the second of a pair.
+    fn pair(&mut self, piece: Piece) -> Choice {
+        let push = self.paired;
+        self.paired = !push;
+        Choice { piece, again: false, push }
+    }
+
+    pub(super) fn fits(&self, len: u32) -> bool {
         let in_flight = self.board.in_flight();
         in_flight == 0 || in_flight + u64::from(len.min(self.window.mss)) <= self.window.cwnd
     }
 
     /// Chooses the next new piece, by the written data and the peer's window.
     #[inline(always)]
-    fn choose_new(&mut self, nagle: bool) -> Option<Piece> {
+    pub(super) fn choose_new(&mut self, nagle: bool) -> Option<Piece> {
         let start = self.board.nxt();
         let mss = u64::from(self.window.mss);
         let written = self.limit.saturating_sub(start);

@@ -46,6 +46,7 @@ impl<'a, W: Witness> Delivery<'a, W> {
     /// Takes a segment that was not yet known to have arrived.
     fn take(&mut self, seg: &InFlight, by_sack: bool, fack: u64) {
         let (key, again) = (seg.key(), seg.flags & RETRANSMITTED != 0);
+        self.progress.sacked |= by_sack;
         self.witness.delivered(seg.piece(), seg.sent.at, again, by_sack);
         if self.newest < key {
             self.newest = key;
@@ -82,6 +83,8 @@ impl<'a, W: Witness> Delivery<'a, W> {
     fn finish(self, now: Time) {
         let acked = self.acked.filter(|_| !self.progress.retransmitted);
         let times = acked.or(self.sacked);
+        self.progress.fresh_since =
+            [self.acked, self.sacked].into_iter().flatten().map(|(oldest, _)| oldest).min();
         self.progress.rtt = times.map(|(oldest, _)| now.since(oldest));
         self.progress.rtt_newest = times.map(|(_, newest)| now.since(newest));
     }

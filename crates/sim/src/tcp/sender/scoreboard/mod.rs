@@ -79,6 +79,10 @@ pub struct Progress {
     pub reordered: bool,
     /// True if the cumulative ACK covered a segment that had been retransmitted.
     pub retransmitted: bool,
+    /// First transmission of the oldest delivered segment that was never retransmitted.
+    pub fresh_since: Option<Time>,
+    /// True if a segment was newly SACKed.
+    pub sacked: bool,
     /// Newest delivered segments, for [`Scoreboard::rack_update`].
     offer: Offer,
 }
