@@ -558,6 +558,12 @@ pub const REFUSED: &[(&str, Backend, &str, &str)] = &[
         "wan = { duplicate = \"1%\" }",
     ),
     (
+        "a flow without an end that no class takes, on a path that takes no time",
+        Backend::Sim,
+        "[path]\nrtt = \"40ms\"\nwan = { rate = \"100Mbit\", queue = \"100p\" }",
+        "[[gateway.class]]\nname = \"web\"\ndirection = \"out\"\nmatch = [{ dst_port = 80 }]\nack = { preset = \"ack-shaper\", flow_rate = \"1Mbit\" }",
+    ),
+    (
         "flows one after the other on a path that takes no time",
         Backend::Sim,
         "[path]\nrtt = \"40ms\"\nwan = { rate = \"100Mbit\", queue = \"100p\" }\n[[flow]]\nid = \"bulk\"\ncount = 2",

@@ -13,7 +13,7 @@ use crate::experiment::plan::{
 use crate::result::Backend;
 use core::ops::RangeInclusive;
 use weir_core::dist::Distribution;
-use weir_core::gateway::Direction;
+use weir_core::gateway::{ClassConfig, Direction, Match};
 use weir_core::link::{Config, Damage};
 use weir_core::time::Duration;
 use weir_sim::host::Bursts;
@@ -348,8 +348,7 @@ fn sends_at_once(group: &FlowGroup, plan: &Plan) -> bool {
     !limited && group.kind == Kind::Bulk && bytes().is_none_or(|all| all > MOST_AT_ONCE)
 }
 
-/// Returns whether any element between the hosts of a group takes time. A gateway with a class may be such an
-/// element.
+/// Returns whether any element between the hosts of a group takes time.
 fn takes_time_on_its_way(group: &FlowGroup, plan: &Plan) -> bool {
     let host = |name: &Option<String>| plan.hosts.iter().find(|h| Some(&h.name) == name.as_ref());
     let access = [host(&group.client), host(&group.server)].into_iter().flatten();
@@ -358,8 +357,29 @@ fn takes_time_on_its_way(group: &FlowGroup, plan: &Plan) -> bool {
         None => links.extend([&plan.path.lan, &plan.path.wan_out, &plan.path.wan_back]),
         Some(graph) => links.extend(graph.directions().map(|(_, link)| link)),
     }
-    let gateway = plan.gateway.as_ref().is_some_and(|g| !g.classes.is_empty());
-    gateway || links.into_iter().any(|link| !Config { damage: Damage::NONE, ..*link }.is_bare())
+    let mut classes = plan.gateway.iter().flat_map(|g| &g.classes);
+    classes.any(|class| may_slow(class, group))
+        || links.into_iter().any(|link| !Config { damage: Damage::NONE, ..*link }.is_bare())
+}
+
+/// Returns whether a class may take flows of a group and slow them down: by their ACKs, or by a queue. Rules
+/// about addresses may take any flow here.
+fn may_slow(class: &ClassConfig, group: &FlowGroup) -> bool {
+    let (first, last) = group.port_range();
+    let meets = |ports: &Option<RangeInclusive<u16>>| {
+        ports.as_ref().is_none_or(|ports| *ports.start() <= last && first <= *ports.end())
+    };
+    let takes = |rule: &Match| {
+        let server = match group.direction {
+            Direction::Out => &rule.dst_port,
+            Direction::In => &rule.src_port,
+        };
+        meets(server) && rule.protocol.is_none_or(|protocol| protocol == group.protocol.number())
+    };
+    class.direction == group.direction
+        && class.takes_flows()
+        && (class.ack.is_some() || class.share.is_some())
+        && (class.matches.is_empty() || class.matches.iter().any(takes))
 }
 
 /// Refuses incoming datagrams behind a masquerading box of the lab, which admits only answers to requests

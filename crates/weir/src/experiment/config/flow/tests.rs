@@ -2,6 +2,7 @@
 
 use crate::experiment::config::{experiment, Source};
 use crate::experiment::plan::{Arrivals, Length, Plan, Protocol};
+use crate::result::Backend;
 use weir_core::dist::Distribution;
 use weir_core::link::{Loss, QueueLimit};
 use weir_core::rate::Rate;
@@ -93,4 +94,25 @@ fn hosts() {
     assert_eq!((host.up.delay, host.down.delay), (Duration::from_millis(1), Duration::from_millis(1)));
     assert_eq!((host.up.loss, host.down.loss), (Loss::None, Loss::every(9).unwrap()));
     assert_eq!(plan.links()[4..], ["c.0.up".to_string(), "c.0.down".to_string()]);
+}
+
+/// Without a path that takes time, only a class slows a flow: one of its direction, port and protocol, with a
+/// rate or a queue.
+#[test]
+fn only_a_class_that_may_take_a_flow_slows_it_down() {
+    let simulated = |class: &str| {
+        let class = format!("[[gateway.class]]\nname = 'c'\n{class}");
+        let text = format!("name = 'x'\nduration = '1s'\n[[flow]]\nid = 'a'\nport = 5001\n{class}\n");
+        let file = experiment::parse(&Source::new("t.toml", text)).unwrap_or_else(|e| panic!("{e}"));
+        file.worlds().contains(&Backend::Sim)
+    };
+    let acks = "ack = { preset = 'ack-shaper', flow_rate = '1Mbit' }";
+    for (rule, taken) in [
+        ("match = [{ dst_port = 5001 }]", true),
+        ("match = [{ dst_port = 80 }, { src = '10.0.0.0/8' }]", true),
+        ("match = [{ dst_port = 80 }]", false),
+    ] {
+        assert_eq!(simulated(&format!("direction = 'out'\n{rule}\n{acks}")), taken, "{rule}");
+    }
+    assert!(!simulated(&format!("direction = 'in'\n{acks}")));
 }
