@@ -1,5 +1,5 @@
-//! What the programs in the kernel do with the TCP segments of a controlled flow (`acks` steering), as
-//! plain functions on a [`Slot`]: the simulator runs these, and the BPF programs are held to them.
+//! Steering of the TCP segments of a controlled flow (`acks` steering), as plain functions on a [`Slot`]. The
+//! simulator runs these functions, and a differential test holds the BPF programs to them.
 //!
 //! Data never leaves the kernel. A hook on the WAN interface sees every segment that acknowledges data of
 //! a controlled flow, in the flow's ACK direction: it takes pure ACKs to the gateway, sets the ACK field of
@@ -48,14 +48,15 @@ pub mod slot_flag {
     pub const SCALE_SHIFT: u32 = 24;
 }
 
-/// How far ahead of SND.NXT a segment of the receiver is believed: segments that were lost before the
+/// Distance ahead of SND.NXT up to which a segment of the receiver is believed. Segments lost before the
 /// gateway leave a gap.
 pub const SEQ_AHEAD: u32 = 1 << 16;
-/// How far behind SND.NXT a segment with payload is taken for a retransmission.
+/// Distance behind SND.NXT up to which a segment with payload is taken for a retransmission.
 pub const SEQ_BEHIND: u32 = 1 << 22;
-/// How far behind SND.NXT an ACK without payload is believed: segments overtake each other.
+/// Distance behind SND.NXT up to which an ACK without payload is believed, since segments overtake each
+/// other.
 pub const PURE_BEHIND: u32 = 1 << 17;
-/// How far an acknowledgement may be from `tx` where the window's scale is not known.
+/// Largest distance of an acknowledgement from `tx` where the window's scale is not known.
 pub const ACK_RANGE: u32 = 1 << 30;
 /// Ticks ahead of what time allows by which a TSval is believed at once. The delay on the way here may fall
 /// by so much at most.
@@ -133,9 +134,9 @@ pub struct Seen {
     pub ts: Option<u32>,
     /// Is there a SACK option with at least one block?
     pub sack: bool,
-    /// Its options are none, or timestamps after two NOPs (RFC 7323 appendix A).
+    /// True if it has no options, or timestamps after two NOPs (RFC 7323 appendix A).
     pub plain: bool,
-    /// When it was seen, in [`ticks`].
+    /// Time at which it was seen, in [`ticks`].
     pub at: u32,
 }
 
@@ -152,7 +153,7 @@ pub const ACK: u8 = 0x10;
 /// See [`FIN`].
 pub const URG: u8 = 0x20;
 
-/// What becomes of a segment of a controlled flow.
+/// Treatment of a segment of a controlled flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// It passes as it came; nobody needs to hear of it.
@@ -172,7 +173,7 @@ pub enum Action {
     },
 }
 
-/// What becomes of an ACK that the gateway sends, on its way out.
+/// Treatment of an ACK of the gateway on its way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamp {
     /// It leaves with these fields.

@@ -56,7 +56,7 @@ pub(crate) struct RuleKey {
 // SAFETY: integers and bytes without padding: the size is asserted below.
 unsafe impl Pod for RuleKey {}
 
-/// What rules say of a prefix (`struct group`).
+/// Rules of a prefix (`struct group`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct RuleGroup {
@@ -82,7 +82,7 @@ pub(crate) mod rules {
     pub const BITS: u32 = 16;
 }
 
-/// What the gateway has said of a flow (`struct flow`).
+/// Verdict of the gateway on a flow (`struct flow`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Flow {
@@ -92,7 +92,7 @@ pub(crate) struct Flow {
 // SAFETY: integers without padding.
 unsafe impl Pod for Flow {}
 
-/// Who counts packets with a key (`struct counted`).
+/// Tally and engine that count packets with a key (`struct counted`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Counted {
@@ -120,15 +120,15 @@ pub(crate) mod hooks {
     pub const COUNT_IN: usize = 28;
     pub const COUNTING: usize = 32;
     pub const GONE: usize = 36;
-    /// Of egress and ingress.
+    /// Offsets of the words for egress and ingress.
     pub const SHUT: [usize; 2] = [40, 44];
     pub const TRIAL: usize = 48;
     pub const HOME: usize = 52;
-    /// Of egress and ingress, 4 bytes apart.
+    /// Offset of the word for egress. That for ingress is 4 bytes behind it.
     pub const RULES: usize = 56;
-    /// Of egress and ingress.
+    /// Offsets of the counts for egress and ingress.
     pub const TAKEN: [usize; 2] = [64, 72];
-    /// Of egress and ingress.
+    /// Offsets of the counts for egress and ingress.
     pub const SEEN: [usize; 2] = [80, 88];
 }
 
@@ -145,7 +145,7 @@ pub mod role {
     pub const NUMBER: u32 = 8;
 }
 
-/// How many a second are shown to the engine, and how many at once (`struct budget`).
+/// Segments a second that the engine is shown, and at once (`struct budget`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Budget {
@@ -232,7 +232,7 @@ unsafe impl Pod for Metadata {}
 pub(crate) const ARRIVING: usize = 65_536;
 pub(crate) const LEAVING: usize = 16_384;
 
-/// What the hooks of `acks` steering did (`struct acks_counters`).
+/// Counters of the hooks of `acks` steering (`struct acks_counters`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct AcksCounters {
@@ -242,17 +242,17 @@ pub struct AcksCounters {
     pub copied: u64,
     /// Passed with their ACK field set back.
     pub set_back: u64,
-    /// Of controlled flows, passed as they came: nothing new.
+    /// Segments of controlled flows that passed as they came: nothing new.
     pub passed_flow: u64,
-    /// Of flows that pass.
+    /// Segments of flows that pass.
     pub passed_known: u64,
-    /// Of flows that are not classified yet.
+    /// Segments of flows that are not classified yet.
     pub passed_unknown: u64,
     /// Not TCP, fragments, malformed.
     pub passed_other: u64,
     /// The engine was away.
     pub passed_stale: u64,
-    /// Of controlled flows, but they cannot be true.
+    /// Segments of controlled flows that cannot be true.
     pub doubted: u64,
     /// Not shown or taken: the ring was full.
     pub ring_full: u64,
@@ -271,7 +271,7 @@ pub struct AcksCounters {
     pub granted: u64,
     /// Dropped: they exceed their class's rate, and ACKs cannot slow them.
     pub policed: u64,
-    /// Of TCP with a wrong checksum: passed as they came, and nothing was learnt from them.
+    /// Segments with a wrong checksum. They passed as they came, and nothing was learnt from them.
     pub broken: u64,
     /// Bytes of frames that were seen at egress.
     pub bytes_out: u64,
@@ -289,7 +289,7 @@ pub struct AcksCounters {
 // SAFETY: integers without padding.
 unsafe impl Pod for AcksCounters {}
 
-/// What the hooks of `all` steering did (`struct all_counters`).
+/// Counters of the hooks of `all` steering (`struct all_counters`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct AllCounters {
@@ -314,7 +314,7 @@ unsafe impl Pod for AllCounters {}
 /// Bytes of a segment that its record holds at most.
 pub const SEGMENT_HEAD: usize = 188;
 
-/// What stands in front of the head in a record of the ring (`struct segment`).
+/// Fields in front of the head in a record of the ring (`struct segment`).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct SegmentHeader {

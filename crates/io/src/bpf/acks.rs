@@ -57,15 +57,15 @@ pub struct AcksOptions {
     pub size_in: bool,
     /// SYN-ACKs that go out are taken.
     pub size_out: bool,
-    /// How many pure ACKs of unknown flows are taken.
+    /// Pure ACKs of unknown flows that are taken.
     pub takes: Budget,
-    /// How many headers of unknown flows, and of packets that are no TCP, are copied.
+    /// Headers of unknown flows, and of packets that are no TCP, that are copied.
     pub copies: Budget,
-    /// How many headers of SYNs without ACK are copied.
+    /// Headers of SYNs without ACK that are copied.
     pub syns: Budget,
-    /// How many SYN-ACKs are taken or copied.
+    /// SYN-ACKs that are taken or copied.
     pub opens: Budget,
-    /// How many headers with RST, or FIN of flows that are not controlled, are copied.
+    /// Headers with RST, or FIN of flows that are not controlled, that are copied.
     pub ends: Budget,
 }
 
@@ -126,9 +126,9 @@ const CONDITIONS: u32 = 4096;
 /// Prefixes of rules at most, of both halves.
 const RULES: u32 = 1 << 22;
 
-/// So many connections may begin at the same moment, as when a link or a server comes back: SYNs, their
-/// answers and first ACKs. Of a connection whose handshake the engine does not see, the window's scale stays
-/// unknown. The records of all three together have room in the ring, and a flood has so many once.
+/// Connections that may begin at the same moment, as when a link or a server comes back: SYNs, their answers
+/// and first ACKs. If the engine does not see a handshake, the window's scale stays unknown. The records of
+/// all three together have room in the ring. A flood gets this number once.
 const AT_ONCE: u32 = 5_000;
 
 /// The loaded programs of one interface and what they share with the engine. A child process that was
@@ -138,22 +138,22 @@ pub struct Acks {
     object: Object,
     /// Heartbeat, generation, sleep, sockets; of the first engine.
     pub hooks: Hooks,
-    /// Of the other engines.
+    /// Hooks of the other engines.
     others: Vec<Hooks>,
     pub(super) flows: MapHandle,
     pub(super) passing: MapHandle,
     pub(super) counted: MapHandle,
-    /// Of each engine.
+    /// Ring of each engine.
     rings: Vec<MapHandle>,
     /// There is one where there are several engines.
     homes: Option<MapHandle>,
     counters: MapHandle,
-    /// Of all engines, one after the other.
+    /// Slots of all engines, one engine after the other.
     pub(super) slots: &'static [Slot],
     pub(super) tallies: &'static [Tally],
     bounds: &'static [Bound],
     flow_bounds: &'static [FlowBound],
-    /// Of each half of an engine.
+    /// Places for conditions in each half of an engine.
     pub(super) conditions: u32,
     /// The kernel updates many entries in one call (Linux 5.6).
     pub(super) batches: AtomicBool,
@@ -274,12 +274,12 @@ impl Acks {
         self.rings.len()
     }
 
-    /// What the hooks know of controlled flows, of all engines.
+    /// Returns the slots of controlled flows, of all engines.
     pub fn slots(&self) -> &'static [Slot] {
         self.slots
     }
 
-    /// What the hooks count of each class that ACKs cannot slow, of all engines.
+    /// Returns the tallies of unresponsive traffic of each class, of all engines.
     pub fn tallies(&self) -> &'static [Tally] {
         self.tallies
     }
@@ -294,22 +294,22 @@ impl Acks {
         &self.tallies[self.part(self.tallies, number)]
     }
 
-    /// What hooks hold each class to, of the engine with this number.
+    /// Returns the bounds of the classes of the engine with this number.
     pub fn bounds_of(&self, number: usize) -> &'static [Bound] {
         &self.bounds[self.part(self.bounds, number)]
     }
 
-    /// What hooks hold the flow of each slot to, of the engine with this number.
+    /// Returns the bounds of the flows, by slot, of the engine with this number.
     pub fn flow_bounds_of(&self, number: usize) -> &'static [FlowBound] {
         &self.flow_bounds[self.part(self.flow_bounds, number)]
     }
 
-    /// Where the rules of the engine with this number are written.
+    /// Returns the book in which the rules of the engine with this number are written.
     pub fn rules_of(&self, number: usize) -> io::Result<RuleBook> {
         RuleBook::of(self, number)
     }
 
-    /// Where an engine's part is of what all engines have in equal parts.
+    /// Returns an engine's part of what all engines have in equal parts.
     pub(super) fn part<T>(&self, all: &[T], number: usize) -> Range<usize> {
         let each = all.len() / self.engines();
         number * each..(number + 1) * each
@@ -331,17 +331,17 @@ impl Acks {
         Segments::map(ring.as_fd(), ring.max_entries() as usize)
     }
 
-    /// Where the hooks look up which engine has an address, if there are several.
+    /// Returns the map from addresses to engines, if there are several.
     pub fn homes(&self) -> io::Result<Option<Homes>> {
         self.homes.as_ref().map(Homes::of).transpose()
     }
 
-    /// Where exit number `exit` of the two of engine number `engine` leaves the metadata of its frames.
+    /// Returns the memory for metadata of frames that leave by exit `exit`, 0 or 1, of engine `engine`.
     pub fn leaving(&self, engine: usize, exit: usize) -> io::Result<Leaving> {
         Leaving::of(&self.object, engine * 2 + exit, self.engines() * 2)
     }
 
-    /// What the hooks did so far.
+    /// Returns the sum of the counters over all processors.
     pub fn counters(&self) -> io::Result<AcksCounters> {
         sum(&self.counters)
     }

@@ -97,12 +97,12 @@ impl All {
         Arriving::of(&self.object)
     }
 
-    /// Where exit number `exit` of two leaves the metadata of its frames.
+    /// Returns the memory for metadata of frames that leave by exit `exit`, 0 or 1.
     pub fn leaving(&self, exit: usize) -> io::Result<Leaving> {
         Leaving::of(&self.object, exit, 2)
     }
 
-    /// What the programs did so far.
+    /// Returns the sum of the counters over all processors.
     pub fn counters(&self) -> io::Result<AllCounters> {
         sum(&self.counters)
     }

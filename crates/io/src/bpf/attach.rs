@@ -98,12 +98,12 @@ const FILTER_PRIORITY: u32 = 0x7765;
 pub(super) enum Order {
     /// The first, or the only one.
     First = 0,
-    /// What the first lets pass.
+    /// Behind the first, which lets frames pass to it.
     Second = 1,
 }
 
 const ORDERS: [Order; 2] = [Order::First, Order::Second];
-/// How the names of its programs begin.
+/// Beginnings of the names of its programs.
 const FILTER_NAMES: [&[u8]; 2] = [b"acks_", b"all_"];
 
 fn point(ifindex: u32, hook: Hook) -> sys::bpf_tc_hook {
@@ -186,7 +186,7 @@ fn is_ours(ifindex: u32, hook: Hook, order: Order) -> bool {
     name_of(options.prog_id).is_some_and(|name| is_our_name(&name))
 }
 
-/// How the kernel calls a program; `None` if it is gone, or nobody may ask.
+/// Returns the kernel's name of a program. `None` if it is gone, or asking is not permitted.
 fn name_of(program: u32) -> Option<Vec<u8>> {
     // SAFETY: the result is a new descriptor if not negative.
     let program = unsafe { check_fd(sys::bpf_prog_get_fd_by_id(program).max(-1)) }.ok()?;

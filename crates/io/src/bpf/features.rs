@@ -9,7 +9,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 /// Something that this kernel lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// What it is.
+    /// Description of the feature.
     pub what: &'static str,
     /// The version that brought it.
     pub since: &'static str,
@@ -45,7 +45,8 @@ fn can_make(name: &CStr, kind: sys::bpf_map_type, sizes: (u32, u32), flags: u32)
     }
 }
 
-/// What this kernel lacks of what the programs need. Fails if programs may not be loaded at all.
+/// Returns the features that the programs need and this kernel lacks. Fails if programs may not be loaded
+/// at all.
 pub fn missing() -> io::Result<Vec<Missing>> {
     let mut missing = Vec::new();
     if !can_make(c"weir_probe", sys::BPF_MAP_TYPE_RINGBUF, (0, 0), 0)? {

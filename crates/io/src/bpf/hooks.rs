@@ -16,7 +16,7 @@ use weir_core::time::Time;
 #[derive(Debug)]
 pub struct Hooks {
     pages: Mapping,
-    /// Where the engine's words begin.
+    /// Offset of the engine's words.
     at: usize,
     senders: MapHandle,
     _map: MapHandle,
@@ -136,7 +136,7 @@ impl Hooks {
         self.word(hooks::SHUT[place(way)]).store(shut.into(), Ordering::Release);
     }
 
-    /// What was said last with [`Hooks::shut`].
+    /// Returns the state set last with [`Hooks::shut`].
     pub fn is_shut(&self, way: Direction) -> bool {
         self.word(hooks::SHUT[place(way)]).load(Ordering::Acquire) != 0
     }
@@ -162,8 +162,8 @@ impl Hooks {
         self.word(hooks::HOME).store(ifindex, Ordering::Release);
     }
 
-    /// Where [`All`](super::All) sends frames that are seen at egress and at ingress: the numbers of two
-    /// interfaces, 0 to let them pass.
+    /// Sets the interfaces to which [`All`](super::All) sends frames seen at egress and at ingress, by number.
+    /// 0 lets them pass.
     pub(super) fn redirect(&self, egress: u32, ingress: u32) {
         self.word(hooks::OUT_TO).store(egress, Ordering::Release);
         self.word(hooks::IN_TO).store(ingress, Ordering::Release);

@@ -59,7 +59,7 @@ fn open(name: &str, object: &'static [u8]) -> io::Result<OpenObject> {
     ObjectBuilder::default().open_memory(object).map_err(|e| failed(&format!("cannot open {name}"), &e))
 }
 
-/// What libbpf prints goes to the log; the verifier's reasons come as warnings.
+/// Writes libbpf's messages to the log. The verifier's reasons are warnings.
 fn log(level: libbpf_rs::PrintLevel, text: String) {
     let text = text.trim_end();
     #[cfg(test)]

@@ -29,7 +29,7 @@ pub struct RuleBook {
     places: Mapping,
     words: Mapping,
     engine: usize,
-    /// Of each half.
+    /// Places for classes in each half.
     classes: usize,
     conditions_of_half: usize,
     /// Keys of each half, if they are known: of an engine before this one they are not.
@@ -131,7 +131,7 @@ impl RuleBook {
         Ok(())
     }
 
-    /// What an engine before this one has left in a half.
+    /// Returns the keys that an earlier engine left in a half.
     fn left(&self, half: usize) -> Vec<RuleKey> {
         let ours =
             |key: &RuleKey| usize::from(key.engine) == self.engine && usize::from(key.table) & 1 == half;

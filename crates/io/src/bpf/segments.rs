@@ -22,7 +22,7 @@ const HEADER: usize = 8;
 const COUNTED: u8 = 3;
 const EARLIER: u8 = 4;
 
-/// What became of a segment.
+/// Fate of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// The engine has it: it went no further.
@@ -36,24 +36,24 @@ pub enum Fate {
 /// A segment that a hook shows or gives to the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeenSegment<'a> {
-    /// When the hook showed it.
+    /// Time at which the hook showed it.
     pub time: Time,
-    /// When the hook saw it: of a SYN that was kept until it was answered, before that.
+    /// Time at which the hook saw it. A SYN is kept until it is answered, so this is earlier than `time`.
     pub seen: Time,
     /// Length of the frame in bytes, from an Ethernet header on, with all tags. A giant one is as long as it
     /// is.
     pub len: usize,
-    /// Where it was seen.
+    /// Hook that saw it.
     pub hook: Hook,
-    /// What became of it.
+    /// Fate of the segment.
     pub fate: Fate,
     /// Payload of each of the segments that a giant one stands for; 0 for a single one.
     pub gso_size: u16,
     /// It was taken, and its flow's slot has counted it ([`weir_core::steer::Slot::take`]).
     pub counted: bool,
-    /// Its first bytes as they came: all of them if it was taken, its headers otherwise.
+    /// First bytes as they came: all of them if it was taken, the headers otherwise.
     pub head: &'a [u8],
-    /// Its metadata, if it was taken and there is any.
+    /// Metadata, if it was taken and there is any.
     pub metadata: Option<Metadata>,
 }
 

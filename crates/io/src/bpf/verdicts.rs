@@ -1,4 +1,4 @@
-//! What the core says of flows and of packets that are counted, told to the programs.
+//! Verdicts of the core on flows and on counted packets, written into the maps of the programs.
 
 use super::abi::{Counted, Flow, FlowKey, NO_TALLY};
 use super::acks::Acks;

@@ -41,13 +41,13 @@ const OWN: u32 = 1 << 17;
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Bound {
-    /// When the virtual queue is empty: nanoseconds of the hooks' clock.
+    /// Time at which the virtual queue is empty, in nanoseconds of the hooks' clock.
     due: AtomicU64,
     /// Nanoseconds per byte in units of 2^-20; 0: the class has no bound.
     per_byte: AtomicU64,
     /// Room in the virtual queue, in microseconds.
     room: AtomicU32,
-    /// When TCP whose ACKs are controlled was seen last, in units of 2^23 ns.
+    /// Time at which controlled TCP was seen last, in units of 2^23 ns.
     tcp: AtomicU32,
     /// Place of the next class above with a bound, plus one; 0: none.
     above: AtomicU32,

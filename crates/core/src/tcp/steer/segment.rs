@@ -187,7 +187,7 @@ impl Slot {
         window::fit(seen.ack, scale, if after(n.sent, goal) { n.sent } else { goal }, own)
     }
 
-    /// What becomes of a segment of the receiver (not a SYN or RST) while the gateway works. When it cannot
+    /// Treats a segment of the receiver (not a SYN or RST) while the gateway works. When it cannot
     /// be taken or set back (no room in the ring), [`Slot::bypass`] tells how it passes. A copy that cannot
     /// be made changes nothing: the segment was noted here, or is not believed.
     pub fn segment(&self, seen: &Seen) -> Action {

@@ -23,7 +23,7 @@ const COUNT: u32 = 2;
 /// Records that hooks keep of flows without a slot, beside those of single flows.
 #[derive(Debug)]
 pub struct Strangers {
-    /// Of each source of data that goes out, and then of that which comes in.
+    /// Bounds of each source of data that goes out, and then of data that comes in.
     sources: Box<[FlowBound]>,
     /// Packets of flows in this second.
     young: Box<[AtomicU64]>,

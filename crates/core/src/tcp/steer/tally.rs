@@ -11,8 +11,8 @@ const FRACTION: u32 = 20;
 /// TCP has one of so many parts of a class's rate, whatever else comes.
 pub(crate) const PART: u64 = 10;
 
-/// What has passed of one class since its hooks began, and how fast it may pass. Counts only go up. It is one
-/// line of memory that hooks and gateway share.
+/// Counts of a class since its hooks began, and the rate at which packets may pass. Counts only go up. It is
+/// one line of memory that hooks and gateway share.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Tally {
@@ -24,11 +24,11 @@ pub struct Tally {
     dropped: AtomicU64,
     /// Their bytes.
     dropped_bytes: AtomicU64,
-    /// When what has passed would have passed at the rate: nanoseconds of the hooks' clock.
+    /// Time until which the rate is used up by what has passed, in nanoseconds of the hooks' clock.
     due: AtomicU64,
     /// Nanoseconds per byte in units of 2^-20; 0: nothing is dropped.
     per_byte: AtomicU64,
-    /// How far `due` may be ahead for a packet to pass: nanoseconds.
+    /// Largest distance of `due` ahead of now at which a packet passes, in nanoseconds.
     burst: AtomicU64,
     /// Bytes that each packet costs beside its own: may be negative.
     overhead: AtomicI64,
@@ -53,7 +53,7 @@ pub struct Counted {
 }
 
 impl Tally {
-    /// So many packets of so many bytes in all have passed, whatever they cost.
+    /// Counts `packets` that passed, of `bytes` together, without a charge.
     pub fn count(&self, packets: u64, bytes: u64) {
         self.packets.fetch_add(packets, Relaxed);
         self.bytes.fetch_add(bytes, Relaxed);
@@ -108,7 +108,7 @@ impl Tally {
         self.per_byte.store(per_byte, Relaxed);
     }
 
-    /// What has passed, and what has not.
+    /// Returns what has passed, and what was dropped.
     pub fn counted(&self) -> Counted {
         Counted {
             packets: self.packets.load(Relaxed),
@@ -120,7 +120,7 @@ impl Tally {
 }
 
 impl Counted {
-    /// What has passed since.
+    /// Returns the difference to an earlier count.
     pub fn since(self, earlier: Counted) -> Counted {
         Counted {
             packets: self.packets.wrapping_sub(earlier.packets),

@@ -51,7 +51,7 @@ pub struct Numbers {
     pub ended: bool,
     /// Times that the gateway has taken `nxt` back.
     pub turn: u32,
-    /// When the newest TSval came; see [`Seen::at`](super::Seen::at).
+    /// Time at which the newest TSval came; see [`Seen::at`](super::Seen::at).
     pub at: u32,
 }
 
