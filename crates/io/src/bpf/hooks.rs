@@ -162,7 +162,7 @@ impl Hooks {
         self.word(hooks::HOME).store(ifindex, Ordering::Release);
     }
 
-    /// Sets the interfaces to which [`All`](super::All) sends frames seen at egress and at ingress, by number.
+    /// Sets the interfaces, by number, to which [`All`](super::All) sends frames seen at egress and ingress.
     /// 0 lets them pass.
     pub(super) fn redirect(&self, egress: u32, ingress: u32) {
         self.word(hooks::OUT_TO).store(egress, Ordering::Release);
