@@ -2,7 +2,7 @@
 //! them itself.
 
 use super::slots::Places;
-use super::{Config, Direction, Gateway, Headers};
+use super::{Config, Direction, Gateway, Headers, Share};
 use crate::ack::{AckControl, Action, Release, Unresponsive, When, Window};
 use crate::flow::{flag, Key};
 use crate::node::Cx;
@@ -87,6 +87,7 @@ impl Gateway {
     /// The classes of the configuration have the bounds that it says, others have none.
     pub(super) fn set_bounds(&mut self) {
         (self.bounded, self.bounded_flows) = ([false; 2], [false; 2]);
+        self.compare_anew();
         let bounds = self.bounds.all();
         for (place, bound) in (0..self.classes.len()).zip(bounds) {
             let class = self.classes.index(place);
@@ -99,6 +100,11 @@ impl Gateway {
                 self.bounded_flows[usize::from(inward)] |= bound.bounds_flows();
             }
         }
+    }
+
+    /// What has passed of classes is not what was permitted: it is compared from the next look on.
+    pub(super) fn compare_anew(&mut self) {
+        self.classes.shares_mut().filter_map(|(_, share)| share).for_each(Share::compare_anew);
     }
 
     /// Record of each flow's own bound, by its slot.

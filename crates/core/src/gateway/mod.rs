@@ -309,6 +309,7 @@ impl Gateway {
     /// learnt meanwhile; it is not owed. What is held stays held.
     pub fn resync(&mut self) {
         self.table.next_epoch();
+        self.compare_anew();
         self.stats.resynced += 1;
     }
 

@@ -222,6 +222,9 @@ impl Gateway {
         }
         self.learn(i, cx, segment, &frame);
         self.progress(i, segment.tcp.ack, segment.has(Flags::ECE));
+        if let (Kind::Twice, Some((left, right))) = (news.kind, options.sack.only_twice(ack)) {
+            self.got_twice(i, right.wrapping_sub(left));
+        }
         let loss = matches!(news.kind, Kind::Sack | Kind::Duplicate) && fate != Fate::Keep;
         if loss && self.table[i].has(flag::SHARED) {
             self.table[i].flags |= flag::LOSS;

@@ -288,3 +288,32 @@ fn what_was_counted_before_is_not_charged() {
     let beyond = gateway.exceeded(0, ms(1_000));
     assert!((800_000..=900_000).contains(&beyond), "{beyond}");
 }
+
+/// A sender sends each of its segments twice, and the receiver says so: it takes the class's rate twice.
+#[test]
+fn data_that_is_sent_again_is_charged() {
+    let mut u = Uploads::begun(share(8), 1, ms(20));
+    let (mut sent, mut heard, mut may, mut at_one_second) = (0, 0, FIRST, 0);
+    for t in 21..3_000 {
+        let at = ms(t);
+        while sent < may {
+            let len = (may - sent).min(1_460);
+            u.inject(at, LAN, u.data(0, sent).payload(len as usize));
+            u.inject(at, LAN, u.data(0, sent).payload(len as usize));
+            sent += len;
+            u.ack(at, 0, sent);
+        }
+        // What it tells of is what the sender has heard of, which lets nothing else go.
+        let acked = u.run(ms(t) + Duration::from_micros(900)).last().map_or(heard, |sent| sent.2);
+        if acked > heard {
+            u.twice(ms(t) + Duration::from_micros(950), 0, heard..acked, sent);
+            (heard, may) = (acked, acked + 3 * TURN);
+        }
+        if t == 1_000 {
+            at_one_second = sent;
+        }
+    }
+    // Two seconds of a byte a microsecond, half of which are new.
+    let new = sent - at_one_second;
+    assert!((950_000..1_050_000).contains(&new), "{new}");
+}

@@ -1,6 +1,7 @@
 //! Charges to a class and its flow, and what is given back. At any time `permitted = received + early` of
 //! each flow.
 
+use super::repeats::Repeats;
 use crate::ack::Turn;
 use crate::flow::flag;
 use crate::gateway::Gateway;
@@ -51,6 +52,22 @@ impl Gateway {
     /// The receiver has got so many bytes more. What its sender sent of its own accord is charged.
     pub(in crate::gateway) fn got(&mut self, i: u32, bytes: u32, since: Time, now: Time) {
         self.charge(i, bytes, (since, now), |turn, quantum| turn.received(bytes, quantum));
+        self.compare(i, bytes, Repeats::received);
+    }
+
+    /// The receiver tells of so many bytes that have arrived twice. Those that its sender has sent twice are
+    /// charged when the class is looked at.
+    pub(in crate::gateway) fn got_twice(&mut self, i: u32, bytes: u32) {
+        self.compare(i, bytes, Repeats::arrived_twice);
+    }
+
+    /// Takes note of bytes of a flow for its class's repeats.
+    fn compare(&mut self, i: u32, bytes: u32, note: impl FnOnce(&mut Repeats, u64)) {
+        let r = &self.table[i];
+        if let Some(share) = self.classes.share_mut(r.class) {
+            let cost = share.law.cost(&r.segments(), bytes);
+            note(&mut share.repeats, cost);
+        }
     }
 
     /// Changes what is kept of a flow, and charges its class the bytes that this says, from `since` to `now`.

@@ -28,6 +28,7 @@
 //! - `grants`: what the hooks let pass where the rate does not bind;
 //! - `idle`: the same where nothing waits in the class's queue;
 //! - `others`: what passes beside the flows, which ACKs cannot slow;
+//! - `repeats`: what its flows send again;
 //! - `floor`: what TCP keeps beside that.
 
 mod account;
@@ -42,6 +43,7 @@ mod limits;
 mod node;
 mod one_queue;
 mod others;
+mod repeats;
 mod ring;
 mod rounds;
 mod tree;
@@ -57,6 +59,7 @@ use departures::Departures;
 use floor::Debt;
 use node::Node;
 use others::Others;
+use repeats::Repeats;
 use ring::Ring;
 
 /// Time between two times at which a class whose rate does not bind releases anything, at most.
@@ -91,6 +94,8 @@ pub(super) struct Share {
     active: Average,
     /// What passes beside its flows.
     others: Others,
+    /// What its flows send again.
+    repeats: Repeats,
     /// Unresponsive bytes that its clock is not charged yet.
     debt: Debt,
     /// When the next releases may be.
@@ -119,6 +124,7 @@ impl Share {
             sure: 0,
             active: Average::default(),
             others: Others::default(),
+            repeats: Repeats::default(),
             debt: Debt::default(),
             next: Time::ZERO,
             bound: Time::ZERO,

@@ -55,6 +55,21 @@ impl Share {
     pub(in crate::gateway) fn count_anew(&mut self) {
         self.others.begun = false;
     }
+
+    /// Its bound is another one, or data has passed that this has not counted.
+    pub(in crate::gateway) fn compare_anew(&mut self) {
+        self.repeats.restart();
+    }
+
+    /// Bytes that its flows have sent again, if `held` bytes of them have passed. Turns of ACKs are charged
+    /// as they are had, and not compared.
+    fn repeated(&mut self, held: u64) -> u64 {
+        if self.law.turns == Turns::Bytes {
+            self.repeats.look(held)
+        } else {
+            0
+        }
+    }
 }
 
 impl Gateway {
@@ -167,17 +182,19 @@ impl Gateway {
         }
     }
 
-    /// Charges the class what has passed that is none of its flows'.
+    /// Charges the class what has passed that is none of its flows', and what these have sent again.
     pub(super) fn charge_others_of(&mut self, place: u32, now: Time) {
         let Some(tally) = self.tallies.all().get(place as usize) else { return };
-        let counted = tally.counted();
+        let (counted, bound) = (tally.counted(), self.bounds.all().get(place as usize));
         let owes = self.classes.owe(place);
         let Some(share) = self.classes.share_mut(place) else { return };
         let (cost, since) = share.others.look(&share.law, counted, now);
-        if cost > 0 || owes {
+        let held = bound.filter(|bound| bound.is_set()).map(|bound| bound.passed().held);
+        let again = held.map_or(0, |held| share.repeated(held));
+        if cost > 0 || again > 0 || owes {
             let mut tree = self.tree(place);
             tree.note_others(place, cost, now);
-            let forgiven = tree.charge_unresponsive(place, cost, since, now);
+            let forgiven = tree.charge_unresponsive(place, cost + again, since, now);
             let stats = &mut self.classes[place];
             stats.others_bytes += cost;
             stats.forgiven_bytes += forgiven;

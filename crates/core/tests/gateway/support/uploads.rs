@@ -73,6 +73,14 @@ impl Uploads {
         self.inject(at, WAN, segment);
     }
 
+    /// The receiver of flow `f`, who has got `all` bytes, has got these twice.
+    pub fn twice(&mut self, at: Time, f: u16, bytes: std::ops::Range<u32>, all: u32) {
+        let number = |bytes: u32| ISN.wrapping_add(1).wrapping_add(bytes);
+        let block = [(number(bytes.start), number(bytes.end))];
+        let segment = self.receiver(f).ack(number(all)).flags(Flags::ACK).sack(&block);
+        self.inject(at, WAN, segment);
+    }
+
     pub fn fin(&mut self, at: Time, f: u16, after: u32) {
         let segment = self.sender(f).seq(ISN.wrapping_add(1).wrapping_add(after)).flags(FIN);
         self.inject(at, LAN, segment);
