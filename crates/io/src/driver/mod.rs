@@ -16,6 +16,7 @@ mod interfaces;
 mod kernel;
 mod lateness;
 mod launch;
+mod leg;
 mod out;
 mod pace;
 mod report;

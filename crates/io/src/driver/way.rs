@@ -1,25 +1,31 @@
 //! State of the way back of taken frames, one for each direction. A way is intact if redirected frames come
 //! to the engine, and if the hook at the destination sees the frames that the engine sends. The hooks and the
 //! engine count frames. A count that stands still while the one before it grows shows a break: a filter or
-//! another program in front, a socket of a missing interface, an internal pair that carries nothing.
+//! another program in front, a socket of a missing interface, an internal pair that carries nothing. So does
+//! a difference of the two that grows by a quarter of what is sent ([`Leg`]).
 //!
 //! A shut way is tried once a second, with the frame that found no way or with a probe. A probe may not
 //! arrive where a filter takes unknown frames. Then a single segment is taken a little later, and the ACK
-//! that the engine makes of it tries the way.
+//! that the engine makes of it tries the way. A way that lost a part is open again once [`PROOF`] frames in a
+//! row have arrived.
 
+use super::leg::{Leg, Look};
 use crate::port::Stuck;
 use std::fmt;
 use weir_core::gateway::Direction;
 use weir_core::time::{Duration, Time};
 
 /// Longest time that frames may be under way.
-const PATIENCE: Duration = Duration::from_millis(20);
+pub(super) const PATIENCE: Duration = Duration::from_millis(20);
 /// Longest time that a full socket may take nothing: a frame of 1,514 bytes takes 190 ms at 64 kbit/s.
 const FULL: Duration = Duration::from_millis(500);
 /// Interval at which a shut or idle way is tried.
 const TRY: Duration = Duration::from_secs(1);
 /// Time from a probe until a segment is taken.
 const TAKE: Duration = Duration::from_millis(100);
+/// Frames in a row that have to arrive on a way that lost a part: of one that loses half, all of them arrive
+/// one time in 256.
+const PROOF: u32 = 8;
 /// Shortest fault that is reported.
 const WORTH_A_WORD: Duration = Duration::from_millis(100);
 /// Least time between two lines of the log about the same fault.
@@ -32,8 +38,12 @@ pub(super) enum Fault {
     Untried,
     /// Redirected frames do not come to the engine.
     Unread,
+    /// A part of the redirected frames does not come to the engine.
+    ReadInPart,
     /// The hook at the destination does not see sent frames.
     Unseen,
+    /// The hook at the destination does not see a part of the sent frames.
+    SeenInPart,
     /// The socket fails with this error.
     Socket(i32),
     /// The socket stays full.
@@ -46,7 +56,13 @@ impl fmt::Display for Fault {
             Fault::Untried | Fault::Unseen => {
                 f.write_str("does not come there: a filter or another program in front takes it")
             }
+            Fault::SeenInPart => {
+                f.write_str("comes there only in part: a filter or another program in front takes the rest")
+            }
             Fault::Unread => f.write_str("does not come to the engine by the internal pair of interfaces"),
+            Fault::ReadInPart => {
+                f.write_str("comes to the engine only in part by the internal pair of interfaces")
+            }
             Fault::Socket(errno) => {
                 let error = std::io::Error::from_raw_os_error(*errno);
                 write!(f, "cannot be sent: {error}")
@@ -56,43 +72,27 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Two counts; the second follows the first.
-#[derive(Clone, Copy, Debug, Default)]
-struct Leg {
-    /// The first count at the second one's last move.
-    from: u64,
-    to: u64,
-    /// Time since which only the first count has moved.
-    since: Option<Time>,
-}
-
-impl Leg {
-    fn beginning([from, to]: [u64; 2]) -> Leg {
-        Leg { from, to, since: None }
+impl Fault {
+    /// Returns whether frames are lost on their way to the engine.
+    fn is_there(self) -> bool {
+        matches!(self, Fault::Unread | Fault::ReadInPart)
     }
 
-    /// Takes the current counts. True if frames have arrived.
-    fn look(&mut self, now: Time, [from, to]: [u64; 2]) -> bool {
-        if to != self.to {
-            *self = Leg::beginning([from, to]);
-            return true;
+    /// Frames in a row whose arrival ends the fault.
+    fn proof(self) -> u32 {
+        match self {
+            Fault::ReadInPart | Fault::SeenInPart => PROOF,
+            _ => 1,
         }
-        if from != self.from {
-            self.since.get_or_insert(now);
-        }
-        false
-    }
-
-    fn is_broken(&self, now: Time) -> bool {
-        self.since.is_some_and(|since| now.since(since) >= PATIENCE)
     }
 }
 
 /// Counts of a way at a moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
-    /// Frames redirected by the hooks, and frames received by the engine; zeros where none are redirected.
-    pub there: [u64; 2],
+    /// Frames redirected by the hooks, and frames received by the engine; `None` where none are redirected,
+    /// or where some wait to be received.
+    pub there: Option<[u64; 2]>,
     /// Frames sent by the engine, and frames seen by the hook at the destination.
     pub back: [u64; 2],
     /// Reason why no frame leaves.
@@ -117,7 +117,12 @@ pub(super) enum Turn {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Open,
-    Shut { since: Time, fault: Fault },
+    /// `missing` frames have yet to arrive in a row.
+    Shut {
+        since: Time,
+        fault: Fault,
+        missing: u32,
+    },
 }
 
 /// Means by which a shut way is tried.
@@ -134,7 +139,8 @@ enum With {
 #[derive(Debug)]
 pub(super) struct Way {
     state: State,
-    there: Leg,
+    /// Known once no frame waits.
+    there: Option<Leg>,
     back: Leg,
     /// Time at which a frame was sent last; for a shut way, at which it was tried.
     tried: Option<Time>,
@@ -151,11 +157,11 @@ pub(super) struct Way {
 impl Way {
     /// A way that has to be tried first. Until then it stays `open` if it was open for the engine before.
     pub fn new(now: Time, counts: &Counts, open: bool) -> Way {
-        let shut = State::Shut { since: now, fault: Fault::Untried };
+        let shut = State::Shut { since: now, fault: Fault::Untried, missing: 1 };
         Way {
             state: if open { State::Open } else { shut },
-            there: Leg::beginning(counts.there),
-            back: Leg::beginning(counts.back),
+            there: counts.there.map(|counts| Leg::new(now, counts)),
+            back: Leg::new(now, counts.back),
             tried: None,
             sent: counts.back[0],
             with: With::Nothing,
@@ -168,42 +174,77 @@ impl Way {
     /// Returns the fault, if it has lasted long enough to be reported.
     pub fn fault(&self, now: Time) -> Option<Fault> {
         match self.state {
-            State::Shut { since, fault } if now.since(since) >= WORTH_A_WORD => Some(fault),
+            State::Shut { since, fault, .. } if now.since(since) >= WORTH_A_WORD => Some(fault),
             _ => None,
         }
     }
 
     /// Takes the counts at `now`, and returns the action that they demand.
     pub fn look(&mut self, now: Time, counts: &Counts) -> Turn {
-        let there = self.there.look(now, counts.there);
+        let there = match (counts.there, &mut self.there) {
+            (Some(counts), leg) => leg.get_or_insert_with(|| Leg::new(now, counts)).look(now, counts),
+            (None, Some(leg)) => leg.waits(),
+            (None, None) => Look::default(),
+        };
         let back = self.back.look(now, counts.back);
         let sent = std::mem::replace(&mut self.sent, counts.back[0]) != counts.back[0];
-        let fault = self.broken(now, counts);
-        match (self.state, fault) {
-            (State::Open, Some(fault)) => self.shut(now, fault),
-            (State::Open, None) if sent => {
-                self.tried = Some(now);
-                Turn::Nothing
+        let fault = Way::broken(now, [there, back], counts);
+        let State::Shut { fault: was, missing, .. } = self.state else {
+            return self.look_open(now, fault, sent);
+        };
+        let arrived = if was.is_there() { there.arrived } else { back.arrived };
+        if arrived > 0 {
+            return self.prove(now, was, missing.saturating_sub(arrived));
+        }
+        self.look_shut(now, was, fault)
+    }
+
+    fn look_open(&mut self, now: Time, fault: Option<Fault>, sent: bool) -> Turn {
+        if let Some(fault) = fault {
+            return self.shut(now, fault);
+        }
+        if sent {
+            self.tried = Some(now);
+        } else if self.is_due(now, TRY) && !self.deaf {
+            return self.attempt(now, Fault::Untried);
+        }
+        Turn::Nothing
+    }
+
+    /// No frame has arrived on the shut way, whose fault `was` this.
+    fn look_shut(&mut self, now: Time, was: Fault, fault: Option<Fault>) -> Turn {
+        if was.is_there() {
+            return if self.is_due(now, TRY) { self.attempt(now, was) } else { Turn::Nothing };
+        }
+        // Of a way that loses a part, nothing may arrive for a while.
+        if let (State::Shut { fault: known, .. }, Some(fault)) = (&mut self.state, fault) {
+            if was.proof() == 1 && fault.proof() == 1 {
+                *known = fault;
             }
-            (State::Open, None) if self.is_due(now, TRY) && !self.deaf => self.attempt(now),
-            (State::Open, None) => Turn::Nothing,
-            (State::Shut { fault: Fault::Unread, .. }, _) if there => self.open(),
-            (State::Shut { fault: Fault::Unread, .. }, _) if self.is_due(now, TRY) => {
-                self.attempt(now);
-                Turn::Take
-            }
-            (State::Shut { fault: Fault::Unread, .. }, _) => Turn::Nothing,
-            (State::Shut { .. }, _) if back => self.open(),
-            (State::Shut { since, fault: was }, fault) => {
-                self.state = State::Shut { since, fault: fault.unwrap_or(was) };
-                if self.is_due(now, TRY) {
-                    return self.attempt(now);
-                }
-                match self.with == With::Frame && self.is_due(now, TAKE) {
-                    true => self.take(),
-                    false => Turn::Nothing,
-                }
-            }
+        }
+        if self.is_due(now, TRY) {
+            return self.attempt(now, was);
+        }
+        match self.with == With::Frame && self.is_due(now, TAKE) {
+            true => self.take(was),
+            false => Turn::Nothing,
+        }
+    }
+
+    /// A frame has arrived on the shut way, and so many are still `missing`.
+    fn prove(&mut self, now: Time, fault: Fault, missing: u32) -> Turn {
+        if missing == 0 {
+            return self.open(now);
+        }
+        let turn = if self.with == With::Segment { self.take(fault) } else { self.attempt(now, fault) };
+        self.expect(missing);
+        turn
+    }
+
+    /// So many frames have to arrive.
+    fn expect(&mut self, frames: u32) {
+        if let State::Shut { missing, .. } = &mut self.state {
+            *missing = frames;
         }
     }
 
@@ -211,17 +252,24 @@ impl Way {
         self.tried.is_none_or(|tried| now.since(tried) >= pause)
     }
 
-    fn attempt(&mut self, now: Time) -> Turn {
-        (self.tried, self.with) = (Some(now), With::Frame);
+    /// Tries a way with this fault, or one that is open.
+    fn attempt(&mut self, now: Time, fault: Fault) -> Turn {
+        self.tried = Some(now);
+        if fault.is_there() {
+            return self.take(fault);
+        }
+        self.expect(fault.proof());
+        self.with = With::Frame;
         Turn::Try
     }
 
-    fn take(&mut self) -> Turn {
+    fn take(&mut self, fault: Fault) -> Turn {
+        self.expect(fault.proof());
         self.with = With::Segment;
         Turn::Take
     }
 
-    fn broken(&self, now: Time, counts: &Counts) -> Option<Fault> {
+    fn broken(now: Time, [there, back]: [Look; 2], counts: &Counts) -> Option<Fault> {
         if let Some(Stuck { since, errno }) = counts.stuck {
             let long = now.since(since);
             match errno {
@@ -232,24 +280,27 @@ impl Way {
                 _ => {}
             }
         }
-        if self.back.is_broken(now) {
-            return Some(Fault::Unseen);
-        }
-        self.there.is_broken(now).then_some(Fault::Unread)
+        let faults = [
+            (back.broken, Fault::Unseen),
+            (there.broken, Fault::Unread),
+            (back.lossy, Fault::SeenInPart),
+            (there.lossy, Fault::ReadInPart),
+        ];
+        faults.into_iter().find_map(|(is, fault)| is.then_some(fault))
     }
 
     fn shut(&mut self, now: Time, fault: Fault) -> Turn {
-        self.state = State::Shut { since: now, fault };
+        self.state = State::Shut { since: now, fault, missing: fault.proof() };
         (self.tried, self.with) = (Some(now), With::Nothing);
-        Turn::Shut { exit: fault != Fault::Unread }
+        Turn::Shut { exit: !fault.is_there() }
     }
 
-    fn open(&mut self) -> Turn {
+    fn open(&mut self, now: Time) -> Turn {
         // The engine's ACK of a segment arrived after its probe had not.
         let untried = matches!(self.state, State::Shut { fault: Fault::Untried | Fault::Unseen, .. });
         self.deaf |= untried && self.with == With::Segment;
         self.state = State::Open;
-        (self.there.since, self.back.since) = (None, None);
+        self.there.iter_mut().chain([&mut self.back]).for_each(|leg| leg.restart(now));
         Turn::Open
     }
 
@@ -289,8 +340,8 @@ impl Way {
 /// Returns the words for a fault of traffic in this direction on the interface `name`.
 pub(super) fn words(way: Direction, name: &str, fault: Fault) -> String {
     match (way, fault) {
-        (Direction::Out, Fault::Unread) => format!("what leaves by {name} {fault}"),
-        (Direction::In, Fault::Unread) => format!("what comes in on {name} {fault}"),
+        (Direction::Out, _) if fault.is_there() => format!("what leaves by {name} {fault}"),
+        (Direction::In, _) if fault.is_there() => format!("what comes in on {name} {fault}"),
         (Direction::Out, _) => format!("what is to leave by {name} {fault}"),
         (Direction::In, _) => format!("what is to come in on {name} {fault}"),
     }
@@ -410,7 +461,7 @@ mod tests {
 
     #[test]
     fn what_is_redirected_has_to_come_to_the_engine() {
-        let there = |taken, received| Counts { there: [taken, received], ..back(1, 1) };
+        let there = |taken, received| Counts { there: Some([taken, received]), ..back(1, 1) };
         let mut way = open();
         assert_eq!(way.look(ms(1), &there(10, 9)), Turn::Nothing);
         assert_eq!(way.look(ms(2), &there(20, 9)), Turn::Nothing);
@@ -418,6 +469,42 @@ mod tests {
         assert_eq!(way.look(ms(1_021), &there(90, 9)), Turn::Nothing);
         assert_eq!(way.look(ms(1_022), &there(90, 9)), Turn::Take);
         assert_eq!(way.look(ms(1_023), &there(91, 10)), Turn::Open);
+        // Of what comes to the engine from now on a half is lost.
+        let half = |at: u64| there(91 + 4 * (at - 1_023), 10 + 2 * (at - 1_023));
+        let shut = (1_024..2_000).find(|at| way.look(ms(*at), &half(*at)) == Turn::Shut { exit: false });
+        assert_eq!((shut, way.fault(ms(1_200))), (Some(1_063), Some(Fault::ReadInPart)));
+        let Some([taken, received]) = half(1_063).there else { panic!() };
+        assert_eq!(way.look(ms(2_063), &there(taken, received)), Turn::Take);
+        for n in 1..8 {
+            assert_eq!(way.look(ms(2_063 + n), &there(taken + n, received + n)), Turn::Take);
+        }
+        assert_eq!(way.look(ms(2_071), &there(taken + 8, received + 8)), Turn::Open);
+    }
+
+    /// Half of what the engine sends is lost; once it is repaired, eight probes in a row arrive.
+    #[test]
+    fn a_way_that_loses_a_part_is_shut_until_all_arrives() {
+        let mut way = open();
+        let shut = (1..200).find(|at| way.look(ms(*at), &back(1 + 4 * at, 1 + 2 * at)) != Turn::Nothing);
+        assert_eq!((shut, way.fault(ms(140))), (Some(40), Some(Fault::SeenInPart)));
+        // Every second probe is lost: the first one comes, the second does not.
+        let [mut sent, mut seen] = [161, 81];
+        assert_eq!(way.look(ms(1_039), &back(sent, seen)), Turn::Nothing);
+        assert_eq!(way.look(ms(1_040), &back(sent, seen)), Turn::Try);
+        (sent, seen) = (sent + 1, seen + 1);
+        assert_eq!(way.look(ms(1_041), &back(sent, seen)), Turn::Try);
+        sent += 1;
+        assert_eq!(way.look(ms(1_042), &back(sent, seen)), Turn::Nothing);
+        // A segment is taken, and its ACK arrives, then the next is lost.
+        assert_eq!(way.look(ms(1_141), &back(sent, seen)), Turn::Take);
+        (sent, seen) = (sent + 1, seen + 1);
+        assert_eq!(way.look(ms(1_142), &back(sent, seen)), Turn::Take);
+        // Late in its second, and repaired.
+        assert_eq!(way.look(ms(2_041), &back(sent + 1, seen)), Turn::Try);
+        for n in 1..8 {
+            assert_eq!(way.look(ms(2_041), &back(sent + 1 + n, seen + n)), Turn::Try);
+        }
+        assert_eq!(way.look(ms(2_041), &back(sent + 9, seen + 8)), Turn::Open);
     }
 
     #[test]

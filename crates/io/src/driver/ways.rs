@@ -36,7 +36,7 @@ fn counts(way: Direction, out: &Out, inputs: &[Input], programs: &Part<'_>) -> C
     // Leaving frames came by the other port.
     let from = port(if way == Direction::Out { Direction::In } else { Direction::Out });
     let came = inputs.iter().find_map(|input| input.came(from));
-    let there = came.map_or([0; 2], |came| [hooks.taken(way), came]);
+    let there = came.map(|came| [hooks.taken(way), came]);
     Counts { there, back: [exit.stats().offered, hooks.seen(way)], stuck: exit.stuck() }
 }
 
@@ -75,7 +75,7 @@ impl Ways {
         let mut past = false;
         for (way, state) in &mut self.ways {
             let mut turn = state.look(now, &counts(*way, out, inputs, programs));
-            if turn == Turn::Try {
+            while turn == Turn::Try {
                 out.exit_mut(port(*way)).attempt(frames, now);
                 turn = state.look(now, &counts(*way, out, inputs, programs));
             }

@@ -25,6 +25,10 @@ const BATCH: usize = 32;
 /// Approximate bytes received at once. They are few enough to be still in the processor's own cache when they
 /// are copied again, as leaving frames.
 const BATCH_BYTES: usize = 128 << 10;
+/// Memory of frames that waited if some were lost for want of room: much less than a socket's buffer has.
+const MUCH: u64 = 1 << 20;
+/// Memory of a waiting frame beyond its bytes, at least.
+const BESIDE: u64 = 512;
 /// Chunks of the longest frame, which has 64 KiB of IP packet.
 const PARTS: usize = (14 + 2 * TAG + 65_535 - (CHUNK - HEAD)).div_ceil(CHUNK) + 1;
 
@@ -63,6 +67,8 @@ pub struct Packets {
     came: u64,
     /// True if none waited at the last read.
     empty: bool,
+    /// Memory of the frames read since none waited.
+    backlog: u64,
     stats: InputStats,
 }
 
@@ -81,6 +87,7 @@ impl Packets {
             metadata: None,
             came: 0,
             empty: true,
+            backlog: 0,
             stats,
         })
     }
@@ -113,11 +120,12 @@ impl Packets {
         self.stats
     }
 
-    /// Frames that have come so far for the node's `port`, if it is this input's and none waits.
+    /// Frames that have come so far for the node's `port`, those lost for want of room among them, if it is
+    /// this input's and none waits.
     pub fn came(&self, port: Port) -> Option<u64> {
         let is = |whole, part| self.port == whole && port == part;
         let same = self.port == port || is(LAN_WHOLE, LAN) || is(WAN_WHOLE, WAN);
-        (same && self.empty).then_some(self.came)
+        (same && self.empty).then_some(self.came + self.stats.lost)
     }
 
     /// Takes at most `limit` frames of about `BATCH_BYTES` together, and puts them into `inbox`. Frames
@@ -156,11 +164,20 @@ impl Packets {
             let new = (self.stats.received_bytes - before) as usize;
             self.typical = (new / got).max(1);
             (left, bytes) = (left - got, bytes + new);
+            self.backlog += new as u64 + got as u64 * BESIDE;
             if got < count {
                 break;
             }
         }
+        self.note_backlog();
         Ok(())
+    }
+
+    /// Counts lost frames where a whole buffer of them may have waited.
+    fn note_backlog(&mut self) {
+        if self.empty && std::mem::take(&mut self.backlog) >= MUCH {
+            self.stats.lost = self.receiver.dropped();
+        }
     }
 
     /// Tells the kernel where the first `count` frames to come are to lie.
