@@ -2,7 +2,7 @@
 
 use crate::sys::mmap::Mapping;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// State of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct InterfaceStates {
 
 impl InterfaceStates {
     pub(crate) fn new(names: Vec<String>) -> io::Result<InterfaceStates> {
-        let memory = Mapping::anonymous(((names.len() + 3) * 4).next_multiple_of(8) + 16, true)?;
+        let memory = Mapping::anonymous(((names.len() + 4) * 4).next_multiple_of(8) + 16, true)?;
         Ok(InterfaceStates { memory, names })
     }
 
@@ -53,6 +53,20 @@ impl InterfaceStates {
         self.memory.atomic_u32((self.names.len() + 1 + way) * 4).store(blind.into(), Ordering::Relaxed);
     }
 
+    /// Sets whether engines hang again and again.
+    pub(crate) fn set_hanging(&self, hanging: bool) {
+        self.hanging().store(hanging.into(), Ordering::Relaxed);
+    }
+
+    /// Returns whether engines hang again and again, each for so long that it is replaced.
+    pub fn is_hanging(&self) -> bool {
+        self.hanging().load(Ordering::Relaxed) != 0
+    }
+
+    fn hanging(&self) -> &AtomicU32 {
+        self.memory.atomic_u32((self.names.len() + 3) * 4)
+    }
+
     /// Adds bytes sent (0) or received (1) that the hooks did not see.
     pub(crate) fn add_unseen(&self, way: usize, bytes: u64) {
         self.unseen_of(way).fetch_add(bytes, Ordering::Relaxed);
@@ -64,7 +78,7 @@ impl InterfaceStates {
     }
 
     fn unseen_of(&self, way: usize) -> &AtomicU64 {
-        self.memory.atomic_u64(((self.names.len() + 3) * 4).next_multiple_of(8) + way * 8)
+        self.memory.atomic_u64(((self.names.len() + 4) * 4).next_multiple_of(8) + way * 8)
     }
 
     /// Returns the words for traffic that bypasses the hooks.
@@ -111,5 +125,9 @@ mod tests {
         states.set(0, InterfaceState::Gone);
         states.set(1, InterfaceState::NoCarrier);
         assert_eq!(states.degraded().unwrap(), "a is gone, b has no carrier");
+        assert!(!states.is_hanging());
+        states.set_hanging(true);
+        states.add_unseen(0, 7);
+        assert_eq!((states.is_hanging(), states.unseen()), (true, [7, 0]));
     }
 }

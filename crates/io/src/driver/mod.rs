@@ -315,8 +315,11 @@ impl<'a, E: Engine> Driver<'a, E> {
         let starved = starved.map(|percent| {
             format!("the engine has no processor: in {percent} % of the time frames go past it")
         });
+        let hangs = self.interfaces.is_hanging().then(|| {
+            "the engine has no processor: engines hang, and are replaced, again and again".to_owned()
+        });
         let known = self.interfaces.degraded().or_else(|| self.ways.degraded(now, self.interfaces));
-        let all: Vec<String> = known.into_iter().chain(starved).collect();
+        let all: Vec<String> = known.into_iter().chain(hangs.or(starved)).collect();
         (!all.is_empty()).then(|| all.join(", "))
     }
 

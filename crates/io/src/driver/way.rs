@@ -6,8 +6,8 @@
 //!
 //! A shut way is tried once a second, with the frame that found no way or with a probe. A probe may not
 //! arrive where a filter takes unknown frames. Then a single segment is taken a little later, and the ACK
-//! that the engine makes of it tries the way. A way that lost a part is open again once [`PROOF`] frames in a
-//! row have arrived.
+//! that the engine makes of it tries the way. A way that lost frames is open again once [`PROOF`] in a row have
+//! arrived.
 
 use super::leg::{Leg, Look};
 use crate::port::Stuck;
@@ -23,8 +23,8 @@ const FULL: Duration = Duration::from_millis(500);
 const TRY: Duration = Duration::from_secs(1);
 /// Time from a probe until a segment is taken.
 const TAKE: Duration = Duration::from_millis(100);
-/// Frames in a row that have to arrive on a way that lost a part: of one that loses half, all of them arrive
-/// one time in 256.
+/// Frames in a row that have to arrive on a way that lost some: if it loses half, all of them arrive one time
+/// in 256.
 const PROOF: u32 = 8;
 /// Shortest fault that is reported.
 const WORTH_A_WORD: Duration = Duration::from_millis(100);
@@ -78,10 +78,17 @@ impl Fault {
         matches!(self, Fault::Unread | Fault::ReadInPart)
     }
 
-    /// Frames in a row whose arrival ends the fault.
-    fn proof(self) -> u32 {
+    /// Returns whether a part of the frames arrives.
+    fn is_in_part(self) -> bool {
+        matches!(self, Fault::ReadInPart | Fault::SeenInPart)
+    }
+
+    /// Frames in a row whose arrival ends the fault, or segments where `probes` do not arrive. Of few frames
+    /// all may be lost, although a part arrives.
+    fn proof(self, probes: bool) -> u32 {
         match self {
-            Fault::ReadInPart | Fault::SeenInPart => PROOF,
+            Fault::Unseen if probes => PROOF,
+            fault if fault.is_in_part() => PROOF,
             _ => 1,
         }
     }
@@ -218,7 +225,7 @@ impl Way {
         }
         // Of a way that loses a part, nothing may arrive for a while.
         if let (State::Shut { fault: known, .. }, Some(fault)) = (&mut self.state, fault) {
-            if was.proof() == 1 && fault.proof() == 1 {
+            if !was.is_in_part() && !fault.is_in_part() {
                 *known = fault;
             }
         }
@@ -258,13 +265,13 @@ impl Way {
         if fault.is_there() {
             return self.take(fault);
         }
-        self.expect(fault.proof());
+        self.expect(fault.proof(true));
         self.with = With::Frame;
         Turn::Try
     }
 
     fn take(&mut self, fault: Fault) -> Turn {
-        self.expect(fault.proof());
+        self.expect(fault.proof(false));
         self.with = With::Segment;
         Turn::Take
     }
@@ -290,7 +297,7 @@ impl Way {
     }
 
     fn shut(&mut self, now: Time, fault: Fault) -> Turn {
-        self.state = State::Shut { since: now, fault, missing: fault.proof() };
+        self.state = State::Shut { since: now, fault, missing: fault.proof(true) };
         (self.tried, self.with) = (Some(now), With::Nothing);
         Turn::Shut { exit: !fault.is_there() }
     }
@@ -363,6 +370,14 @@ mod tests {
         Counts { stuck: Some(Stuck { since, errno }), ..back(1, 1) }
     }
 
+    /// Eight frames in a row arrive, which open a way that has lost some.
+    fn arrive(way: &mut Way, at: Time, [sent, seen]: [u64; 2]) {
+        for n in 1..8 {
+            assert_eq!(way.look(at, &back(sent + n, seen + n)), Turn::Try);
+        }
+        assert_eq!(way.look(at, &back(sent + 8, seen + 8)), Turn::Open);
+    }
+
     /// A way that a seen frame opened at once.
     fn open() -> Way {
         let mut way = Way::new(ms(0), &back(0, 0), false);
@@ -399,9 +414,10 @@ mod tests {
         assert_eq!(way.look(ms(501), &back(6, 5)), Turn::Nothing);
         assert_eq!(way.look(ms(520), &back(9, 5)), Turn::Nothing);
         assert_eq!(way.look(ms(521), &back(9, 5)), Turn::Shut { exit: true });
-        // Late frames open it again.
-        assert_eq!(way.look(ms(530), &back(9, 6)), Turn::Open);
-        assert_eq!(way.look(ms(531), &back(9, 9)), Turn::Nothing);
+        // Late frames open it again, once they are many.
+        assert_eq!(way.look(ms(530), &back(19, 6)), Turn::Try);
+        assert_eq!(way.look(ms(531), &back(20, 13)), Turn::Open);
+        assert_eq!(way.look(ms(532), &back(20, 20)), Turn::Nothing);
     }
 
     /// A queue of a few frames at 64 kbit/s is nearly always full: the hook in front of it sees each attempt.
@@ -444,9 +460,9 @@ mod tests {
         assert!(turns.by_ref().take(4).eq(tries.into_iter().flatten()));
         assert_eq!(turns.next(), Some((3_021, Turn::Try)));
         drop(turns);
-        assert_eq!(way.look(ms(3_022), &back(3, 2)), Turn::Open);
-        // A probe opened the way: another one is sent when no other frame is.
-        assert_eq!(way.look(ms(4_022), &back(3, 2)), Turn::Try);
+        arrive(&mut way, ms(3_022), [2, 1]);
+        // Probes opened the way: another one is sent when no other frame is.
+        assert_eq!(way.look(ms(4_022), &back(10, 9)), Turn::Try);
     }
 
     #[test]
@@ -501,10 +517,7 @@ mod tests {
         assert_eq!(way.look(ms(1_142), &back(sent, seen)), Turn::Take);
         // Late in its second, and repaired.
         assert_eq!(way.look(ms(2_041), &back(sent + 1, seen)), Turn::Try);
-        for n in 1..8 {
-            assert_eq!(way.look(ms(2_041), &back(sent + 1 + n, seen + n)), Turn::Try);
-        }
-        assert_eq!(way.look(ms(2_041), &back(sent + 9, seen + 8)), Turn::Open);
+        arrive(&mut way, ms(2_041), [sent + 1, seen]);
     }
 
     #[test]
@@ -534,13 +547,13 @@ mod tests {
         assert_eq!(way.news(ms(120)), None);
         assert_eq!(way.news(ms(121)), Some(Some(Fault::Unseen)));
         assert_eq!(way.news(ms(5_000)), None);
-        way.look(ms(5_000), &back(3, 2));
+        arrive(&mut way, ms(5_000), [2, 1]);
         assert_eq!((way.news(ms(5_000)), way.news(ms(5_001))), (Some(None), None));
         // The same fault within the minute is not reported again, and neither is its end.
-        way.look(ms(6_000), &back(4, 2));
-        assert_eq!(way.look(ms(6_020), &back(4, 2)), Turn::Shut { exit: true });
+        way.look(ms(6_000), &back(11, 9));
+        assert_eq!(way.look(ms(6_020), &back(11, 9)), Turn::Shut { exit: true });
         assert_eq!(way.news(ms(7_000)), None);
-        way.look(ms(7_000), &back(5, 3));
+        arrive(&mut way, ms(7_000), [11, 9]);
         assert_eq!(way.news(ms(7_000)), None);
     }
 }

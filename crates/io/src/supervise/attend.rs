@@ -1,6 +1,7 @@
 //! Watch on an engine from its start to its end: its beat, its process, the interfaces and the signals.
 
 use super::process::Process;
+use super::restarts::HANGS;
 use super::{EngineEnd, Operator, Senders, Supervisor, LOOK, TRY_AGAIN};
 use crate::sys::clock;
 use crate::sys::epoll::Waiter;
@@ -87,6 +88,9 @@ impl Supervisor {
             } else if now.since(last) > self.site.setup.stale {
                 self.settle(flush);
             }
+            if lived.is_some_and(|lived| lived >= HANGS) {
+                self.site.interfaces.set_hanging(false);
+            }
             let limit = if first_beat.is_some() { self.site.setup.hang } else { START };
             let silent = silence.at(last.max(started), due, now);
             if silent > self.site.setup.stale && last > flushed_after.max(started) {
@@ -94,6 +98,9 @@ impl Supervisor {
                 self.flush(flush);
             }
             if silent > limit {
+                if self.restarts.hung(now) {
+                    self.site.interfaces.set_hanging(true);
+                }
                 let (reason, flushed) = (format!("the engine hung for {limit}"), !self.some_beat(now));
                 if flushed {
                     self.replace(process, flush)?;

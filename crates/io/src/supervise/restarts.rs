@@ -18,6 +18,9 @@ const YOUNG: Duration = Duration::from_secs(2);
 const THIRD: u32 = 3;
 /// Time after which the same reason is logged again, or the life of an engine after which it is.
 const AGAIN: Duration = Duration::from_secs(60);
+/// Engines that hang within this time are no chance if they are as many as the next constant says.
+pub(super) const HANGS: Duration = Duration::from_secs(10);
+const OFTEN: usize = 3;
 /// Most reasons that are remembered.
 const MOST: usize = 8;
 
@@ -28,13 +31,15 @@ pub(super) struct Restarts {
     next: Duration,
     /// Number of engines in turn that died young.
     quick: u32,
+    /// Times at which the last engines were found hanging.
+    hung: VecDeque<Time>,
     /// Reasons logged in the last minute, with their times.
     said: VecDeque<(String, Time)>,
 }
 
 impl Restarts {
     pub const fn new() -> Restarts {
-        Restarts { next: Duration::ZERO, quick: 0, said: VecDeque::new() }
+        Restarts { next: Duration::ZERO, quick: 0, hung: VecDeque::new(), said: VecDeque::new() }
     }
 
     /// Returns the wait of the next engine after one that ran for `lived`, zero if it never did.
@@ -56,6 +61,14 @@ impl Restarts {
             self.quick = 0;
         }
         third
+    }
+
+    /// Records that an engine hung. Returns whether engines do so again and again.
+    pub fn hung(&mut self, now: Time) -> bool {
+        self.hung.retain(|at| now.since(*at) < HANGS);
+        self.hung.truncate(OFTEN - 1);
+        self.hung.push_front(now);
+        self.hung.len() == OFTEN
     }
 
     /// Returns whether to log this reason of an engine's end, after it ran for `lived`.
@@ -114,6 +127,13 @@ mod tests {
         let mut after = |lived: [u64; 6]| lived.map(|ms| restarts.suspects_memory(Duration::from_millis(ms)));
         assert_eq!(after([0, 1_999, 2_000, 0, 0, 1_999]), [false, false, false, false, false, true]);
         assert_eq!(after([0, 0, 0, 0, 0, 0]), [false, false, true, false, false, true]);
+    }
+
+    #[test]
+    fn three_that_hang_within_ten_seconds_are_often() {
+        let restarts = &mut Restarts::new();
+        let hung = [0, 4, 11, 13, 20, 22].map(|s| restarts.hung(Time::from_secs(s)));
+        assert_eq!(hung, [false, false, false, true, true, true]);
     }
 
     #[test]

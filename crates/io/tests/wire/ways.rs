@@ -2,6 +2,8 @@
 
 use crate::lab::{eventually, Kind, Lab, Process, SERVER};
 use crate::tests::{ends_well, internal};
+use std::fs;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 pub const ALL: &[(&str, fn())] = &[
@@ -9,6 +11,9 @@ pub const ALL: &[(&str, fn())] = &[
     ("redirected_frames_stay_in_their_namespace", redirected_frames_stay_in_their_namespace),
     ("a_filter_of_spoofed_sources_lets_acks_back", a_filter_of_spoofed_sources_lets_acks_back),
     ("another_program_in_front_is_told", another_program_in_front_is_told),
+    ("a_filter_takes_what_weir_sends", a_filter_takes_what_weir_sends),
+    ("a_filter_takes_half_of_what_weir_sends", a_filter_takes_half_of_what_weir_sends),
+    ("an_engine_without_a_processor_is_told", an_engine_without_a_processor_is_told),
     ("the_way_home_may_break", the_way_home_may_break),
     ("the_internal_pair_is_put_right", the_internal_pair_is_put_right),
     ("an_interface_is_held_by_its_number", an_interface_is_held_by_its_number),
@@ -118,6 +123,124 @@ fn another_program_in_front_is_told() {
     eventually("it is told", || lab.degraded() == "no");
     println!("  shaped {} ms after it is gone", until_shaped(&lab));
     assert_eq!(lab.log().matches("what is to leave by wan0 does not come there").count(), 1, "{}", lab.log());
+    ends_well(&lab, &mut gateway);
+}
+
+/// Longest time without data while a part of the way breaks, and longest time from its repair until the
+/// report says so, in milliseconds. On a quiet machine the first is less than 200.
+const STILL: u32 = 500;
+const REPAIRED: u128 = 2_000;
+
+fn a_filter_takes_what_weir_sends() {
+    filtered("", "does not come there");
+}
+
+fn a_filter_takes_half_of_what_weir_sends() {
+    // Of few frames all may be lost.
+    filtered("numgen random mod 2 0", "come");
+}
+
+/// A filter that takes what this host itself sends by an interface, if it fits `which`: ACKs of downloads
+/// leave by wan0, and those of uploads come in by way of lo.
+fn filtered(which: &str, words: &str) {
+    for device in ["wan0", "lo"] {
+        let lab = Lab::new(Kind::Router);
+        let rules = format!(
+            "table netdev f {{ chain e {{ type filter hook egress device {device} priority 0; \
+             meta skuid >= 0 {which} drop; }}; }}"
+        );
+        let mut gateway = lab.running("gateway");
+        let _server = lab.serve();
+        until_shaped(&lab);
+        let mut works = true;
+        let gap = gap_beside(&lab, || {
+            works = lab.spawn("g", "nft", &[&rules]).wait() == Some(0);
+            if works && device == "lo" {
+                lab.send("c", SERVER, 300);
+            }
+            eventually("it is told", || !works || lab.degraded().contains(words));
+        });
+        if !works {
+            return println!("  skipped: this kernel has no filters at egress");
+        }
+        // Everything passes, and stays so.
+        for _ in 0..3 {
+            let rate =
+                if device == "lo" { lab.send("c", SERVER, 500) } else { lab.receive("c", SERVER, 500) };
+            assert!(rate > 5e7, "{rate}");
+        }
+        lab.run("g", "nft", &["delete table netdev f"]);
+        let repaired = Instant::now();
+        eventually("it is told", || lab.degraded() == "no");
+        let told = repaired.elapsed().as_millis();
+        println!(
+            "  {device}: {gap} ms without data, told {told} ms after the repair, {} ms",
+            until_shaped(&lab)
+        );
+        assert!(gap <= STILL && told <= REPAIRED, "{gap} {told}");
+        ends_well(&lab, &mut gateway);
+    }
+}
+
+/// A group of processes that gets 2 of 100 ms of a processor. Removed when dropped.
+struct Quota(PathBuf);
+
+impl Quota {
+    fn of(pids: &[u32]) -> Option<Quota> {
+        let name = format!("wio-{}", std::process::id());
+        let (first, second) = (PathBuf::from("/sys/fs/cgroup/cpu"), PathBuf::from("/sys/fs/cgroup"));
+        let (group, members, limits) = if first.is_dir() {
+            let ordinary = [("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "2000")];
+            let real_time = [("cpu.rt_period_us", "100000"), ("cpu.rt_runtime_us", "2000")];
+            (first.join(name), "cgroup.procs", [ordinary, real_time].concat())
+        } else {
+            fs::write(second.join("cgroup.subtree_control"), "+cpu").ok()?;
+            (second.join(name), "cgroup.procs", vec![("cpu.max", "2000 100000")])
+        };
+        fs::create_dir(&group).ok()?;
+        let quota = Quota(group);
+        for (file, limit) in limits {
+            // Kernels need not have groups of real-time threads.
+            let written = fs::write(quota.0.join(file), limit);
+            written.ok().or(file.contains("rt").then_some(()))?;
+        }
+        for pid in pids {
+            fs::write(quota.0.join(members), pid.to_string()).ok()?;
+        }
+        Some(quota)
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        let above = self.0.parent().unwrap();
+        for file in ["cgroup.procs", "tasks"] {
+            for pid in fs::read_to_string(self.0.join(file)).unwrap_or_default().lines() {
+                let _ = fs::write(above.join(file), pid);
+            }
+        }
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// Two milliseconds in a hundred: traffic goes past the engine for half of the time, and the report says it.
+fn an_engine_without_a_processor_is_told() {
+    let lab = Lab::new(Kind::Router);
+    let mut gateway = lab.running("gateway");
+    let _server = lab.serve();
+    until_shaped(&lab);
+    let pids = [gateway.0.id(), lab.engine(0)];
+    let mut quota = None;
+    let gap = gap_beside(&lab, || quota = Quota::of(&pids));
+    if quota.is_none() {
+        return println!("  skipped: no groups of processes with a share of a processor");
+    }
+    eventually("it is told", || lab.degraded().contains("the engine has no processor"));
+    println!("  {gap} ms without data");
+    assert!(gap <= STILL, "{gap}");
+    drop(quota);
+    println!("  shaped {} ms after it is gone", until_shaped(&lab));
+    eventually("it is told", || lab.degraded() == "no");
     ends_well(&lab, &mut gateway);
 }
 
