@@ -6,7 +6,7 @@ use crate::flow::{flag, Record};
 use crate::tcp::Kind;
 
 /// State kept of a delayed ACK, and the rules for delaying one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Hold {
     /// Only the last ACK number received and the last one sent: constant memory per flow. An ACK that tells
     /// more than progress therefore leaves at once.

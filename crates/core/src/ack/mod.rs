@@ -31,7 +31,7 @@ use crate::queue::QueueLimit;
 use crate::time::Duration;
 
 /// One point in the space of ACK control.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct AckControl {
     /// State kept of a delayed ACK.
     pub hold: Hold,
@@ -44,7 +44,7 @@ pub struct AckControl {
 }
 
 /// Condition under which ACKs are held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub enum When {
     /// No further condition: the release alone decides.
     #[default]
@@ -69,7 +69,7 @@ impl When {
 }
 
 /// Treatment of the advertised window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Window {
     /// Leaves it as the receiver advertised it.
     Keep,

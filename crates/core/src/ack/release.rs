@@ -8,7 +8,7 @@ use crate::systems::Law;
 use crate::time::{Duration, Time};
 
 /// Law that lets the acknowledgement advance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Release {
     /// A per-flow rate: `ack bytes = rate × period`.
     Rate(RateRelease),

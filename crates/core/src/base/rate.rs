@@ -8,7 +8,7 @@ use core::fmt;
 const BYTE_NS: u64 = 8_000_000_000;
 
 /// A rate in bits per second, never zero.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Rate(u64);
 
 impl Rate {

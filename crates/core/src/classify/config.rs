@@ -6,7 +6,7 @@ use core::net::IpAddr;
 use core::ops::RangeInclusive;
 
 /// Configuration of a gateway.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Config {
     /// Classes in order of preference: the first whose rules match takes the flow. A flow that
     /// matches none passes untouched.
@@ -24,7 +24,7 @@ pub struct Config {
 }
 
 /// A class of flows and what is done with them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ClassConfig {
     /// Its name in results and logs.
     pub name: String,
@@ -93,7 +93,7 @@ pub struct Refused<W> {
 }
 
 /// Which way the data of a flow goes through the gateway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
 pub enum Direction {
     /// From LAN to WAN: uploads; their ACKs come in on the WAN port.
     #[default]
@@ -104,7 +104,7 @@ pub enum Direction {
 
 /// A rule on a flow, as seen in the direction of its data: the source is who sends data. Every
 /// field that is given must match.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Match {
     /// Address of the data's sender.
     pub src: Option<Prefix>,
@@ -141,7 +141,7 @@ impl Match {
 }
 
 /// An IP prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Prefix {
     addr: IpAddr,
     len: u8,

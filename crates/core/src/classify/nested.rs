@@ -9,7 +9,7 @@ use crate::rate::Rate;
 pub const DEEPEST: usize = 8;
 
 /// Where a class is in such a tree, and what it may send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Nested {
     /// The class that it borrows from, by its index in [`Config::classes`]; `None` at the top.
     pub parent: Option<usize>,

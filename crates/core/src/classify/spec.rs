@@ -14,7 +14,7 @@ pub const WEIGHTS: RangeInclusive<u32> = 1..=1000;
 const DEEPEST: usize = 32;
 
 /// A class of a tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Spec {
     /// Number of the class that it borrows from. `None` at the top.
     pub parent: Option<usize>,
@@ -35,7 +35,7 @@ pub struct Spec {
 }
 
 /// Guarantee of each flow of a class. Further flows are refused where the class cannot give each as much.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct FlowMin {
     /// Rate of each flow.
     pub rate: Rate,
@@ -44,7 +44,7 @@ pub struct FlowMin {
 }
 
 /// Ways to refuse a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Refusal {
     /// Drops its SYN: the client retries for a while.
     Drop,

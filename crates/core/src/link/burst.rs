@@ -10,7 +10,7 @@ use super::TRILLION;
 use crate::rng::Rng;
 
 /// The model's four probabilities, in units of 10^-12. From [`TRILLION`] on they are certainty.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Burst {
     /// Transition to the bad state, after each frame in the good state: p.
     pub enter: u64,

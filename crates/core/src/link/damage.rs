@@ -16,7 +16,7 @@ use crate::wire::{self, checksum};
 use core::ops::Range;
 
 /// Frames that come out twice, or broken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Damage {
     /// Probability that a frame comes out twice, in units of 10^-12, for each frame independently.
     pub duplicate: u64,

@@ -13,7 +13,7 @@ use crate::time::{Duration, Time};
 
 /// Time that a frame takes beyond the delay, or less than it. Under no law does it come out before it
 /// entered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Jitter {
     /// Scale of the law. Zero for no jitter.
     pub by: Duration,
@@ -25,7 +25,7 @@ pub struct Jitter {
 }
 
 /// Distribution of jitter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub enum Law {
     /// From zero to [`Jitter::by`], both included, each nanosecond with the same probability.
     #[default]
@@ -52,7 +52,7 @@ impl Law {
 }
 
 /// Frames that come out late, so that others overtake them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Reorder {
     /// Probability in units of 10^-12, for each frame independently.
     pub trillionths: u64,

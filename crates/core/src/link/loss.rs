@@ -11,7 +11,7 @@ use core::num::NonZeroU64;
 pub const TRILLION: u64 = 1_000_000_000_000;
 
 /// Losses of a direction. A giant frame counts as one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub enum Loss {
     /// No loss.
     #[default]

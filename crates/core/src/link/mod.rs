@@ -62,7 +62,7 @@ use pipe::Pipe;
 use wire::Wire;
 
 /// One direction of a path. The default is a bare wire: no rate, no delay, no loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Config {
     /// Bits per second. `None` for a link that never delays a frame by a rate. With a trace this is its mean
     /// rate, used for limits in round trips.

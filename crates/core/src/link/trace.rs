@@ -6,20 +6,34 @@
 use crate::rate::Rate;
 use crate::time::Duration;
 use core::num::NonZeroU64;
+use serde::{Deserialize, Deserializer};
+
+/// Origin of a trace. The alias keeps `serde` from borrowing it from its input.
+type Origin = &'static str;
+
+/// Reads a part of a trace, which then lives as long as the process.
+fn kept<'de, D: Deserializer<'de>, T: ?Sized + 'static>(input: D) -> Result<&'static T, D::Error>
+where
+    Box<T>: Deserialize<'de>,
+{
+    Box::deserialize(input).map(|read| &*Box::leak(read))
+}
 
 /// Frames that are lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, Deserialize)]
 pub struct LossTrace {
     /// Origin of the trace.
-    pub name: &'static str,
+    #[serde(deserialize_with = "kept")]
+    pub name: Origin,
     /// Lost frames, counted from 0, in order, all below `period`.
+    #[serde(deserialize_with = "kept")]
     pub lost: &'static [u64],
     /// Number of frames after which the trace repeats. `None` if it does not.
     pub period: Option<NonZeroU64>,
 }
 
 /// A rate over time. It begins when the link does ([`Config::epoch`](super::Config::epoch)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, Deserialize)]
 pub enum RateTrace {
     /// A rate that changes at some times.
     Rates(Rates),
@@ -28,11 +42,13 @@ pub enum RateTrace {
 }
 
 /// A rate that changes at some times, and is constant between them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, Deserialize)]
 pub struct Rates {
     /// Origin of the trace.
-    pub name: &'static str,
+    #[serde(deserialize_with = "kept")]
+    pub name: Origin,
     /// Steps in order: a time and the rate from then on. The first is at zero. `None` is an outage.
+    #[serde(deserialize_with = "kept")]
     pub steps: &'static [(Duration, Option<Rate>)],
     /// Time after which it repeats, later than the last step. `None` if the last rate stays.
     pub period: Option<Duration>,
@@ -41,12 +57,14 @@ pub struct Rates {
 /// Mahimahi's packet-delivery trace. Each opportunity lets [`Opportunities::BYTES`] leave, of one packet or
 /// several, and the rest of a packet with the next one. An opportunity that finds nothing to send is lost
 /// (Netravali et al., "Mahimahi: Accurate Record-and-Replay for HTTP", USENIX ATC 2015, §3; `link_queue.cc`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, Deserialize)]
 pub struct Opportunities {
     /// Origin of the trace.
-    pub name: &'static str,
+    #[serde(deserialize_with = "kept")]
+    pub name: Origin,
     /// Milliseconds since the beginning, in order, repeated for several at once. The last is above zero, and
     /// the trace repeats from it.
+    #[serde(deserialize_with = "kept")]
     pub at_ms: &'static [u64],
 }
 

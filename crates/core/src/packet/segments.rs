@@ -1,7 +1,7 @@
 //! Bytes of a flow's segments, by what a rate counts of them.
 
 /// Bytes that a rate counts, for each segment of the flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub enum Counts {
     /// TCP payload acknowledged: the bytes that an application measures.
     #[default]

@@ -5,7 +5,7 @@ use super::{AckFilter, Codel, DualPi2, Fifo, FqCodel, Queue, QueueLimit, Red};
 use crate::rate::Rate;
 
 /// Active queue management: decides which packets to drop or mark while there is room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub enum Aqm {
     /// No AQM: drop tail only.
     #[default]

@@ -25,7 +25,7 @@ use crate::time::{Duration, Time};
 mod tests;
 
 /// Parameters of CoDel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Params {
     /// Wait that may persist. RFC 8289 §4.3: 5 to 10 % of the interval.
     pub target: Duration,

@@ -38,7 +38,7 @@ const CLASSIC_SHARE: i64 = 1;
 const L4S_SHARE: i64 = 9;
 
 /// Parameters of DualPI2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Params {
     /// Target wait of Classic packets.
     pub target: Duration,

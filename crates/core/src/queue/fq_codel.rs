@@ -30,7 +30,7 @@ mod tests;
 const BATCH: usize = 64;
 
 /// Parameters of FQ-CoDel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Params {
     /// Number of queues that flows are hashed into, 1 to 65,536.
     pub flows: u32,

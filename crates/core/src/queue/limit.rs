@@ -9,7 +9,7 @@ use crate::time::Duration;
 /// Maximum content of a drop-tail queue. Only waiting frames count. The frame being serialized has left the
 /// queue, as in mahimahi's link, and as behind Linux's queueing disciplines, where it belongs to the device.
 /// A link without a rate has no queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum QueueLimit {
     /// No limit but the frame pool's.
     Unlimited,

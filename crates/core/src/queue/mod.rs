@@ -105,7 +105,7 @@ pub enum Queue {
 }
 
 /// Configuration of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Config {
     /// Limit of the queue.
     pub limit: QueueLimit,
@@ -114,7 +114,7 @@ pub struct Config {
 }
 
 /// Discipline with its parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Kind {
     /// First in, first out, drop tail.
     Fifo,

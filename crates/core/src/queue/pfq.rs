@@ -63,7 +63,7 @@ impl TakesTurns for Flow {
 }
 
 /// Parameters of per-flow queues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Params {
     /// Flows that have a queue of their own, 8 to 16,777,216; rounded up to a power of two. Each takes 68
     /// bytes.

@@ -31,7 +31,7 @@ pub const SMALL: u64 = 1000;
 const ONE: u64 = 1_000_000_000_000;
 
 /// Parameters of RED.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Params {
     /// Lower threshold: nothing is signalled up to this average, in bytes.
     pub min: u64,

@@ -2,7 +2,7 @@
 
 use crate::command::error::Failure;
 use crate::experiment::config::diag::Located;
-use crate::experiment::config::{self, File};
+use crate::experiment::config::{self, gateway, File};
 use crate::experiment::describe;
 #[cfg(feature = "linux")]
 use crate::field;
@@ -121,7 +121,7 @@ pub fn run(args: &Args, host: HostChecks) -> Result<(), Failure> {
             let source = super::source(path)?;
             (source.name.clone(), config::parse(&source))
         }
-        None => ("command line".to_string(), Ok(File::Gateway(Box::new(args.short.load()?)))),
+        None => ("command line".to_string(), Ok(File::Gateway(gateway::parse(&args.short.load()?)?.into()))),
     };
     let mut report = Report {
         schema: result::SCHEMA,

@@ -86,6 +86,10 @@ pub enum Command {
     /// Play the traffic that standard input specifies; the lab starts it
     #[command(hide = true)]
     Traffic,
+    #[cfg(feature = "linux")]
+    /// Run the gateway or the emulator that standard input describes; the lab starts it
+    #[command(hide = true)]
+    Device(super::device::Args),
 }
 
 /// Runs the command of a command line.
@@ -118,6 +122,8 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Bench(bench) => super::bench::run(&bench).map_err(Failure::Other),
         #[cfg(feature = "linux")]
         Command::Traffic => super::traffic::run().map_err(Failure::Other),
+        #[cfg(feature = "linux")]
+        Command::Device(args) => super::device::run(&args),
     }
 }
 

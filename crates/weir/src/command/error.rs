@@ -50,7 +50,7 @@ impl fmt::Display for Failure {
             Failure::Config(e) => e.fmt(f),
             Failure::Input(text) | Failure::Other(text) => f.write_str(text),
             Failure::Starved(inner) => {
-                write!(f, "{inner}; the machine had no time for the run, which therefore says nothing")
+                write!(f, "{inner}; inconclusive: the machine was overloaded during this run")
             }
             Failure::Interrupted => f.write_str("interrupted"),
         }

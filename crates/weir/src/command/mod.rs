@@ -11,6 +11,8 @@ pub mod conformance;
 #[cfg(feature = "linux")]
 pub mod ctl;
 #[cfg(feature = "linux")]
+pub mod device;
+#[cfg(feature = "linux")]
 pub mod down;
 pub mod error;
 #[cfg(feature = "linux")]

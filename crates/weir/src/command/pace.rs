@@ -54,14 +54,15 @@ pub struct Args {
 /// Runs until SIGINT or SIGTERM.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let source = Source::new("the command line", args.file());
-    let file = gateway::parse(&source)?;
     if args.print {
+        gateway::parse(&source)?;
         return super::print(&source.text);
     }
     let json = args.json.as_deref().map(Target::of_a_daemon).transpose().map_err(Failure::Input)?;
+    let version = Version::read(source)?;
     super::log()?;
     let seed = super::random_seed().map_err(Failure::Other)?;
-    field::gateway(Version::of(file), None, seed, json).map_err(Failure::Other)
+    field::gateway(version, None, seed, json).map_err(Failure::Other)
 }
 
 impl Args {

@@ -39,7 +39,7 @@ impl Origin {
     fn version(&self) -> Result<Version, Failure> {
         match &self.config {
             Some(path) => Ok(Version::read(super::source(path)?)?),
-            None => Ok(Version::of(self.short.load()?)),
+            None => Ok(Version::read(self.short.load()?)?),
         }
     }
 }

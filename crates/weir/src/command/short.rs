@@ -1,8 +1,7 @@
 //! A gateway described on the command line, without a file.
 
 use crate::command::error::Failure;
-use crate::experiment::config::gateway::{self, GatewayFile};
-use crate::experiment::config::{addresses, policy, units};
+use crate::experiment::config::{addresses, gateway, policy, units, Source};
 use weir_core::rate::Rate;
 
 /// A gateway without a file: every flow of a direction at a rate of its own, or a thin uplink with an ACK
@@ -28,17 +27,15 @@ pub struct Short {
 }
 
 impl Short {
-    /// Returns the configuration that the options stand for.
-    pub fn load(&self) -> Result<GatewayFile, Failure> {
+    /// Returns the file that the options stand for.
+    pub fn load(&self) -> Result<Source, Failure> {
         let Some(dev) = &self.dev else {
             let text = "nothing to run: give a file, or an interface and a rate, for example \
                         --dev eth1 --out-flow-rate 20Mbit";
             return Err(Failure::Input(text.into()));
         };
         if let Some((uplink, filter)) = self.uplink.zip(self.ack_filter.as_deref()) {
-            let filter =
-                gateway::filter_option(filter, uplink).map_err(|fault| Failure::Input(fault.to_string()))?;
-            return Ok(gateway::uplink(dev, uplink, filter));
+            return gateway::uplink(dev, uplink, filter).map_err(|fault| Failure::Input(fault.to_string()));
         }
         if self.out_flow_rate.is_none() && self.in_flow_rate.is_none() {
             let text = format!(

@@ -229,27 +229,29 @@ fn two_labs_run_side_by_side() {
     }
 }
 
-/// Stands for `weir run` and `weir wan`: says ready, and reports when it is ended. The emulator is a
+/// Stands for `weir device`: reads what it is, says ready, and reports when it is ended. The emulator is a
 /// bridge.
 const STAND_IN: &str = r#"#!/bin/sh
 report() {
     case $1 in
-    run) echo '{"gateway": {"cpu_s": 0.5, "user_data_bytes": 0, "frames": {"in": 7, "made": 0, "out": 7,
+    *Gateway*) echo '{"gateway": {"cpu_s": 0.5, "user_data_bytes": 0, "frames": {"in": 7, "made": 0, "out": 7,
         "held": 0, "absorbed": 0, "dropped": {}}}, "flows": [{"src": "10.0.0.1:10000",
         "dst": "10.0.0.2:5000", "class": "all", "bytes": 0, "bps": 0, "pass_reason": "mptcp", "held_bytes": 0, "held_us": 0,
         "debt_bytes": 0, "slow_start": false, "rtt_us": 0, "window": 0, "period_us": 0}]}' ;;
-    wan) echo '{"links": [{"name": "wan.out", "packets": 42, "bytes": 4200, "utilization": 0.5,
+    *Emulator*) echo '{"links": [{"name": "wan.out", "packets": 42, "bytes": 4200, "utilization": 0.5,
         "queue_us": {"p50": 1, "p99": 2, "max": 3}, "marks": 0, "drops": {"random_loss": 1}}]}' ;;
     esac
 }
 case $1 in
 traffic) exec "$REAL_WEIR" traffic ;;
-wan)
+esac
+read -r device
+case $device in
+*Emulator*)
     ip link add br0 type bridge forward_delay 0 && ip link set lan master br0 || exit 1
     ip link set wan master br0 && ip link set br0 up || exit 1 ;;
 esac
-grep -q ports "$2" || exit 1
-trap 'report $1 > "$4"; exit 0' TERM
+trap 'report "$device" > "$3"; exit 0' TERM
 echo ready
 while :; do sleep 0.05; done
 "#;

@@ -18,8 +18,8 @@ fn a_download_behind_a_thin_uplink_has_its_rate() {
     let parsed = experiment::parse(&Source::new("experiment", text)).unwrap_or_else(|e| panic!("{e}"));
     let mut plan = parsed.plan_for(Backend::Lab).unwrap_or_else(|e| panic!("{e}"));
     let uplink = Rate::kbit(100);
-    let filter = gateway::filter_option("delayed-per-flow", uplink).unwrap();
-    plan.gateway = Some(gateway::uplink("eth0", uplink, filter).gateway);
+    let file = gateway::uplink("eth0", uplink, "delayed-per-flow").unwrap();
+    plan.gateway = Some(gateway::parse(&file).unwrap().gateway);
     judged("ACK filter", || {
         let outcome = run(&plan, &options(&id("filter")));
         without_faults(&outcome)?;

@@ -29,7 +29,7 @@ fn a_gateway_that_does_not_start_is_told_and_nothing_stays() {
     let mut options = options(&id("nogw"));
     options.program = PathBuf::from("/bin/false");
     let error = lab::run(&plan, &options).unwrap_err();
-    assert!(error.contains("weir run: exit status: 1"), "{error}");
+    assert!(error.contains("the gateway: exit status: 1"), "{error}");
     assert!(!left_behind(&id("nogw")));
 }
 

@@ -3,7 +3,7 @@
 use crate::time::Duration;
 
 /// Settings of an ACK filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Params {
     /// Condition under which ACKs are erased.
     pub policy: Policy,
@@ -44,7 +44,7 @@ impl Default for Params {
 }
 
 /// Condition under which ACKs are erased.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Policy {
     /// Never.
     None,
@@ -60,7 +60,7 @@ pub enum Policy {
 }
 
 /// ACKs of a flow that may wait before one is erased: δ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Threshold {
     /// This many, at least 1.
     Acks(u32),
@@ -70,7 +70,7 @@ pub enum Threshold {
 }
 
 /// Order of service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Service {
     /// Order of arrival.
     Fifo,
@@ -79,7 +79,7 @@ pub enum Service {
 }
 
 /// Measurement of the channel's use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Measure {
     /// Departing bytes, against the rate of the queue (§3.1).
     Rate,

@@ -9,7 +9,7 @@ use crate::systems::Law;
 use crate::time::{Duration, Time};
 
 /// Release at a per-flow rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct RateRelease {
     /// The rate of each flow.
     pub rate: Rate,
@@ -31,7 +31,7 @@ pub struct RateRelease {
 
 /// Treatment of bursts ("These techniques may be implemented as a policer or shaper": the paper's last
 /// section).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub enum Action {
     /// Lets a flow that was idle be acknowledged one step at once.
     #[default]
@@ -52,7 +52,7 @@ impl Action {
 
 /// Side whose bytes are held at the rate. A sender whose window grows sends the growth in addition to the
 /// bytes that it is acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub enum Meter {
     /// The bytes that the sender is acknowledged, as in the paper.
     Acked,
@@ -62,7 +62,7 @@ pub enum Meter {
 }
 
 /// Time between two releases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Period {
     /// Always this long, as the paper's 10 ms timer. Steps may be smaller than a segment (figs 6, 7).
     Fixed(Duration),
@@ -79,7 +79,7 @@ pub enum Period {
 /// Detection of slow start, in which a sender answers each acknowledged byte with up to two. The step is
 /// halved while it lasts. The smoothed progress per period, `m = 0.7 m + 0.3 progress`, is compared with the
 /// full step (fig. 5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum SlowStart {
     /// The paper's basic form (figs 4, 8–10): never halve.
     Ignore,

@@ -14,7 +14,7 @@ use crate::systems::Law;
 use crate::time::{Duration, Time};
 
 /// Release of all flows of a class at one rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ShareRelease {
     /// The rate of all flows together.
     pub rate: Rate,
@@ -31,7 +31,7 @@ pub struct ShareRelease {
 }
 
 /// The treatment of traffic that ACKs cannot slow: datagrams, and TCP that is not controlled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub enum Unresponsive {
     /// Clamps it to the class's rate, or a tenth less where the class has TCP. All traffic of the class
     /// together has a [bound](crate::steer::Bound).
@@ -55,7 +55,7 @@ impl Unresponsive {
 }
 
 /// Content of a flow's turn, and the event that gives it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Turns {
     /// Bytes, as the class's clock allows: the law *share*.
     Bytes,

@@ -23,7 +23,7 @@ const HEAD: usize = 18;
 const LEAST_FRAME: usize = 60;
 
 /// Kind of frame that fills gaps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub enum Filler {
     /// IEEE 802.3x PAUSE frames with a time of 0. Some NICs drop those that the host sends.
     #[default]

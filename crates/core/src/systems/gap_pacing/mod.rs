@@ -50,7 +50,7 @@ use crate::rate::Rate;
 use core::fmt;
 
 /// Source of a pacer's time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub enum Backend {
     /// Bytes on the line.
     Gap,
@@ -73,7 +73,7 @@ impl Backend {
 }
 
 /// Bytes of a packet that a rate counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub enum Counts {
     /// The IP packet.
     #[default]
@@ -91,7 +91,7 @@ impl Counts {
 }
 
 /// Speed of a class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Target {
     /// This rate.
     Rate(Rate),
@@ -106,7 +106,7 @@ pub enum Target {
 pub const FASTEST: Rate = Rate::mbit(400_000);
 
 /// A class that is paced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Class {
     /// Speed.
     pub target: Target,
@@ -131,7 +131,7 @@ impl Class {
 }
 
 /// A port at which classes are paced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Port {
     /// Rate of the line, if it is known.
     pub line: Option<Rate>,

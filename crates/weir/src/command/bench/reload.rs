@@ -3,18 +3,16 @@
 
 use super::figures::{lost_frames, verdict, Spread};
 use super::processes;
-use super::{options, plan, shape, whole, write, Common};
+use super::{options, plan, whole, write, Common};
 use crate::execute::lab::{Options, Outcome};
 use crate::execute::traffic::monotonic;
+use crate::experiment::config::{gateway, Source};
 use crate::experiment::plan::{Path, Plan, Value};
 use serde::Serialize;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use weir_core::class::Spec;
-use weir_core::gateway::{ClassConfig, Config, Direction};
-use weir_core::queue::{self, Kind, QueueLimit};
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
 
@@ -74,26 +72,24 @@ impl Held {
         }
     }
 
-    fn configure(self, plan: &mut Plan) {
-        let first = Some(self.rates()[0]);
+    fn configure(self, plan: &mut Plan) -> Result<(), String> {
+        if self == Held::Queues {
+            plan.groups.iter_mut().for_each(|group| group.tcp.set("rwnd", Value::Number(WINDOW_BYTES)));
+        }
+        let file = gateway::parse(&Source::new("the gateway", self.file())).map_err(|e| e.to_string())?;
+        plan.gateway = Some(file.gateway);
+        Ok(())
+    }
+
+    /// Returns the gateway's file at the start.
+    fn file(self) -> String {
+        let rate = self.rates()[0];
         match self {
-            Held::Acks => shape(plan, first, first),
-            Held::Queues => {
-                plan.groups.iter_mut().for_each(|group| group.tcp.set("rwnd", Value::Number(WINDOW_BYTES)));
-                let class = |name: &str, share| ClassConfig {
-                    name: name.to_string(),
-                    direction: Direction::Out,
-                    matches: Vec::new(),
-                    ack: None,
-                    share: Some(share),
-                    nested: None,
-                };
-                let queue = queue::Config { limit: QueueLimit::Packets(2000), kind: Kind::Fifo };
-                let link = Spec { rate: first, ..Spec::of(None) };
-                let all = Spec { rate: first, queue: Some(queue), ..Spec::of(Some(0)) };
-                let classes = vec![class("link", link), class("all", all)];
-                plan.gateway = Some(Config { classes, ..Config::default() });
-            }
+            Held::Acks => gateway::short("wan", Some(rate), Some(rate)).text,
+            Held::Queues => format!(
+                "[ports]\ndev = \"wan\"\n[[gateway.class]]\nname = \"link\"\nrate = \"{rate}\"\n[[gateway.class]]\n\
+                 name = \"all\"\nparent = \"link\"\nrate = \"{rate}\"\nqueue = \"2000p\"\n"
+            ),
         }
     }
 
@@ -206,10 +202,11 @@ pub fn measure(options: &Options, held: Held, reloads: u32) -> Result<Figure, St
     let between = Duration::from_nanos(BETWEEN.as_nanos() * u64::from(reloads));
     let length = FROM + between + AFTER;
     let mut plan = plan("reload", Path::default(), length.as_nanos().div_ceil(1_000_000_000), FLOWS);
-    held.configure(&mut plan);
+    held.configure(&mut plan)?;
+    let options = Options { file: Some(held.file()), ..options.clone() };
     let id = options.id.clone().ok_or("a lab without a name")?;
     let reloader = Reloader::start(id, options.program.display().to_string(), held, reloads);
-    let outcome = whole(&plan, options);
+    let outcome = whole(&plan, &options);
     let changes = reloader.finish();
     let (outcome, changes) = (outcome?, changes?);
     Ok(figure(&outcome, held, &changes))

@@ -1,15 +1,35 @@
-//! The gateway and the emulators as separate processes, started as in the field: a configuration file, a
-//! command, and a JSON report ([`crate::field`]) when SIGTERM ends them.
+//! The gateway and the emulators as separate processes: a configuration as JSON on standard input, and a
+//! report as JSON ([`crate::field`]) when SIGTERM ends them.
 
 use super::topology::{Layout, Place, LAN_PORT, WAN_PORT};
 use crate::experiment::config::gateway::GatewayFile;
 use crate::experiment::config::ports::{Attach, Driving};
 use crate::experiment::config::wan::WanFile;
 use crate::experiment::plan::{Path, Plan};
+use serde::{Deserialize, Serialize};
 use weir_core::gateway;
 use weir_core::link;
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
+
+/// Device that a process of the lab runs.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Device {
+    /// The gateway.
+    Gateway(Box<GatewayFile>),
+    /// An emulator.
+    Emulator(Box<WanFile>),
+}
+
+impl Device {
+    /// Returns the name for messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Device::Gateway(_) => "the gateway",
+            Device::Emulator(_) => "the emulator",
+        }
+    }
+}
 
 /// Assigns each device a processor of its own, as far as there are enough. Virtual devices have one backlog
 /// per processor, so a sender that moves between processors reorders frames.

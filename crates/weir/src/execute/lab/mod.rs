@@ -4,8 +4,8 @@
 //! weir-ID-cl ── (weir-ID-lan) ── weir-ID-gw ── (weir-ID-wan) ── weir-ID-sv
 //! ```
 //!
-//! The gateway and the emulators are processes of their own, started as in the field (`weir run`, `weir
-//! wan`). A link with nothing to emulate is a bare cable. Two `weir traffic` processes
+//! The gateway and the emulators are processes of their own (`weir device`), which run what `weir run` and
+//! `weir wan` run. A link with nothing to emulate is a bare cable. Two `weir traffic` processes
 //! ([`crate::execute::traffic`]) make the traffic on one clock, one for all clients and one for all servers.
 //! Bytes are counted at the receiver.
 //!
@@ -36,6 +36,7 @@ mod site;
 mod state;
 mod topology;
 
+pub use devices::Device;
 pub use namespace::Namespace;
 pub use nstat::Nstat;
 pub use offload::{switch_off, ALL as OFFLOADS};
@@ -79,6 +80,8 @@ pub struct Options {
     pub gap_after: Duration,
     /// Traffic control at the box.
     pub on_box: OnBox,
+    /// Text of a gateway's file, which `weir run` runs in place of the plan's gateway and can read again.
+    pub file: Option<String>,
     /// Number of the gateway's engines, instead of one.
     pub engines: Option<u32>,
     /// Time before a deadline for which emulators spin, instead of their default.
@@ -101,6 +104,7 @@ impl Options {
             probe: None,
             gap_after: Duration::ZERO,
             on_box: OnBox::Gateway,
+            file: None,
             engines: None,
             spin: None,
             samples: false,

@@ -3,7 +3,7 @@
 use super::assemble::Measured;
 use super::child::Child;
 use super::controls::Controls;
-use super::devices;
+use super::devices::{self, Device};
 use super::probe::{self, ProbeOutcome};
 use super::site::Site;
 use super::topology::{Layout, Place};
@@ -138,15 +138,15 @@ impl Devices {
     fn start(site: &mut Site, plan: &Plan, layout: &Layout, options: &Options) -> Result<Devices, String> {
         let mut devices = Devices { gateway: None, said: HashMap::new(), emulators: Vec::new() };
         for &place in layout.places.iter().filter(|p| matches!(p, Place::Lan | Place::Wan)) {
-            let config = devices::emulator(plan, place, options.spin).to_toml();
-            let (child, report) = device(site, place, "wan", &config, options)?;
+            let emulator = Device::Emulator(devices::emulator(plan, place, options.spin).into());
+            let (child, report) = device(site, place, &emulator, options)?;
             devices.emulators.push((place, child, report));
         }
         let (place, _) = layout.gateway();
         match (options.on_box, &plan.gateway) {
             (OnBox::Emulator, _) => {
-                let (child, report) =
-                    device(site, place, "wan", &devices::on_box(layout).to_toml(), options)?;
+                let emulator = Device::Emulator(devices::on_box(layout).into());
+                let (child, report) = device(site, place, &emulator, options)?;
                 devices.emulators.push((place, child, report));
             }
             (OnBox::Htb, Some(gateway)) => {
@@ -154,8 +154,13 @@ impl Devices {
                 site.namespace(place).tc(&htb::commands(gateway, dev))?;
             }
             (OnBox::Gateway, Some(gateway)) => {
-                let config = devices::gateway(gateway, layout, options.engines).to_toml();
-                devices.gateway = Some(device(site, place, "run", &config, options)?);
+                devices.gateway = Some(match &options.file {
+                    Some(text) => gateway_of_file(site, place, text, options)?,
+                    None => {
+                        let file = devices::gateway(gateway, layout, options.engines);
+                        device(site, place, &Device::Gateway(file.into()), options)?
+                    }
+                });
             }
             (OnBox::Tbf, Some(gateway)) => {
                 let (place, dev) = layout.gateway();
@@ -211,21 +216,35 @@ fn named(mut report: EmulatorReport, place: Place) -> EmulatorReport {
     report
 }
 
-/// Starts `weir COMMAND CONFIG --json REPORT` and waits until it is ready.
+/// Starts `weir device --json REPORT` and waits until it is ready.
 fn device(
     site: &mut Site,
     place: Place,
-    command: &str,
-    config: &str,
+    device: &Device,
+    options: &Options,
+) -> Result<(Child, PathBuf), String> {
+    let report = site.directory()?.join(format!("{}.json", place.suffix()));
+    let mut program = Command::new(&options.program);
+    program.arg("device").arg("--json").arg(&report);
+    let mut child = site.start(place, device.name(), program)?;
+    child.tell(&serde_json::to_string(device).map_err(|e| e.to_string())?)?;
+    child.wait_for(READY, PATIENCE)?;
+    Ok((child, report))
+}
+
+/// Starts `weir run FILE --json REPORT` and waits until it is ready.
+fn gateway_of_file(
+    site: &mut Site,
+    place: Place,
+    text: &str,
     options: &Options,
 ) -> Result<(Child, PathBuf), String> {
     let directory = site.directory()?;
-    let file = directory.join(format!("{command}-{}.toml", place.suffix()));
-    let report = directory.join(format!("{command}-{}.json", place.suffix()));
-    std::fs::write(&file, config).map_err(|e| format!("{}: {e}", file.display()))?;
+    let (file, report) = (directory.join("gateway.toml"), directory.join("gateway.json"));
+    std::fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
     let mut program = Command::new(&options.program);
-    program.arg(command).arg(&file).arg("--json").arg(&report);
-    let mut child = site.start(place, &format!("weir {command}"), program)?;
+    program.arg("run").arg(&file).arg("--json").arg(&report);
+    let mut child = site.start(place, "weir run", program)?;
     child.wait_for(READY, PATIENCE)?;
     Ok((child, report))
 }

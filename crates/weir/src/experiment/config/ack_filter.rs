@@ -1,9 +1,9 @@
 //! Key `ack_filter` of links and of classes with queues: the name of a policy, or a table of its keys.
 
 use super::diag::Fault;
-use super::keys::{self, named, set, Key, Written};
+use super::keys::{self, set, Key};
 use super::reader::{Section, Sink};
-use super::units::{trillionths, Probability};
+use super::units::Probability;
 use super::value::{found, int, one_of, FromValue, Positive};
 use toml::de::{DeTable, DeValue};
 use weir_core::queue::ack_filter::{Measure, Params, Policy, Service, Threshold};
@@ -36,16 +36,10 @@ static KEYS: &[FilterKey] = &[
         *p = of(one_of(v, &POLICIES, &[])?);
         Ok(())
     })
-    .write(|p| Some(Written::quoted(name(p.policy))))
     .words(|p| Some(name(p.policy).to_string())),
     FilterKey::new("threshold", |p, v| match p.policy {
         Policy::Static(_) => set(&mut p.policy, threshold(v).map(Policy::Static)),
         _ => Err(foreign(p, "it is how many ACKs of a flow may wait with policy = \"static\"")),
-    })
-    .write(|p| match p.policy {
-        Policy::Static(Threshold::Acks(n)) => Some(Written::plain(n)),
-        Policy::Static(Threshold::Auto) => Some(Written::quoted("auto")),
-        _ => None,
     })
     .words(|p| match p.policy {
         Policy::Static(Threshold::Acks(n)) => Some(format!("{n} ACKs of a flow may wait")),
@@ -64,7 +58,6 @@ static KEYS: &[FilterKey] = &[
         }
         (service, _) => set(&mut p.service, Ok(service)),
     })
-    .write(|p| named(&SERVICES, p.service))
     .words(|p| (p.service == Service::RoundRobin).then(|| "flows in turn".to_string())),
     FilterKey::new("measure", |p, v| {
         measured(p)?;
@@ -72,7 +65,6 @@ static KEYS: &[FilterKey] = &[
         p.off = off(p.measure);
         Ok(())
     })
-    .write(|p| named(&MEASURES, p.measure))
     .words(|p| (p.measure == Measure::Presence).then(|| "by how often ACKs wait".to_string())),
     FilterKey::new("on", |p, v| {
         measured(p)?;
@@ -80,7 +72,6 @@ static KEYS: &[FilterKey] = &[
         p.off = p.off.min(p.on);
         Ok(())
     })
-    .write(|p| Some(written(p.on)))
     .words(|p| measured(p).ok().map(|()| format!("from {} of use on", percent(p.on)))),
     FilterKey::new("off", |p, v| {
         measured(p)?;
@@ -91,28 +82,24 @@ static KEYS: &[FilterKey] = &[
         }
         set(&mut p.off, Ok(off))
     })
-    .write(|p| Some(written(p.off)))
     .words(|p| measured(p).ok().map(|()| format!("until below {}", percent(p.off)))),
     FilterKey::new("window", |p, v| {
         measured(p)?;
         p.window = Some(Positive::from_value(v)?.0);
         Ok(())
     })
-    .write(|p| p.window.map(Written::quoted))
     .words(|p| p.window.map(|window| format!("over {window}"))),
     FilterKey::new("flows", |p, v| {
         measured(p)?;
         set(&mut p.flows, int(v, 1..=1 << 20).map(|n| n as u32))
     })
-    .write(|p| Some(Written::plain(p.flows)))
     .words(|p| measured(p).ok().map(|()| format!("{} flows, beyond that classical", p.flows))),
     FilterKey::new("quantum", |p, v| match p.service {
         Service::RoundRobin => set(&mut p.quantum, int(v, 64..=65_536).map(|n| n as u32)),
         Service::Fifo => {
             Err(Fault::new("service = \"fifo\" has no turns", "it is what a flow may send in its turn"))
         }
-    })
-    .write(|p| Some(Written::plain(p.quantum))),
+    }),
 ];
 
 /// Returns a policy with its default parameters.
@@ -172,10 +159,6 @@ fn share(value: &DeValue) -> Result<u32, Fault> {
     }
 }
 
-fn written(millionths: u32) -> Written {
-    Written::plain(trillionths(u64::from(millionths) * MILLIONTH))
-}
-
 fn percent(millionths: u32) -> String {
     format!("{}%", f64::from(millionths) / 1e4)
 }
@@ -214,21 +197,6 @@ fn read_table(table: &DeTable) -> Result<Params, Fault> {
     keys::read(KEYS, &[&s], &mut params);
     s.finish();
     sink.into_faults().into_iter().next().map_or(Ok(params), Err)
-}
-
-/// Writes the filter as in a file.
-pub(super) fn write(params: &Params, full_frame: u32) -> Written {
-    let policy = match params.policy {
-        Policy::Static(_) => Policy::Static(Threshold::Auto),
-        other => other,
-    };
-    let quantum = if params.service == Service::RoundRobin { full_frame } else { params.quantum };
-    let unsaid = Params { off: off(params.measure).min(params.on), quantum, ..of(policy) };
-    let rest = keys::assignments(&KEYS[1..], params, &unsaid);
-    match rest.is_empty() {
-        true => Written::quoted(name(params.policy)),
-        false => Written::plain(format!("{{ policy = \"{}\", {} }}", name(params.policy), rest.join(", "))),
-    }
 }
 
 /// Describes the filter in words.

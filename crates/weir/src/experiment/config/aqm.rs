@@ -1,8 +1,6 @@
 //! Active queue management of links and of classes with queues: the discipline and its parameters.
 
 use super::diag::Fault;
-use super::keys::Written;
-use super::units::trillionths;
 use super::value::{int, one_of, some, within, FromValue};
 use toml::de::DeValue;
 use weir_core::queue::{codel, dualpi2, fq_codel, red, Aqm};
@@ -180,30 +178,6 @@ fn dualpi2(aqm: &mut Aqm, set: impl FnOnce(&mut dualpi2::Params)) -> Result<(), 
         _ => return foreign(aqm, "`dualpi2`"),
     }
     Ok(())
-}
-
-/// Writes a parameter as in a file, by its key; `None` where the discipline lacks it.
-pub(super) fn written(aqm: &Aqm, key: &str) -> Option<Written> {
-    let bytes = |n: u64| Written::quoted(format!("{n}B"));
-    Some(match (key, *aqm) {
-        ("target", Aqm::Codel(codel)) => Written::quoted(codel.target),
-        ("target", Aqm::FqCodel(fq)) => Written::quoted(fq.codel.target),
-        ("target", Aqm::DualPi2(dual)) => Written::quoted(dual.target),
-        ("interval", Aqm::Codel(codel)) => Written::quoted(codel.interval),
-        ("interval", Aqm::FqCodel(fq)) => Written::quoted(fq.codel.interval),
-        ("ecn", Aqm::Codel(codel)) => Written::plain(codel.ecn),
-        ("ecn", Aqm::FqCodel(fq)) => Written::plain(fq.codel.ecn),
-        ("ecn", Aqm::Red(red)) => Written::plain(red.ecn),
-        ("flows", Aqm::FqCodel(fq)) => Written::plain(fq.flows),
-        ("quantum", Aqm::FqCodel(fq)) => Written::plain(fq.quantum),
-        ("red_min", Aqm::Red(red)) => bytes(red.min),
-        ("red_max", Aqm::Red(red)) => bytes(red.max),
-        ("red_p", Aqm::Red(red)) => Written::quoted(trillionths(red.max_p)),
-        ("red_weight", Aqm::Red(red)) => Written::plain(red.weight),
-        ("step", Aqm::DualPi2(dual)) if dual.range == Duration::ZERO => Written::quoted(dual.step),
-        ("coupling", Aqm::DualPi2(dual)) => Written::plain(dual.coupling),
-        _ => return None,
-    })
 }
 
 /// Describes the discipline in words.

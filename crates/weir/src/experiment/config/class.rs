@@ -1,7 +1,7 @@
 //! Tables `[[gateway.class]]`: rules for their flows, and their policy.
 
 use super::diag::{listed, Fault};
-use super::keys::{self, put, Key, Written};
+use super::keys::{self, put, Key};
 use super::names::{name, DIRECTIONS};
 use super::nested::{self, Family};
 use super::pace::Defaults;
@@ -24,22 +24,16 @@ type RuleKey = Key<Match>;
 /// Keys of a rule.
 static RULE: [RuleKey; 6] = [
     RuleKey::new("protocol", |m, v| put(&mut m.protocol, protocol(v)))
-        .write(|m| m.protocol.map(|p| Written::quoted(protocol_name(p))))
         .words(|m| m.protocol.map(|p| format!("protocol {}", protocol_name(p)))),
     RuleKey::new("src", |m, v| put(&mut m.src, Prefix::from_value(v)))
-        .write(|m| m.src.map(Written::quoted))
         .words(|m| m.src.map(|p| format!("src {p}"))),
     RuleKey::new("dst", |m, v| put(&mut m.dst, Prefix::from_value(v)))
-        .write(|m| m.dst.map(Written::quoted))
         .words(|m| m.dst.map(|p| format!("dst {p}"))),
     RuleKey::new("src_port", |m, v| put(&mut m.src_port, RangeInclusive::from_value(v)))
-        .write(|m| m.src_port.as_ref().map(|r| Written::quoted(ports(r))))
         .words(|m| m.src_port.as_ref().map(|r| format!("src_port {}", ports(r)))),
     RuleKey::new("dst_port", |m, v| put(&mut m.dst_port, RangeInclusive::from_value(v)))
-        .write(|m| m.dst_port.as_ref().map(|r| Written::quoted(ports(r))))
         .words(|m| m.dst_port.as_ref().map(|r| format!("dst_port {}", ports(r)))),
     RuleKey::new("vlan", |m, v| put(&mut m.vlan, int(v, 0..=4094).map(|n| n as u16)))
-        .write(|m| m.vlan.map(Written::plain))
         .words(|m| m.vlan.map(|v| format!("vlan {v}"))),
 ];
 
@@ -175,37 +169,6 @@ fn rule(s: Section) -> Match {
     }
     s.finish();
     rule
-}
-
-/// Writes a class as in a file.
-pub(super) fn to_toml(class: &ClassConfig, classes: &[ClassConfig]) -> String {
-    let direction = DIRECTIONS.iter().find(|(_, d)| *d == class.direction).map_or("", |(name, _)| name);
-    let table = |keys: Vec<String>| format!("{{ {} }}", keys.join(", "));
-    let rules: Vec<String> =
-        class.matches.iter().map(|m| table(keys::assignments(&RULE, m, &Match::default()))).collect();
-    let rules = (!rules.is_empty()).then(|| format!("match = [{}]\n", rules.join(", ")));
-    let shared = class.ack.as_ref().filter(|ack| ack.release.share().is_some() && class.share.is_none());
-    let rate = shared.map(|ack| match &class.nested {
-        Some(nested) => nested::assignments(nested, classes).iter().map(|line| format!("{line}\n")).collect(),
-        None => format!("rate = \"{}\"\n", ack.release.rate()),
-    });
-    let beside = shared.map(policy::beside_rate).unwrap_or_default();
-    let beside: String = beside.iter().map(|line| format!("{line}\n")).collect();
-    let ack = class.ack.as_ref().map(|ack| match (policy::turns_assignments(ack), shared) {
-        (Some(preset), _) => preset,
-        (None, Some(ack)) => policy::shared_assignments(ack),
-        (None, None) => policy::assignments(ack),
-    });
-    let ack = ack.filter(|keys| !keys.is_empty()).map(|keys| format!("ack = {}\n", table(keys)));
-    let share = class.share.map(|spec| share::assignments(&spec, classes)).unwrap_or_default();
-    let share: String = share.iter().map(|line| format!("{line}\n")).collect();
-    format!(
-        "\n[[gateway.class]]\nname = \"{}\"\ndirection = \"{direction}\"\n{share}{}{beside}{}{}",
-        class.name,
-        rate.unwrap_or_default(),
-        rules.unwrap_or_default(),
-        ack.unwrap_or_default()
-    )
 }
 
 /// Describes a rule in words.

@@ -6,11 +6,11 @@ use super::customers::sites::{self, Site};
 use super::customers::{self, Customer};
 use super::diag::{Errors, Fault, Located, Source};
 use super::engines;
-use super::keys::{self, set, Key, Written};
+use super::keys::{self, set, Key};
 use super::names::DIRECTIONS;
 use super::pace;
 use super::policy;
-use super::ports::{self, Attach, Driving};
+use super::ports::{self, Driving};
 use super::queue_limit::FULL_FRAME;
 use super::reader::{options_table, parse_toml, Section, Sink};
 use super::settings::Settings;
@@ -19,25 +19,25 @@ use std::cell::Cell;
 use std::path::Path;
 use toml::de::DeValue;
 use weir_core::ack::AckControl;
-use weir_core::class::Spec;
 use weir_core::gateway::{ClassConfig, Config, Direction};
-use weir_core::queue::ack_filter::Params;
-use weir_core::queue::{self, Kind, QueueLimit};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
 /// Contents of `gateway.toml`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct GatewayFile {
     /// Interface towards the WAN.
     pub dev: String,
     /// Driving of the engine.
     pub driving: Driving,
     /// Customers, whose classes come first: two for each.
+    #[serde(skip)]
     pub customers: Vec<Customer>,
     /// Sites above the customers; their classes come after those of the customers.
+    #[serde(skip)]
     pub sites: Vec<Site>,
     /// Rows of the lists that are left out, or that have another effect than written, with the reason.
+    #[serde(skip)]
     pub notes: Vec<Located>,
     /// Gateway, with at least one class that controls ACKs. Its `seed` is the default; a running gateway
     /// replaces it by a random one.
@@ -86,57 +86,43 @@ pub fn parse_with(source: &Source, settings: &Settings, read: Read<'_>) -> Resul
     sink.finish(source, file).map(|(file, _)| file)
 }
 
-/// Builds the gateway of the short form, one line without a file: every flow of a direction has a rate of its
+/// Returns the file of the short form, one line without a file: every flow of a direction has a rate of its
 /// own.
-pub fn short(dev: &str, out: Option<Rate>, inward: Option<Rate>) -> GatewayFile {
-    let gateway = one_rate(out, inward);
-    GatewayFile {
-        dev: dev.to_string(),
-        driving: Driving::default(),
-        customers: Vec::new(),
-        sites: Vec::new(),
-        notes: Vec::new(),
-        gateway,
-    }
+pub fn short(dev: &str, out: Option<Rate>, inward: Option<Rate>) -> Source {
+    let class = |((name, _), rate): ((&str, Direction), Option<Rate>)| {
+        let ack = format!("ack = {{ preset = \"ack-shaper\", flow_rate = \"{}\" }}", rate?);
+        Some(format!("\n[[gateway.class]]\nname = \"{name}\"\ndirection = \"{name}\"\n{ack}\n"))
+    };
+    on_command_line(dev, DIRECTIONS.into_iter().zip([out, inward]).filter_map(class).collect())
 }
 
-/// Builds the gateway of a thin uplink, one line without a file: all packets sent by the interface wait in
-/// one queue with an ACK filter.
-pub fn uplink(dev: &str, rate: Rate, filter: Params) -> GatewayFile {
-    let limit = QueueLimit::Bytes(rate.bytes_in(UPLINK_WAIT).max(UPLINK_LEAST));
-    let queue = queue::Config { limit, kind: Kind::AckFilter(filter) };
-    let share = Spec { rate: Some(rate), queue: Some(queue), ..Spec::of(None) };
-    let class = ClassConfig {
-        name: "uplink".to_string(),
-        direction: Direction::Out,
-        matches: Vec::new(),
-        ack: None,
-        share: Some(share),
-        nested: None,
-    };
-    GatewayFile {
-        dev: dev.to_string(),
-        driving: Driving::default(),
-        customers: Vec::new(),
-        sites: Vec::new(),
-        notes: Vec::new(),
-        gateway: Config { classes: vec![class], ..Config::default() },
+/// Returns the file of a thin uplink, one line without a file: all packets sent by the interface wait in one
+/// queue with an ACK filter, which an option names or describes.
+pub fn uplink(dev: &str, rate: Rate, filter: &str) -> Result<Source, Fault> {
+    let options = [("ack_filter", filter.to_string())];
+    let table = options_table(&options);
+    let sink = Sink::default();
+    let read = |value: &DeValue| ack_filter::read(value, Some(rate), FULL_FRAME as u32);
+    Section::options(&table, &sink).value("ack_filter", read);
+    if let Some(fault) = sink.into_faults().into_iter().next() {
+        return Err(fault);
     }
+    let filter = match table["ack_filter"].get_ref() {
+        DeValue::String(name) => toml::Value::from(name.as_ref()).to_string(),
+        _ => filter.to_string(),
+    };
+    let limit = rate.bytes_in(UPLINK_WAIT).max(UPLINK_LEAST);
+    let keys = format!("rate = \"{rate}\"\nqueue = \"{limit}B\"\nack_filter = {filter}");
+    Ok(on_command_line(dev, format!("\n[[gateway.class]]\nname = \"uplink\"\n{keys}\n")))
+}
+
+fn on_command_line(dev: &str, classes: String) -> Source {
+    Source::new("command line", format!("[ports]\ndev = {}\n{classes}", toml::Value::from(dev)))
 }
 
 /// Longest wait in front of an uplink, at its rate; the queue also has room for twenty full frames.
 const UPLINK_WAIT: Duration = Duration::from_millis(500);
 const UPLINK_LEAST: u64 = 20 * FULL_FRAME;
-
-/// Parses the ACK filter that an option names or describes, in front of this rate.
-pub fn filter_option(text: &str, rate: Rate) -> Result<Params, Fault> {
-    let options = [("ack_filter", text.to_string())];
-    let table = options_table(&options);
-    let sink = Sink::default();
-    let s = Section::options(&table, &sink);
-    let filter = s.value("ack_filter", |value| ack_filter::read(value, Some(rate), FULL_FRAME as u32));
-    filter.ok_or_else(|| sink.into_faults().into_iter().next().unwrap_or(Fault::bare("no filter")))
-}
 
 /// Builds a gateway with all flows of a direction at one rate, if that is given, and the ACK shaper's
 /// defaults.
@@ -161,16 +147,6 @@ impl GatewayFile {
     pub fn split(&self) -> engines::Split {
         engines::split(&self.gateway, self.driving.engines())
     }
-
-    /// Writes the gateway as a file.
-    pub fn to_toml(&self) -> String {
-        let ports = ports::to_toml(&Attach::Dev(self.dev.clone()), &self.driving);
-        let keys = keys::assignments(KEYS, &self.gateway, &Config::default());
-        let keys: String = keys.iter().map(|line| format!("{line}\n")).collect();
-        let all = &self.gateway.classes;
-        let classes: Vec<String> = all.iter().map(|c| class::to_toml(c, all)).collect();
-        format!("{ports}\n[gateway]\n{keys}{}", classes.concat())
-    }
 }
 
 /// Returns the reason why a gateway would have nothing to do, if there is one.
@@ -186,13 +162,10 @@ type GatewayKey = Key<Config>;
 /// Keys of `[gateway]` beside its classes.
 static KEYS: &[GatewayKey] = &[
     GatewayKey::new("max_flows", |g, v| set(&mut g.max_flows, int(v, 1..=16_777_216).map(|n| n as u32)))
-        .write(|g| Some(Written::plain(g.max_flows)))
         .words(|g| Some(format!("at most {} flows", g.max_flows))),
     GatewayKey::new("idle_timeout", |g, v| set(&mut g.idle_timeout, positive(v)))
-        .write(|g| Some(Written::quoted(g.idle_timeout)))
         .words(|g| Some(format!("idle ones forgotten after {}", g.idle_timeout))),
     GatewayKey::new("assumed_rtt", |g, v| set(&mut g.assumed_rtt, positive(v)))
-        .write(|g| Some(Written::quoted(g.assumed_rtt)))
         .words(|g| Some(format!("RTT assumed where unseen {}", g.assumed_rtt))),
     pace::LINE,
     pace::FILLER,
@@ -204,7 +177,14 @@ fn positive(value: &DeValue) -> Result<Duration, Fault> {
 
 /// Returns the keys of `[gateway]`, beside its classes, whose values differ.
 pub fn differences(old: &Config, new: &Config) -> Vec<String> {
-    keys::differences(KEYS, old, new).into_iter().map(|(key, ..)| key.to_owned()).collect()
+    let differs = [
+        ("max_flows", old.max_flows != new.max_flows),
+        ("idle_timeout", old.idle_timeout != new.idle_timeout),
+        ("assumed_rtt", old.assumed_rtt != new.assumed_rtt),
+        ("line", old.port.line != new.port.line),
+        ("filler", old.port.filler != new.port.filler),
+    ];
+    differs.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key.to_owned()).collect()
 }
 
 /// Describes a gateway without its classes, in words.

@@ -1,9 +1,8 @@
-//! Tables of keys. A row defines all of a key: how it is read, how it is written back and its words in `weir
-//! check`. Files and command lines are read by the same rows.
+//! Tables of keys. A row defines all of a key: how it is read, and its words in `weir check`. Files and
+//! command lines are read by the same rows.
 
 use super::diag::Fault;
 use super::reader::Section;
-use std::fmt;
 use toml::de::DeValue;
 
 /// Key of a `T`.
@@ -12,7 +11,6 @@ pub struct Key<T> {
     pub name: &'static str,
     /// Puts the value into the `T`, which has the keys above it already.
     read: fn(&mut T, &DeValue) -> Result<(), Fault>,
-    write: fn(&T) -> Option<Written>,
     words: fn(&T) -> Option<String>,
     /// Alternative keys, one of which is required, and the reason; none if the key stands alone.
     needs: (&'static [&'static str], &'static str),
@@ -22,55 +20,10 @@ pub struct Key<T> {
     option: (&'static str, &'static str, &'static str),
 }
 
-/// Value as written in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Written {
-    Quoted(String),
-    /// A number or a boolean.
-    Plain(String),
-}
-
-impl Written {
-    /// Creates a string.
-    pub fn quoted(value: impl fmt::Display) -> Written {
-        Written::Quoted(value.to_string())
-    }
-    /// Creates a number or a boolean.
-    pub fn plain(value: impl fmt::Display) -> Written {
-        Written::Plain(value.to_string())
-    }
-}
-
-impl fmt::Display for Written {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Written::Quoted(text) => write!(f, "{}", toml::Value::from(text.as_str())),
-            Written::Plain(text) => f.write_str(text),
-        }
-    }
-}
-
-/// Returns the name of a value among `names`.
-pub fn named<T: PartialEq>(names: &[(&'static str, T)], value: T) -> Option<Written> {
-    names.iter().find(|(_, v)| *v == value).map(|(name, _)| Written::quoted(name))
-}
-
 impl<T> Key<T> {
     /// Creates a key that `read` reads. The functions below add the rest.
     pub const fn new(name: &'static str, read: fn(&mut T, &DeValue) -> Result<(), Fault>) -> Key<T> {
-        Key {
-            name,
-            read,
-            write: |_| None,
-            words: |_| None,
-            needs: (&[], ""),
-            instead_of: (&[], ""),
-            option: ("", "", ""),
-        }
-    }
-    /// Adds the writer; it returns `None` where the `T` lacks the value.
-    pub const fn write(self, write: fn(&T) -> Option<Written>) -> Key<T> {
-        Key { write, ..self }
+        Key { name, read, words: |_| None, needs: (&[], ""), instead_of: (&[], ""), option: ("", "", "") }
     }
     /// Adds the description in words; it returns `None` for a value that needs none.
     pub const fn words(self, words: fn(&T) -> Option<String>) -> Key<T> {
@@ -87,11 +40,6 @@ impl<T> Key<T> {
     /// Makes the key an option of a command: its name, the placeholder of its value, and help.
     pub const fn option(self, long: &'static str, value: &'static str, help: &'static str) -> Key<T> {
         Key { option: (long, value, help), ..self }
-    }
-
-    /// Returns the value as written in a file.
-    pub fn written(&self, value: &T) -> Option<Written> {
-        (self.write)(value)
     }
 
     /// Returns whether the key has a meaning by itself.
@@ -149,20 +97,6 @@ pub fn refuse_twice<T>(keys: &[Key<T>], own: &Section, both: &Section, names: [&
             own.key_fault(key.name, Fault::new(message, help));
         }
     }
-}
-
-/// Returns the assignments that make `value` of `default`, in the order of the table.
-pub fn assignments<T>(keys: &[Key<T>], value: &T, default: &T) -> Vec<String> {
-    let differs = |key: &&Key<T>| (key.write)(value) != (key.write)(default);
-    let write = |key: &Key<T>| Some(format!("{} = {}", key.name, (key.write)(value)?));
-    keys.iter().filter(differs).filter_map(write).collect()
-}
-
-/// Returns the keys whose values differ, with the old and the new value; "none" stands for a missing one.
-pub fn differences<T>(keys: &[Key<T>], old: &T, new: &T) -> Vec<(&'static str, String, String)> {
-    let text = |written: Option<Written>| written.map_or("none".to_owned(), |written| written.to_string());
-    let written = keys.iter().map(|key| (key.name, (key.write)(old), (key.write)(new)));
-    written.filter(|(_, a, b)| a != b).map(|(key, a, b)| (key, text(a), text(b))).collect()
 }
 
 /// Describes keys in words.

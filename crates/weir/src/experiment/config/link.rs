@@ -7,9 +7,9 @@ mod trace;
 use super::ack_filter;
 use super::aqm;
 use super::diag::Fault;
-use super::keys::{self, put, set, Key, Written};
+use super::keys::{self, put, set, Key};
 use super::reader::Section;
-use super::units::{trillionths, Probability};
+use super::units::Probability;
 use super::value::{int, one_of, some, FromValue, Size};
 use std::path::PathBuf;
 use toml::de::DeValue;
@@ -49,17 +49,14 @@ const ONE_LOSS: &str = "a link loses at random or periodically, not both";
 /// Keys of a link.
 pub static KEYS: &[LinkKey] = &[
     LinkKey::new("rate", |d, v| put(&mut d.link.rate, Rate::from_value(v)))
-        .write(|d| d.link.rate.filter(|_| d.link.trace.is_none()).map(Written::quoted))
         .words(|d| d.link.rate.filter(|_| d.link.trace.is_none()).map(|rate| rate.to_string()))
         .option("rate", "RATE", "Rate of each direction, e.g. 10Mbit"),
     LinkKey::new("rate_trace", |d, v| trace::put(d, v, trace::rates))
         .instead_of(&["rate"], ONE_RATE)
-        .write(|d| trace::written(d, |t| matches!(t, RateTrace::Rates(_))))
         .words(|d| trace::words(d, |t| matches!(t, RateTrace::Rates(_))))
         .option("rate-trace", "FILE", "File of times and of the rate from each time on"),
     LinkKey::new("delivery_trace", |d, v| trace::put(d, v, trace::deliveries))
         .instead_of(&["rate", "rate_trace"], ONE_RATE)
-        .write(|d| trace::written(d, |t| matches!(t, RateTrace::Opportunities(_))))
         .words(|d| trace::words(d, |t| matches!(t, RateTrace::Opportunities(_))))
         .option("delivery-trace", "FILE", "mahimahi trace: the milliseconds at which 1,504 bytes may leave"),
     LinkKey::new("queue", |d, v| {
@@ -67,7 +64,6 @@ pub static KEYS: &[LinkKey] = &[
         set(&mut d.link.queue, limit)
     })
     .needs(RATES, QUEUES)
-    .write(|d| Some(limit::written(d.link.queue, d)))
     .words(|d| d.link.rate.map(|_| format!("queue of {}", limit::counted(d.link.queue, d))))
     .option("queue", "LIMIT", "Limit of the queue of each direction: 100p, 64KiB or 1bdp"),
     LinkKey::new("mark", |d, v| {
@@ -75,7 +71,6 @@ pub static KEYS: &[LinkKey] = &[
         put(&mut d.link.mark, threshold)
     })
     .needs(RATES, QUEUES)
-    .write(|d| d.link.mark.map(|mark| limit::written(mark, d)))
     .words(|d| {
         d.link.mark.map(|mark| format!("marks what finds more than {} waiting", limit::counted(mark, d)))
     })
@@ -86,20 +81,16 @@ pub static KEYS: &[LinkKey] = &[
     })
         .needs(RATES, QUEUES)
         .instead_of(&["mark"], "a queue has one way to say that it is too long")
-        .write(|d| aqm::name(&d.link.aqm).map(Written::quoted))
         .words(|d| aqm::words(&d.link.aqm))
         .option("aqm", "NAME", "Active queue management: codel, fq-codel, red or dualpi2"),
     LinkKey::new("target", |d, v| aqm::target(&mut d.link.aqm, v))
         .needs(&["aqm"], "it is how long frames may wait")
-        .write(|d| aqm::written(&d.link.aqm, "target"))
         .option("target", "TIME", "Acceptable queueing delay, for codel, fq-codel and dualpi2"),
     LinkKey::new("interval", |d, v| aqm::interval(&mut d.link.aqm, v))
         .needs(&["aqm"], "it is a round trip of those whose data waits")
-        .write(|d| aqm::written(&d.link.aqm, "interval"))
         .option("interval", "TIME", "Largest usual round-trip time, for codel and fq-codel; default 100ms"),
     LinkKey::new("ecn", |d, v| aqm::ecn(&mut d.link.aqm, v))
         .needs(&["aqm"], "it is whether it marks")
-        .write(|d| aqm::written(&d.link.aqm, "ecn"))
         .option(
             "ecn",
             "BOOL",
@@ -107,37 +98,30 @@ pub static KEYS: &[LinkKey] = &[
         ),
     LinkKey::new("flows", |d, v| aqm::flows(&mut d.link.aqm, v))
         .needs(&["aqm"], "it is the number of its queues")
-        .write(|d| aqm::written(&d.link.aqm, "flows"))
         .option("flows", "N", "Number of queues of fq-codel; default 1024"),
     LinkKey::new("quantum", |d, v| aqm::quantum(&mut d.link.aqm, v))
         .needs(&["aqm"], "it is what a queue may send in its turn")
-        .write(|d| aqm::written(&d.link.aqm, "quantum"))
         .option("quantum", "BYTES", "Bytes that a queue of fq-codel may send in its turn; default 1500 and the overhead"),
     LinkKey::new("red_min", |d, v| {
         let threshold = limit::threshold(v, d)?;
         threshold.map_or(Ok(()), |bytes| aqm::red_min(&mut d.link.aqm, bytes))
     })
         .needs(&["aqm"], "it is RED's lower threshold")
-        .write(|d| aqm::written(&d.link.aqm, "red_min"))
         .option("red-min", "LIMIT", "Lower threshold of red; default 5p"),
     LinkKey::new("red_max", |d, v| {
         let threshold = limit::threshold(v, d)?;
         threshold.map_or(Ok(()), |bytes| aqm::red_max(&mut d.link.aqm, bytes))
     })
         .needs(&["aqm"], "it is RED's upper threshold")
-        .write(|d| aqm::written(&d.link.aqm, "red_max"))
         .option("red-max", "LIMIT", "Upper threshold of red; default three times the lower one"),
     LinkKey::new("red_p", |d, v| aqm::red_p(&mut d.link.aqm, v))
         .needs(&["aqm"], "it is RED's probability at the upper threshold")
-        .write(|d| aqm::written(&d.link.aqm, "red_p"))
         .option("red-p", "P", "Marking probability of red at the upper threshold; default 0.1"),
     LinkKey::new("red_weight", |d, v| aqm::red_weight(&mut d.link.aqm, v))
         .needs(&["aqm"], "it is how slowly RED's average follows")
-        .write(|d| aqm::written(&d.link.aqm, "red_weight"))
         .option("red-weight", "N", "Weight of an arrival in the average of red, as 2^-N; default 9"),
     LinkKey::new("step", |d, v| aqm::step(&mut d.link.aqm, v))
         .needs(&["aqm"], "it is where the L4S queue begins to mark")
-        .write(|d| aqm::written(&d.link.aqm, "step"))
         .option(
             "step",
             "TIME",
@@ -145,7 +129,6 @@ pub static KEYS: &[LinkKey] = &[
         ),
     LinkKey::new("coupling", |d, v| aqm::coupling(&mut d.link.aqm, v))
         .needs(&["aqm"], "it is how much more often L4S packets are marked")
-        .write(|d| aqm::written(&d.link.aqm, "coupling"))
         .option("coupling", "K", "Coupling factor of dualpi2; default 2"),
     LinkKey::new("ack_filter", |d, v| {
         let params = ack_filter::read(v, d.link.rate, limit::full_frame(d))?;
@@ -153,7 +136,6 @@ pub static KEYS: &[LinkKey] = &[
     })
     .needs(RATES, QUEUES)
     .instead_of(&["aqm", "mark"], "a queue has one discipline")
-    .write(|d| filter(d).map(|params| ack_filter::write(&params, limit::full_frame(d))))
     .words(|d| filter(d).map(|params| ack_filter::words(&params)))
     .option(
         "ack-filter",
@@ -161,12 +143,10 @@ pub static KEYS: &[LinkKey] = &[
         "Erase ACKs that newer ones make redundant: delayed-per-flow, delayed, classical, static or none, or a table of keys",
     ),
     LinkKey::new("overhead", |d, v| set(&mut d.link.overhead, int(v, 0..=256).map(|n| n as u16)))
-        .write(|d| Some(Written::plain(d.link.overhead)))
         .words(overhead)
         .option("overhead", "BYTES", "Bytes that the rate counts for each packet besides its IP packet; default 14"),
     LinkKey::new("burst", |d, v| set(&mut d.link.burst, Size::from_value(v).map(|Size(n)| n)))
         .needs(&["rate", "rate_trace"], "it is what a rate sends at once after a silence")
-        .write(|d| Some(Written::quoted(format!("{}B", d.link.burst))))
         .words(|d| (d.link.burst > 0).then(|| format!("bursts of {} bytes", d.link.burst)))
         .option("burst", "SIZE", "Depth of the token bucket: the bytes that may leave at once after a silence"),
     LinkKey::new("timer", |d, v| set(&mut d.link.timer, Duration::from_value(v)))
@@ -175,26 +155,19 @@ pub static KEYS: &[LinkKey] = &[
         .words(|d| (d.link.timer > Duration::ZERO).then(|| format!("a timer of {}", d.link.timer)))
         .option("timer", "TIME", "Resolution of the token bucket's timer, e.g. 1ms for one of 1000 Hz; exact by default"),
     LinkKey::new("delay", |d, v| set(&mut d.link.delay, Duration::from_value(v)))
-        .write(|d| Some(Written::quoted(d.link.delay)))
         .words(|d| (d.link.delay > Duration::ZERO).then(|| format!("delay {}", d.link.delay)))
         .option("delay", "TIME", "Delay of each direction, e.g. 20ms"),
     LinkKey::new("jitter", |d, v| set(&mut d.link.jitter.by, Duration::from_value(v)))
-        .write(|d| Some(Written::quoted(d.link.jitter.by)))
         .words(jitter)
         .option("jitter", "TIME", "Extra delay of each frame, from zero to this, uniformly distributed unless --jitter-law says otherwise"),
     LinkKey::new("jitter_law", |d, v| set(&mut d.link.jitter.law, one_of(v, &Law::ALL, &[])))
         .needs(&["jitter"], "it is how the jitter is distributed")
-        .write(|d| {
-            Law::ALL.iter().find(|(_, law)| *law == d.link.jitter.law).map(|(name, _)| Written::quoted(name))
-        })
         .option("jitter-law", "LAW", "Distribution of the jitter: uniform, exponential, normal or pareto"),
     LinkKey::new("jitter_order", |d, v| set(&mut d.link.jitter.reorders, one_of(v, &ORDERS, &[])))
         .needs(&["jitter"], "without jitter frames come out in order")
-        .write(|d| Some(Written::quoted(ORDERS[usize::from(d.link.jitter.reorders)].0)))
         .option("jitter-order", "ORDER", "Order of frames under jitter: kept, or free to overtake each other"),
     LinkKey::new("reorder", |d, v| set(&mut d.link.reorder.trillionths, some(v)))
         .needs(&["reorder_by"], "it is how much later frames come out so that others overtake them")
-        .write(|d| Some(Written::quoted(trillionths(d.link.reorder.trillionths))))
         .words(|d| {
             let Reorder { trillionths, by } = d.link.reorder;
             d.link.reorder.overtakes().then(|| format!("{}% of frames {by} late", trillionths as f64 / 1e10))
@@ -202,41 +175,33 @@ pub static KEYS: &[LinkKey] = &[
         .option("reorder", "P", "Probability that a frame is late by --reorder-by, so that others overtake it"),
     LinkKey::new("reorder_by", |d, v| set(&mut d.link.reorder.by, Duration::from_value(v)))
         .needs(&["reorder"], "it is the share of frames that come late")
-        .write(|d| Some(Written::quoted(d.link.reorder.by)))
         .option("reorder-by", "TIME", "Extra delay of the frames that --reorder picks"),
     LinkKey::new("loss", |d, v| set(&mut d.link.loss, Probability::from_value(v).map(random)))
-        .write(|d| probability(d).map(|p| Written::quoted(trillionths(p))))
         .words(|d| probability(d).map(|p| format!("loss {}%", p as f64 / 1e10)))
         .option("loss", "P", "Probability that a frame is lost, e.g. 0.01% or 0.0001"),
     LinkKey::new("loss_every", |d, v| set(&mut d.link.loss, every(v)))
         .instead_of(&["loss"], ONE_LOSS)
-        .write(|d| period(d).map(Written::plain))
         .words(|d| period(d).map(|n| format!("1 frame in {n} lost")))
         .option("loss-every", "N", "Lose every n-th frame"),
     LinkKey::new("loss_p", |d, v| set(&mut loss::burst(d).enter, loss::chance(v)))
         .needs(&["loss_r"], "it is how probable losses begin after a frame, and loss_r how probable they end")
         .instead_of(&["loss", "loss_every"], ONE_LOSS)
-        .write(|d| loss::of_burst(d, |b| b.enter))
         .words(loss::burst_words)
         .option("loss-p", "P", "Gilbert-Elliott loss: probability that the good state turns bad after a frame"),
     LinkKey::new("loss_r", |d, v| set(&mut loss::burst(d).leave, loss::chance(v)))
         .needs(&["loss_p"], "it is how probable losses end after a frame, and loss_p how probable they begin")
-        .write(|d| loss::of_burst(d, |b| b.leave))
         .option("loss-r", "P", "Gilbert-Elliott loss: probability that the bad state turns good after a frame"),
     LinkKey::new("loss_bad", |d, v| set(&mut loss::burst(d).bad, loss::chance(v)))
         .needs(&["loss_p"], "it is the probability of loss in the bad state")
-        .write(|d| loss::of_burst(d, |b| b.bad))
         .option("loss-bad", "P", "Probability of loss in the bad state; default 1"),
     LinkKey::new("loss_good", |d, v| set(&mut loss::burst(d).good, loss::chance(v)))
         .needs(&["loss_p"], "it is the probability of loss in the good state")
-        .write(|d| loss::of_burst(d, |b| b.good))
         .option("loss-good", "P", "Probability of loss in the good state; default 0"),
     LinkKey::new("loss_trace", |d, v| {
         let trace = trace::losses(v, d.directory.as_deref());
         set(&mut d.link.loss, trace.map(Loss::Trace))
     })
     .instead_of(&["loss", "loss_every", "loss_p"], ONE_LOSS)
-    .write(|d| trace::lost(d, true).map(|t| Written::quoted(t.name)))
     .words(|d| trace::lost(d, true).map(trace::loss_words))
     .option("loss-trace", "FILE", "File of 0 and 1, one for each frame: 1 is a lost frame"),
     LinkKey::new("loss_frames", |d, v| {
@@ -244,15 +209,12 @@ pub static KEYS: &[LinkKey] = &[
         set(&mut d.link.loss, trace.map(Loss::Trace))
     })
     .instead_of(&["loss", "loss_every", "loss_p", "loss_trace"], ONE_LOSS)
-    .write(|d| trace::lost(d, false).map(|t| Written::quoted(t.name)))
     .words(|d| trace::lost(d, false).map(trace::loss_words))
     .option("loss-frames", "FILE", "File of the numbers of the lost frames, counted from 1"),
     LinkKey::new("duplicate", |d, v| set(&mut d.link.damage.duplicate, loss::chance(v)))
-        .write(|d| Some(Written::quoted(trillionths(d.link.damage.duplicate))))
         .words(|d| loss::share(d.link.damage.duplicate, "of frames come twice"))
         .option("duplicate", "P", "Probability that a frame is duplicated"),
     LinkKey::new("corrupt", |d, v| set(&mut d.link.damage.corrupt, loss::chance(v)))
-        .write(|d| Some(Written::quoted(trillionths(d.link.damage.corrupt))))
         .words(|d| loss::share(d.link.damage.corrupt, "of frames come with a bit flipped"))
         .option("corrupt", "P", "Probability that a bit of a frame is flipped"),
 ];
@@ -280,13 +242,6 @@ pub(super) fn complete(link: Config, places: &[&Section], rtt: Duration) -> Conf
 /// Refuses other keys in a link's table.
 pub(super) fn finish(s: Section) {
     s.finish();
-}
-
-/// Returns the assignments that differ from a bare wire, or from the settings of the link's trace.
-pub(super) fn assignments(link: &Config) -> Vec<String> {
-    let overhead = trace::overhead(link.trace).unwrap_or(BARE.link.overhead);
-    let unsaid = Draft { link: Config { overhead, ..BARE.link }, ..BARE };
-    keys::assignments(KEYS, &Draft::of(*link), &unsaid)
 }
 
 /// Describes a link in words.

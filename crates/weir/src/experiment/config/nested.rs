@@ -4,7 +4,7 @@
 //! names as its `parent`.
 
 use super::diag::Fault;
-use super::keys::{self, put, set, Key, Written};
+use super::keys::{self, put, set, Key};
 use super::parents::Parents;
 use super::policy;
 use super::reader::Section;
@@ -17,20 +17,16 @@ use weir_core::gateway::{ClassConfig, Config, Nested};
 type NestedKey = Key<Nested>;
 
 static KEYS: [NestedKey; 3] = [
-    NestedKey::new("rate", |n, v| put(&mut n.rate, policy::flow_rate_of(v)))
-        .write(|n| n.rate.map(Written::quoted))
-        .words(|n| {
-            let own = |rate| format!("{rate} of its own");
-            Some(n.rate.map_or("nothing of its own".to_string(), own))
-        }),
+    NestedKey::new("rate", |n, v| put(&mut n.rate, policy::flow_rate_of(v))).words(|n| {
+        let own = |rate| format!("{rate} of its own");
+        Some(n.rate.map_or("nothing of its own".to_string(), own))
+    }),
     NestedKey::new("ceil", |n, v| put(&mut n.ceil, policy::flow_rate_of(v)))
-        .write(|n| n.ceil.map(Written::quoted))
         .words(|n| n.ceil.map(|ceil| format!("at most {ceil}"))),
     NestedKey::new("weight", |n, v| {
         let range = u64::from(*WEIGHTS.start())..=u64::from(*WEIGHTS.end());
         set(&mut n.weight, int(v, range).map(|n| n as u32))
     })
-    .write(|n| Some(Written::plain(n.weight)))
     .words(|n| (n.weight > 1).then(|| format!("weight {}", n.weight))),
 ];
 
@@ -113,12 +109,6 @@ fn check_counts(sections: &[Section], classes: &[ClassConfig]) {
             return sections[i].fault("name", Fault::new(message, help));
         }
     }
-}
-
-/// Writes the place of a class in its tree as in a file.
-pub(super) fn assignments(nested: &Nested, classes: &[ClassConfig]) -> Vec<String> {
-    let parent = nested.parent.map(|parent| format!("parent = \"{}\"", classes[parent].name));
-    parent.into_iter().chain(keys::assignments(&KEYS, nested, &NOTHING)).collect()
 }
 
 /// Describes the place of a class in its tree in words.

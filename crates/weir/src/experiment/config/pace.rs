@@ -4,7 +4,7 @@
 //! rate and a queue, but no parent and no children.
 
 use super::diag::{listed, Fault};
-use super::keys::{self, named, put, set, Key, Written};
+use super::keys::{self, put, set, Key};
 use super::reader::Section;
 use super::units::Probability;
 use super::value::{one_of, FromValue};
@@ -29,17 +29,14 @@ const LINK_LOCAL: &str = "01:80:c2:00:00:";
 /// Rate of the lines behind paced classes.
 pub(super) const LINE: Key<Config> =
     Key::<Config>::new("line", |g, v| put(&mut g.port.line, Rate::from_value(v)))
-        .write(|g| g.port.line.map(Written::quoted))
         .words(|g| g.port.line.map(|line| format!("lines of {line}")));
 
 /// Filling of the gaps on these lines.
 pub(super) const FILLER: Key<Config> =
-    Key::<Config>::new("filler", |g, v| set(&mut g.port.filler, filler(v)))
-        .write(|g| Some(Written::quoted(filler_name(g.port.filler))))
-        .words(|g| {
-            let other = g.port.filler != Filler::Pause;
-            other.then(|| format!("holes filled with frames to {}", filler_name(g.port.filler)))
-        });
+    Key::<Config>::new("filler", |g, v| set(&mut g.port.filler, filler(v))).words(|g| {
+        let other = g.port.filler != Filler::Pause;
+        other.then(|| format!("holes filled with frames to {}", filler_name(g.port.filler)))
+    });
 
 /// Reads the filler: PAUSE frames, or frames to a reserved address.
 fn filler(value: &DeValue) -> Result<Filler, Fault> {
@@ -68,34 +65,29 @@ fn filler_name(filler: Filler) -> String {
 
 /// Keys of a paced class.
 static CLASS: [Key<Class>; 3] = [
-    Key::<Class>::new("rate", |c, v| set(&mut c.target, target(v)))
-        .write(|c| Some(Written::quoted(target_name(c.target))))
-        .words(|c| {
-            Some(match c.target {
-                Target::Window => "paced at the windows of its flows over their round-trip times".to_string(),
-                target => format!("paced at {}", target_name(target)),
-            })
-        }),
+    Key::<Class>::new("rate", |c, v| set(&mut c.target, target(v))).words(|c| {
+        Some(match c.target {
+            Target::Window => "paced at the windows of its flows over their round-trip times".to_string(),
+            target => format!("paced at {}", target_name(target)),
+        })
+    }),
     Key::<Class>::new("pace", |c, v| {
         c.backend = one_of(v, &PACES, &[])?.unwrap_or(c.backend);
         Ok(())
     })
-    .write(|c| Some(Written::quoted(c.backend.name())))
     .words(|c| {
         Some(match c.backend {
             Backend::Gap => "by bytes on the line".to_string(),
             Backend::Clock => "by deadlines".to_string(),
         })
     }),
-    Key::<Class>::new("counts", |c, v| set(&mut c.counts, one_of(v, &Counts::ALL, &[])))
-        .write(|c| named(&Counts::ALL, c.counts))
-        .words(|c| {
-            Some(match c.counts {
-                Counts::Ip => "of IP packets".to_string(),
-                Counts::Frame => "of frames with FCS".to_string(),
-                Counts::Wire => "of all that the wire carries".to_string(),
-            })
-        }),
+    Key::<Class>::new("counts", |c, v| set(&mut c.counts, one_of(v, &Counts::ALL, &[]))).words(|c| {
+        Some(match c.counts {
+            Counts::Ip => "of IP packets".to_string(),
+            Counts::Frame => "of frames with FCS".to_string(),
+            Counts::Wire => "of all that the wire carries".to_string(),
+        })
+    }),
 ];
 
 /// Accepted targets of a paced class, for messages.
@@ -174,13 +166,6 @@ pub(super) fn spec(class: Class) -> Spec {
         Target::Share(_) | Target::Window => None,
     };
     Spec { rate, pace: Some(class), ..Spec::of(None) }
-}
-
-/// Writes the pacing of a class as in a file.
-pub(super) fn assignments(class: &Class) -> Vec<String> {
-    // The target and the back end are always written; a default `counts` is left out.
-    let all = CLASS.iter().filter(|key| key.name != "counts" || class.counts != Counts::default());
-    all.filter_map(|key| Some(format!("{} = {}", key.name, key.written(class)?))).collect()
 }
 
 /// Describes the pacing of a class in words.

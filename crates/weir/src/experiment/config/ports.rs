@@ -2,14 +2,15 @@
 
 use super::addresses;
 use super::diag::Fault;
-use super::keys::{self, put, Key, Written};
+use super::keys::{self, put, Key};
 use super::reader::{Refused, Section};
 use super::value::{int, FromValue, Positive};
+use serde::{Deserialize, Serialize};
 use toml::de::DeValue;
 use weir_core::time::Duration;
 
 /// Place where frames are taken and given back.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Attach {
     /// Both directions of one interface; the kernel forwards, routes or uses the frames that pass.
     Dev(String),
@@ -23,7 +24,7 @@ pub enum Attach {
 }
 
 /// Driving of an engine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Driving {
     /// Time to wait for interfaces that do not exist yet; by default none.
     pub wait: Option<Duration>,
@@ -61,19 +62,15 @@ type DrivingKey = Key<Driving>;
 /// Keys of the driving; those from `batch_delay` on are for gateways only.
 static KEYS: &[DrivingKey] = &[
     DrivingKey::new("wait", |d, v| put(&mut d.wait, Positive::from_value(v).map(|Positive(d)| d)))
-        .write(|d| d.wait.map(Written::quoted))
         .words(|d| d.wait.map(|t| format!("waited for {t}"))),
     // 99 is left to the kernel's own migration and watchdog threads.
     DrivingKey::new("priority", |d, v| put(&mut d.priority, int(v, 0..=98).map(|n| n as u8)))
-        .write(|d| d.priority.map(Written::plain))
         .words(|d| d.priority.map(|n| format!("real-time priority {n}"))),
     DrivingKey::new("cpu", |d, v| put(&mut d.cpu, int(v, 0..=8191).map(|n| n as u32)))
-        .write(|d| d.cpu.map(Written::plain))
         .words(|d| d.cpu.map(|n| format!("on CPU {n}"))),
     DrivingKey::new("spin", |d, v| {
         put(&mut d.spin, at_most(v, Duration::from_millis(1), "which would starve other processes"))
     })
-    .write(|d| d.spin.map(Written::quoted))
     .words(|d| d.spin.map(|t| format!("spins {t}"))),
     DrivingKey::new("batch_delay", |d, v| {
         put(
@@ -81,35 +78,23 @@ static KEYS: &[DrivingKey] = &[
             at_most(v, Duration::from_millis(10), "the longest time between two releases"),
         )
     })
-    .write(|d| d.batch_delay.map(Written::quoted))
     .words(|d| d.batch_delay.map(|t| format!("ACKs looked at every {t}"))),
     DrivingKey::new("engines", |d, v| {
         put(&mut d.engines, int(v, 1..=u64::from(MOST_ENGINES)).map(|n| n as u32))
     })
-    .write(|d| d.engines.map(Written::plain))
     .words(|d| d.engines.filter(|n| *n > 1).map(|n| format!("{n} engines"))),
 ];
 
-impl Attach {
-    /// Returns the assignments that make this driving.
-    fn assignments(&self) -> Vec<String> {
-        let assign = |(key, name): (&str, &String)| format!("{key} = {}", Written::quoted(name));
-        match self {
-            Attach::Dev(dev) => [("dev", dev)].map(assign).to_vec(),
-            Attach::Pair { lan, wan } => [("lan", lan), ("wan", wan)].map(assign).to_vec(),
-        }
-    }
-}
-
-/// Writes `[ports]` as in a file.
-pub(super) fn to_toml(attach: &Attach, driving: &Driving) -> String {
-    let keys = keys::assignments(KEYS, driving, &Driving::default());
-    format!("[ports]\n{}\n", [attach.assignments(), keys].concat().join("\n"))
-}
-
-/// Returns the differences between two drivings: key, old and new value.
+/// Returns the differences between two drivings: key, old and new value; "none" stands for a missing one.
 pub fn differences(old: &Driving, new: &Driving) -> Vec<(&'static str, String, String)> {
-    keys::differences(KEYS, old, new)
+    let time = |time: Option<Duration>| time.map_or("none".into(), |time| format!("\"{time}\""));
+    let number = |n: Option<u32>| n.map_or("none".into(), |n| n.to_string());
+    let values = |d: &Driving| {
+        let priority = number(d.priority.map(u32::from));
+        [time(d.wait), priority, number(d.cpu), time(d.spin), time(d.batch_delay), number(d.engines)]
+    };
+    let all = KEYS.iter().zip(values(old)).zip(values(new));
+    all.filter(|((_, old), new)| old != new).map(|((key, old), new)| (key.name, old, new)).collect()
 }
 
 /// Describes the driving of an engine, in words that begin with a comma each.

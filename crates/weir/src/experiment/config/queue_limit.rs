@@ -31,14 +31,6 @@ pub(super) fn read(value: &DeValue) -> Result<QueueLimit, Fault> {
     }
 }
 
-/// Writes a limit as in a file.
-pub(super) fn written(limit: QueueLimit) -> String {
-    match limit {
-        QueueLimit::Packets(n) => format!("{n}p"),
-        other => format!("{}B", other.most_bytes(Rate::mbit(1), FULL_FRAME)),
-    }
-}
-
 /// Returns whether a queue of this limit can hold no more than `above`.
 pub(super) fn hides(limit: QueueLimit, above: QueueLimit) -> bool {
     match (limit, above) {

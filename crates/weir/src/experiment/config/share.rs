@@ -6,7 +6,7 @@
 use super::ack_filter;
 use super::aqm;
 use super::diag::Fault;
-use super::keys::{self, named, put, set, Key, Written};
+use super::keys::{self, put, set, Key};
 use super::pace::{self, Defaults};
 use super::parents::Parents;
 use super::policy;
@@ -90,25 +90,20 @@ const PER_FLOW: &str = "it is of queues for each flow: discipline = \"pfq\"";
 
 /// Keys of a class's rates.
 static RATES: [ShareKey; 4] = [
-    ShareKey::new("rate", |d, v| put(&mut d.spec.rate, Rate::from_value(v)))
-        .write(|d| d.spec.rate.map(Written::quoted))
-        .words(|d| {
-            let own = |rate| format!("{rate} of its own");
-            Some(d.spec.rate.map_or("nothing of its own".to_string(), own))
-        }),
+    ShareKey::new("rate", |d, v| put(&mut d.spec.rate, Rate::from_value(v))).words(|d| {
+        let own = |rate| format!("{rate} of its own");
+        Some(d.spec.rate.map_or("nothing of its own".to_string(), own))
+    }),
     ShareKey::new("ceil", |d, v| put(&mut d.spec.ceil, Rate::from_value(v)))
-        .write(|d| d.spec.ceil.map(Written::quoted))
         .words(|d| d.spec.ceil.map(|ceil| format!("at most {ceil}"))),
     ShareKey::new("priority", |d, v| {
         set(&mut d.spec.priority, int(v, 0..=u64::from(PRIORITIES - 1)).map(|n| n as u8))
     })
-    .write(|d| Some(Written::plain(d.spec.priority)))
     .words(|d| (d.spec.priority > 0).then(|| format!("priority {}", d.spec.priority))),
     ShareKey::new("weight", |d, v| {
         let range = u64::from(*WEIGHTS.start())..=u64::from(*WEIGHTS.end());
         set(&mut d.spec.weight, int(v, range).map(|n| n as u32))
     })
-    .write(|d| Some(Written::plain(d.spec.weight)))
     .words(|d| (d.spec.weight > 1).then(|| format!("weight {}", d.spec.weight))),
 ];
 
@@ -117,13 +112,11 @@ static QUEUE: [ShareKey; 17] = [
     ShareKey::new("discipline", |d, v| {
         set(&mut d.per_flow, one_of(v, &[("fifo", false), ("pfq", true)], &["fq-codel"]))
     })
-    .write(|d| Some(Written::quoted(if d.per_flow { "pfq" } else { "fifo" })))
     .words(|d| {
         let pfq = || format!("a queue for each of {} flows", d.pfq.flows);
         Some(if d.per_flow { pfq() } else { "one queue".to_string() })
     }),
     ShareKey::new("queue", |d, v| set(&mut d.limit, queue_limit::read(v)))
-        .write(|d| Some(Written::quoted(queue_limit::written(d.limit))))
         .words(|d| Some(format!("holds {}", queue_limit::counted(d.limit)))),
     ShareKey::new("aqm", |d, v| {
         let aqm = aqm::read_of_one_queue(v)?;
@@ -138,42 +131,22 @@ static QUEUE: [ShareKey; 17] = [
             _ => set(&mut d.aqm, Ok(aqm)),
         }
     })
-    .write(|d| aqm::name(&d.aqm).map(Written::quoted))
     .words(|d| aqm::words(&d.aqm)),
     ShareKey::new("ack_filter", |d, v| {
         let params = ack_filter::read(v, d.spec.ceil.or(d.spec.rate), FULL_FRAME as u32)?;
         set(&mut d.aqm, Ok(Aqm::AckFilter(params)))
     })
     .instead_of(&["discipline", "aqm"], "a queue has one discipline")
-    .write(|d| filter(d).map(|params| ack_filter::write(&params, FULL_FRAME as u32)))
     .words(|d| filter(d).map(|params| ack_filter::words(&params))),
-    ShareKey::new("target", |d, v| aqm::target(&mut d.aqm, v))
-        .needs(&["aqm"], AQM)
-        .write(|d| aqm::written(&d.aqm, "target")),
-    ShareKey::new("interval", |d, v| aqm::interval(&mut d.aqm, v))
-        .needs(&["aqm"], AQM)
-        .write(|d| aqm::written(&d.aqm, "interval")),
-    ShareKey::new("ecn", |d, v| aqm::ecn(&mut d.aqm, v))
-        .needs(&["aqm"], AQM)
-        .write(|d| aqm::written(&d.aqm, "ecn")),
-    ShareKey::new("red_min", |d, v| aqm::red_min(&mut d.aqm, threshold(v)?))
-        .needs(&["aqm"], AQM)
-        .write(|d| aqm::written(&d.aqm, "red_min")),
-    ShareKey::new("red_max", |d, v| aqm::red_max(&mut d.aqm, threshold(v)?))
-        .needs(&["aqm"], AQM)
-        .write(|d| aqm::written(&d.aqm, "red_max")),
-    ShareKey::new("red_p", |d, v| aqm::red_p(&mut d.aqm, v))
-        .needs(&["aqm"], AQM)
-        .write(|d| aqm::written(&d.aqm, "red_p")),
-    ShareKey::new("red_weight", |d, v| aqm::red_weight(&mut d.aqm, v))
-        .needs(&["aqm"], AQM)
-        .write(|d| aqm::written(&d.aqm, "red_weight")),
-    ShareKey::new("step", |d, v| aqm::step(&mut d.aqm, v))
-        .needs(&["aqm"], AQM)
-        .write(|d| aqm::written(&d.aqm, "step")),
-    ShareKey::new("coupling", |d, v| aqm::coupling(&mut d.aqm, v))
-        .needs(&["aqm"], AQM)
-        .write(|d| aqm::written(&d.aqm, "coupling")),
+    ShareKey::new("target", |d, v| aqm::target(&mut d.aqm, v)).needs(&["aqm"], AQM),
+    ShareKey::new("interval", |d, v| aqm::interval(&mut d.aqm, v)).needs(&["aqm"], AQM),
+    ShareKey::new("ecn", |d, v| aqm::ecn(&mut d.aqm, v)).needs(&["aqm"], AQM),
+    ShareKey::new("red_min", |d, v| aqm::red_min(&mut d.aqm, threshold(v)?)).needs(&["aqm"], AQM),
+    ShareKey::new("red_max", |d, v| aqm::red_max(&mut d.aqm, threshold(v)?)).needs(&["aqm"], AQM),
+    ShareKey::new("red_p", |d, v| aqm::red_p(&mut d.aqm, v)).needs(&["aqm"], AQM),
+    ShareKey::new("red_weight", |d, v| aqm::red_weight(&mut d.aqm, v)).needs(&["aqm"], AQM),
+    ShareKey::new("step", |d, v| aqm::step(&mut d.aqm, v)).needs(&["aqm"], AQM),
+    ShareKey::new("coupling", |d, v| aqm::coupling(&mut d.aqm, v)).needs(&["aqm"], AQM),
     ShareKey::new("flows", |d, v| {
         let managed = d.aqm != Aqm::None;
         set(per_flow(d)?, int(v, FLOWS).map(|n| (n as u32).next_power_of_two()))?;
@@ -183,14 +156,12 @@ static QUEUE: [ShareKey; 17] = [
         }
     })
     .needs(&["discipline"], PER_FLOW)
-    .write(|d| d.per_flow.then(|| Written::plain(d.pfq.flows)))
     .words(|_| None),
     ShareKey::new("quantum", |d, v| {
         per_flow(d)?;
         set(&mut d.pfq.quantum, int(v, 64..=65_536).map(|n| n as u32))
     })
     .needs(&["discipline"], PER_FLOW)
-    .write(|d| d.per_flow.then(|| Written::plain(d.pfq.quantum)))
     .words(|d| d.per_flow.then(|| format!("{} bytes each in turn", d.pfq.quantum))),
     ShareKey::new("flow_min", |d, v| {
         per_flow(d)?;
@@ -199,7 +170,6 @@ static QUEUE: [ShareKey; 17] = [
         Ok(())
     })
     .needs(&["discipline"], PER_FLOW)
-    .write(|d| d.spec.flow_min.map(|min| Written::quoted(min.rate)))
     .words(|d| {
         let FlowMin { rate, refusal } = d.spec.flow_min?;
         let refused = match refusal {
@@ -213,8 +183,7 @@ static QUEUE: [ShareKey; 17] = [
         d.spec.flow_min.iter_mut().for_each(|min| min.refusal = refusal);
         Ok(())
     })
-    .needs(&["flow_min"], "it is what becomes of a connection beyond those that have their `flow_min`")
-    .write(|d| d.spec.flow_min.and_then(|min| named(&REFUSALS, min.refusal))),
+    .needs(&["flow_min"], "it is what becomes of a connection beyond those that have their `flow_min`"),
 ];
 
 /// Returns the ACK filter of a queue.
@@ -358,24 +327,6 @@ pub(super) fn help(why: &Unsound) -> (&'static str, &'static str) {
         _ => "a parent is a class of the same direction without a queue",
     };
     (key, help)
-}
-
-/// Writes a class of the tree as in a file.
-pub(super) fn assignments(spec: &Spec, classes: &[ClassConfig]) -> Vec<String> {
-    let draft = Draft::new(spec);
-    let none = Draft::new(&Spec::of(None));
-    let parent = spec.parent.map(|parent| format!("parent = \"{}\"", classes[parent].name));
-    let mut out: Vec<String> = parent.into_iter().collect();
-    match &spec.pace {
-        Some(class) => out.extend(pace::assignments(class)),
-        None => out.extend(keys::assignments(&RATES, &draft, &none)),
-    }
-    if spec.queue.is_some() {
-        out.push(format!("queue = \"{}\"", queue_limit::written(draft.limit)));
-        let rest = keys::assignments(&QUEUE, &draft, &none);
-        out.extend(rest.into_iter().filter(|line| !line.starts_with("queue = ")));
-    }
-    out
 }
 
 /// Describes the rates and the queue of a class of the tree, in words.

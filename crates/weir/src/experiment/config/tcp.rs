@@ -1,7 +1,6 @@
 //! TCP of a flow: the keys of `[tcp]`, which may also stand in a `[[flow]]` and take precedence there.
 
 use super::diag::{listed, nearest, Fault};
-use super::keys::Written;
 use super::names;
 use super::reader::Section;
 use super::value::{int, one_of, within, FromValue, Size};
@@ -19,20 +18,6 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 /// Describes the settings besides the congestion control, in words.
 pub fn words(tcp: &Tcp) -> Vec<String> {
     tcp.said().map(|(setting, value)| setting.words(value)).collect()
-}
-
-/// Returns the assignments that make this TCP.
-pub fn assignments(tcp: &Tcp) -> Vec<String> {
-    let cc = tcp.cc.as_ref().map(|cc| format!("cc = {}", Written::quoted(cc)));
-    let setting = tcp.said().map(|(setting, value)| format!("{} = {}", setting.name, written(value)));
-    cc.into_iter().chain(setting).collect()
-}
-
-fn written(value: Value) -> Written {
-    match value {
-        Value::Switch(_) | Value::Number(_) => Written::plain(value),
-        Value::Time(_) | Value::Name(_) => Written::quoted(value),
-    }
 }
 
 /// Reads `[tcp]`, the defaults of all flows.

@@ -184,13 +184,6 @@ impl Probability {
     }
 }
 
-/// Formats a probability as a decimal fraction.
-pub fn trillionths(n: u64) -> String {
-    let fraction = format!("{:012}", n % TRILLION);
-    let text = format!("{}.{fraction}", n / TRILLION);
-    text.trim_end_matches('0').trim_end_matches('.').to_string()
-}
-
 const PROBABILITY_HELP: &str =
     "probabilities are from 0 to 1 or from \"0%\" to \"100%\", in steps of 10^-12: 0.0001, \"0.01%\"";
 

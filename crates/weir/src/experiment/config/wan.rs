@@ -1,13 +1,13 @@
 //! Files and options of `weir wan`: the emulator alone.
 
 use super::diag::{Errors, Fault, Source};
+use super::path;
 use super::ports::{self, Attach, Driving};
 use super::reader::{options_table, parse_toml, Section, Sink};
-use super::{link, path};
 use crate::experiment::plan::Path;
 
 /// Contents of a file for `weir wan`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct WanFile {
     /// Interfaces; frames towards the WAN take `wan_out`.
     pub attach: Attach,
@@ -32,14 +32,6 @@ impl WanFile {
         let help = "give a rate, a delay or a loss, for one direction or for both";
         (matches!(self.attach, Attach::Dev(_)) && self.taken() == (false, false))
             .then(|| Fault::new("nothing is emulated", help))
-    }
-
-    /// Writes the file.
-    pub fn to_toml(&self) -> String {
-        let link = |name, link| format!("\n[path.wan.{name}]\n{}\n", link::assignments(link).join("\n"));
-        let ports = ports::to_toml(&self.attach, &self.driving);
-        let (out, back) = (link("out", &self.path.wan_out), link("back", &self.path.wan_back));
-        format!("seed = {}\n\n{ports}{out}{back}", self.seed)
     }
 }
 

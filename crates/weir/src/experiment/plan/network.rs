@@ -4,7 +4,7 @@ use weir_core::link;
 use weir_core::time::Duration;
 
 /// The links of the dumbbell. Their seeds are unset; each world derives its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Path {
     /// Link between clients and gateway, equal in both directions.
     pub lan: link::Config,

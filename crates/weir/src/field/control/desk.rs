@@ -83,6 +83,9 @@ impl<'a> Desk<'a> {
     /// Returns the running configuration with other values.
     fn lay_over(&self, settings: &[&str]) -> Result<Outcome, Answer> {
         let now = self.running.version();
+        if now.sources.is_empty() {
+            return Err(Answer::wrong("a lab's gateway has no file in which settings could be"));
+        }
         let mut all = now.settings.clone();
         for setting in settings {
             all.add(setting).map_err(|fault| Answer::wrong(fault.to_string()))?;

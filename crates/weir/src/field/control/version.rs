@@ -44,10 +44,9 @@ impl Version {
         Ok(Version { sources, settings: Settings::default(), file })
     }
 
-    /// Returns the version of a configuration that has no file.
+    /// Returns the version of a configuration that has no text.
     pub fn of(file: GatewayFile) -> Version {
-        let source = Source::new("command line", file.to_toml());
-        Version { sources: vec![source], settings: Settings::default(), file }
+        Version { sources: Vec::new(), settings: Settings::default(), file }
     }
 }
 

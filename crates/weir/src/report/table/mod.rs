@@ -120,7 +120,9 @@ fn heading(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
         result.packets
     );
     let starved = result.machine.filter(|machine| !machine.had_time());
-    let starved = starved.map(|machine| ink.bad(&format!("the machine had no time for it: {machine}")));
+    let starved = starved.map(|machine| {
+        ink.bad(&format!("inconclusive: the machine was overloaded during this run: {machine}"))
+    });
     [format!("{}{title}", ink.bold(&name)), format!("{run}, {status}")].into_iter().chain(starved).collect()
 }
 

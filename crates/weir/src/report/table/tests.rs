@@ -190,7 +190,7 @@ fn a_machine_that_had_no_time_is_told_of() {
     let plan = plan(PLAN);
     let mut run = result(&plan);
     run.machine = Some(Machine { stolen_percent: 67.2, longest_stall_ms: 212.7, skipped_programs: 0 });
-    let line = "8000 frames, FAILED\nthe machine had no time for it: \
+    let line = "8000 frames, FAILED\ninconclusive: the machine was overloaded during this run: \
                 67 % of its processors' time went to others, and it stood still for 213 ms at most\n";
     assert!(render(&run, &plan, false).contains(line));
     run.machine = Some(Machine { stolen_percent: 1.0, longest_stall_ms: 8.0, skipped_programs: 3 });

@@ -3,7 +3,6 @@
 use super::Draft;
 use crate::experiment::config::aqm;
 use crate::experiment::config::diag::Fault;
-use crate::experiment::config::keys::Written;
 use crate::experiment::config::units::Limit;
 use crate::experiment::config::value::FromValue;
 use toml::de::DeValue;
@@ -73,14 +72,6 @@ pub(super) fn resolved(limit: Limit, draft: &Draft) -> Result<QueueLimit, Fault>
             .times_floor(u128::from(rate.bytes_in(draft.rtt)))
             .map(QueueLimit::Bytes)
             .ok_or_else(|| Fault::bare("a queue of more bytes than can be counted")),
-    }
-}
-
-/// Writes a limit as in a file: in packets, or in bytes at the link's rate.
-pub(super) fn written(limit: QueueLimit, draft: &Draft) -> Written {
-    match limit {
-        QueueLimit::Packets(n) => Written::quoted(format!("{n}p")),
-        other => Written::quoted(format!("{}B", bytes(other, draft))),
     }
 }
 

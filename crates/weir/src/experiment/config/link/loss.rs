@@ -2,8 +2,7 @@
 
 use super::Draft;
 use crate::experiment::config::diag::Fault;
-use crate::experiment::config::keys::Written;
-use crate::experiment::config::units::{trillionths, Probability};
+use crate::experiment::config::units::Probability;
 use crate::experiment::config::value::FromValue;
 use toml::de::DeValue;
 use weir_core::link::{Burst, Loss};
@@ -21,14 +20,6 @@ pub(super) fn burst(draft: &mut Draft) -> &mut Burst {
     match &mut draft.link.loss {
         Loss::Burst(burst) => burst,
         _ => unreachable!("it was made one"),
-    }
-}
-
-/// Writes a probability of the model as in a file.
-pub(super) fn of_burst(draft: &Draft, which: fn(&Burst) -> u64) -> Option<Written> {
-    match &draft.link.loss {
-        Loss::Burst(burst) => Some(Written::quoted(trillionths(which(burst)))),
-        _ => None,
     }
 }
 

@@ -7,7 +7,6 @@ mod tests;
 
 use super::Draft;
 use crate::experiment::config::diag::{Fault, Source};
-use crate::experiment::config::keys::Written;
 use crate::experiment::config::units;
 use crate::experiment::config::value::FromValue;
 use core::num::NonZeroU64;
@@ -267,11 +266,6 @@ pub(super) fn overhead(trace: Option<RateTrace>) -> Option<u16> {
 /// Returns the trace of rates, if it is of the kind.
 fn of_kind(draft: &Draft, is: fn(&RateTrace) -> bool) -> Option<RateTrace> {
     draft.link.trace.filter(is)
-}
-
-/// Writes the trace as in a file.
-pub(super) fn written(draft: &Draft, is: fn(&RateTrace) -> bool) -> Option<Written> {
-    of_kind(draft, is).map(|trace| Written::quoted(trace.name()))
 }
 
 /// Describes the trace in words.

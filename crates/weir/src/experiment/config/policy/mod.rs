@@ -6,13 +6,11 @@ mod shared;
 mod turns;
 
 pub(super) use shared::{
-    beside_rate, check_bounds, check_flow_min, need_rate, of_customer, policing, set_most, shared,
-    shared_assignments, UNRESPONSIVE,
+    check_bounds, check_flow_min, need_rate, of_customer, policing, set_most, shared, UNRESPONSIVE,
 };
-pub(super) use turns::assignments as turns_assignments;
 
 use super::diag::Fault;
-use super::keys::{self, named, set, Key, Written};
+use super::keys::{self, set, Key};
 use super::queue_limit;
 use super::reader::Section;
 use super::units;
@@ -41,8 +39,7 @@ const OF_ITS_LAW: &str = "keys of a law are read for policies of that law";
 /// `flow_rate` have chosen the law.
 static FIRST_KEYS: &[PolicyKey] = &[PolicyKey::new("hold", |p, v| {
     set(&mut p.hold, not_of_classes(v, &["queue"]).and_then(|()| one_of(v, &HOLDS, &[])))
-})
-.write(|p| named(&HOLDS, p.hold))];
+})];
 
 /// Keys of every policy for each flow that are read after the keys of its law, which sometimes set the
 /// window.
@@ -55,8 +52,7 @@ static LAST_KEYS: &[PolicyKey] = &[
         let same = discriminant(&p.when) == discriminant(&when);
         p.when = if same { p.when } else { when };
         Ok(())
-    })
-    .write(|p| Some(Written::quoted(threshold(p).map_or("always", |_| "congested")))),
+    }),
     PolicyKey::new("threshold", |p, v| match &mut p.when {
         When::Congested { above } => set(above, queue_limit::read(v)),
         When::Always => Err(Fault::new(
@@ -64,7 +60,6 @@ static LAST_KEYS: &[PolicyKey] = &[
             "it is how much of the class waits with when = \"congested\"",
         )),
     })
-    .write(|p| threshold(p).map(|above| Written::quoted(queue_limit::written(above))))
     .words(|p| {
         threshold(p).map(|above| format!("only while more than {} wait", queue_limit::counted(above)))
     }),
@@ -72,19 +67,13 @@ static LAST_KEYS: &[PolicyKey] = &[
         let sized = if p.window == Window::Keep { Window::SIZE } else { p.window };
         set(&mut p.window, one_of(v, &[("keep", Window::Keep), ("size", sized)], &[]))
     })
-    .write(|p| Some(Written::quoted(if p.window == Window::Keep { "keep" } else { "size" })))
     .words(|p| {
         Some(match p.window {
             Window::Keep => "window kept".to_string(),
             Window::Size { standing_delay } => format!("window sized for {standing_delay} of standing delay"),
         })
     }),
-    PolicyKey::new("standing_delay", |p, v| set(&mut p.window, standing_delay(v))).write(|p| {
-        match p.window {
-            Window::Keep => None,
-            Window::Size { standing_delay } => Some(Written::quoted(standing_delay)),
-        }
-    }),
+    PolicyKey::new("standing_delay", |p, v| set(&mut p.window, standing_delay(v))),
 ];
 
 /// Keys of a single law, by its name. A law without keys of its own has no row.
@@ -156,28 +145,6 @@ pub(super) fn of_queue(s: Section, spec: &Spec, queue: queue::Config) -> Option<
         Some(preset) => turns::of_queue(s, preset, spec, queue),
         None => policy(s, Some(queue.limit)),
     }
-}
-
-/// Returns the assignments of this policy: the nearest preset, and the keys that differ. They name the law if
-/// it has no preset.
-pub(super) fn assignments(policy: &AckControl) -> Vec<String> {
-    let rate = policy.release.rate();
-    let same_law = |from: &AckControl| discriminant(&from.release) == discriminant(&policy.release);
-    let beside = |first: &[String], from: AckControl| {
-        let differs = tables(&policy.release).into_iter().flat_map(|t| keys::assignments(t, policy, &from));
-        first.iter().cloned().chain([format!("flow_rate = \"{rate}\"")]).chain(differs).collect::<Vec<_>>()
-    };
-    let preset = |preset: &Preset| {
-        let from = Some((preset.policy)(rate)).filter(same_law)?;
-        Some(beside(&[format!("preset = \"{}\"", preset.name)], from))
-    };
-    let law = |(name, law): &(&str, NewLaw)| {
-        let from = AckControl { release: law(rate), ..(PRESETS[0].policy)(rate) };
-        let hold = named(&HOLDS, from.hold)?;
-        same_law(&from).then(|| beside(&[format!("hold = {hold}"), format!("release = \"{name}\"")], from))
-    };
-    let presets = PRESETS.iter().filter_map(preset);
-    presets.min_by_key(Vec::len).or_else(|| LAWS.iter().find_map(law)).unwrap_or_default()
 }
 
 /// Describes a policy in words.

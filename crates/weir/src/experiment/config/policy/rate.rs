@@ -2,7 +2,7 @@
 
 use super::{counts_words, duration_or, PolicyKey, COUNTS, OF_ITS_LAW};
 use crate::experiment::config::diag::Fault;
-use crate::experiment::config::keys::{named, set, Written};
+use crate::experiment::config::keys::set;
 use crate::experiment::config::value::{one_of, FromValue, Number, Positive, Size};
 use core::mem::discriminant;
 use toml::de::DeValue;
@@ -17,37 +17,27 @@ const SLOW_STARTS: [(&str, SlowStart); 3] =
 
 /// Keys of this law alone.
 pub(super) static KEYS: &[PolicyKey] = &[
-    PolicyKey::new("counts", |p, v| set(&mut law_mut(p).counts, one_of(v, &COUNTS, &[])))
-        .write(|p| named(&COUNTS, law(p).counts))
-        .words(|p| {
-            Some(format!("each flow {} of {}{}", law(p).rate, counts_words(law(p).counts), metered(p)))
-        }),
-    PolicyKey::new("meter", |p, v| set(&mut law_mut(p).meter, one_of(v, &METERS, &[])))
-        .write(|p| named(&METERS, law(p).meter)),
+    PolicyKey::new("counts", |p, v| set(&mut law_mut(p).counts, one_of(v, &COUNTS, &[]))).words(|p| {
+        Some(format!("each flow {} of {}{}", law(p).rate, counts_words(law(p).counts), metered(p)))
+    }),
+    PolicyKey::new("meter", |p, v| set(&mut law_mut(p).meter, one_of(v, &METERS, &[]))),
     PolicyKey::new("period", |p, v| {
         let now = law(p).period;
         set(&mut law_mut(p).period, period(v, now))
     })
-    .write(|p| Some(bounds(p).map_or_else(Written::quoted, |_| Written::quoted("auto"))))
     .words(|p| {
         let every = bounds(p).map_or_else(|d| d.to_string(), |(min, max)| format!("{min} to {max}"));
         Some(format!("ACKs released every {every}"))
     }),
-    PolicyKey::new("period_min", |p, v| set(auto(p)?.0, in_bounds(v)))
-        .write(|p| bounds(p).ok().map(|(min, _)| Written::quoted(min))),
-    PolicyKey::new("period_max", |p, v| set(auto(p)?.1, in_bounds(v)))
-        .write(|p| bounds(p).ok().map(|(_, max)| Written::quoted(max))),
+    PolicyKey::new("period_min", |p, v| set(auto(p)?.0, in_bounds(v))),
+    PolicyKey::new("period_max", |p, v| set(auto(p)?.1, in_bounds(v))),
     PolicyKey::new("slow_start", |p, v| set(&mut law_mut(p).slow_start, one_of(v, &SLOW_STARTS, &[])))
-        .write(|p| Some(Written::quoted(detector(p))))
         .words(|p| Some(slow_start(p))),
-    PolicyKey::new("slow_start_enter", |p, v| set(thresholds_mut(p)?.0, thousandths(v)))
-        .write(|p| thresholds(p).map(|(enter, _)| decimal(enter))),
-    PolicyKey::new("slow_start_exit", |p, v| set(thresholds_mut(p)?.1, thousandths(v)))
-        .write(|p| thresholds(p).map(|(_, exit)| decimal(exit))),
+    PolicyKey::new("slow_start_enter", |p, v| set(thresholds_mut(p)?.0, thousandths(v))),
+    PolicyKey::new("slow_start_exit", |p, v| set(thresholds_mut(p)?.1, thousandths(v))),
     PolicyKey::new("catch_up", |p, v| {
         set(&mut law_mut(p).catch_up, Positive::from_value(v).map(|Positive(d)| d))
     })
-    .write(|p| Some(Written::quoted(law(p).catch_up)))
     .words(|p| Some(format!("catch-up {}", law(p).catch_up))),
     PolicyKey::new("action", |p, v| {
         let action = one_of(v, &[("shape", Action::Shape), ("police", Action::POLICE)], &[])?;
@@ -57,8 +47,7 @@ pub(super) static KEYS: &[PolicyKey] = &[
         let same = discriminant(&law(p).action) == discriminant(&action);
         law_mut(p).action = if same { law(p).action } else { action };
         Ok(())
-    })
-    .write(|p| Some(Written::quoted(burst(p).map_or("shape", |_| "police")))),
+    }),
     PolicyKey::new("burst", |p, v| {
         let bytes = bytes(v)?;
         match &mut law_mut(p).action {
@@ -69,10 +58,8 @@ pub(super) static KEYS: &[PolicyKey] = &[
             )),
         }
     })
-    .write(|p| burst(p).map(|bytes| Written::quoted(format!("{bytes}B"))))
     .words(|p| burst(p).map(|bytes| format!("bursts of {bytes} bytes unheld"))),
     PolicyKey::new("unresponsive", |p, v| set(&mut law_mut(p).unresponsive, one_of(v, &UNRESPONSIVE, &[])))
-        .write(|p| named(&UNRESPONSIVE, law(p).unresponsive))
         .words(|p| match law(p).unresponsive {
             Unresponsive::Count => Some("not bounded: what ACKs do not slow passes".to_string()),
             _ => None,
@@ -171,15 +158,6 @@ fn thresholds_mut(policy: &mut AckControl) -> Result<(&mut u32, &mut u32), Fault
     }
 }
 
-/// Returns the name of the detector; its thresholds are keys of their own.
-fn detector(policy: &AckControl) -> &'static str {
-    match law(policy).slow_start {
-        SlowStart::Ignore => "ignore",
-        SlowStart::Detect { gated: true, .. } => "detect",
-        SlowStart::Detect { gated: false, .. } => "paper",
-    }
-}
-
 fn slow_start(policy: &AckControl) -> String {
     match law(policy).slow_start {
         SlowStart::Ignore => "slow start ignored".to_string(),
@@ -198,8 +176,4 @@ fn thousandths(value: &DeValue) -> Result<u32, Fault> {
         Ok(m @ 1..=100_000) => Ok(m as u32),
         _ => Err(Fault::bare("not from 0.001 to 100, in steps of 0.001")),
     }
-}
-
-fn decimal(thousandths: u32) -> Written {
-    Written::plain(format!("{}.{:03}", thousandths / 1000, thousandths % 1000))
 }

@@ -2,7 +2,7 @@
 
 use super::{counts_words, flow_rate_of, turns, PolicyKey, COUNTS, OF_ITS_LAW};
 use crate::experiment::config::diag::Fault;
-use crate::experiment::config::keys::{self, named, put, set, Written};
+use crate::experiment::config::keys::{self, put, set};
 use crate::experiment::config::reader::Section;
 use crate::experiment::config::value::{one_of, FromValue, Positive};
 use weir_core::ack::{AckControl, Release, ShareRelease, Unresponsive, Window};
@@ -11,12 +11,9 @@ use weir_core::rate::Rate;
 /// Keys of a class whose flows share its rate, beside the rate.
 static BESIDE_RATE: &[PolicyKey] = &[
     PolicyKey::new("police", |p, v| set(&mut share_mut(p).unresponsive, bool::from_value(v).map(policing))),
-    PolicyKey::new("unresponsive", |p, v| set(&mut share_mut(p).unresponsive, one_of(v, &UNRESPONSIVE, &[])))
-        .write(|p| named(&UNRESPONSIVE, share(p).unresponsive)),
-    PolicyKey::new("flow_max", |p, v| put(&mut share_mut(p).flow_max, flow_rate_of(v)))
-        .write(|p| share(p).flow_max.map(Written::quoted)),
-    PolicyKey::new("flow_min", |p, v| put(&mut share_mut(p).flow_min, flow_rate_of(v)))
-        .write(|p| share(p).flow_min.map(Written::quoted)),
+    PolicyKey::new("unresponsive", |p, v| set(&mut share_mut(p).unresponsive, one_of(v, &UNRESPONSIVE, &[]))),
+    PolicyKey::new("flow_max", |p, v| put(&mut share_mut(p).flow_max, flow_rate_of(v))),
+    PolicyKey::new("flow_min", |p, v| put(&mut share_mut(p).flow_min, flow_rate_of(v))),
 ];
 
 /// Treatments of unresponsive traffic, by name.
@@ -34,26 +31,20 @@ pub(in crate::experiment::config) fn policing(police: bool) -> Unresponsive {
 
 /// Keys of the policy of a class whose flows share its rate.
 pub(super) static KEYS: &[PolicyKey] = &[
-    PolicyKey::new("counts", |p, v| set(&mut share_mut(p).counts, one_of(v, &COUNTS, &[])))
-        .write(|p| named(&COUNTS, share(p).counts))
-        .words(|p| {
-            let (rate, counts) = (share(p).rate, counts_words(share(p).counts));
-            let police = match share(p).unresponsive {
-                Unresponsive::Bound => "",
-                Unresponsive::Police => ", what ACKs cannot slow policed",
-                Unresponsive::Count => ", not bounded: what ACKs cannot slow is counted",
-            };
-            let most = share(p).flow_max.map_or(String::new(), |most| format!(", each at most {most}"));
-            let least = share(p).flow_min.map_or(String::new(), |least| format!(", each at least {least}"));
-            Some(format!("all flows together {rate} of {counts}, shared in turns{most}{least}{police}"))
-        }),
+    PolicyKey::new("counts", |p, v| set(&mut share_mut(p).counts, one_of(v, &COUNTS, &[]))).words(|p| {
+        let (rate, counts) = (share(p).rate, counts_words(share(p).counts));
+        let police = match share(p).unresponsive {
+            Unresponsive::Bound => "",
+            Unresponsive::Police => ", what ACKs cannot slow policed",
+            Unresponsive::Count => ", not bounded: what ACKs cannot slow is counted",
+        };
+        let most = share(p).flow_max.map_or(String::new(), |most| format!(", each at most {most}"));
+        let least = share(p).flow_min.map_or(String::new(), |least| format!(", each at least {least}"));
+        Some(format!("all flows together {rate} of {counts}, shared in turns{most}{least}{police}"))
+    }),
     PolicyKey::new("standing_delay", |p, v| {
         let positive = Positive::from_value(v).map(|Positive(standing_delay)| standing_delay);
         set(&mut p.window, positive.map(|standing_delay| Window::Size { standing_delay }))
-    })
-    .write(|p| match p.window {
-        Window::Keep => None,
-        Window::Size { standing_delay } => Some(Written::quoted(standing_delay)),
     })
     .words(|p| match p.window {
         Window::Keep => None,
@@ -130,16 +121,6 @@ pub(in crate::experiment::config) fn check_flow_min(s: &Section, least: Rate, mo
             Fault::new(format!("at least {least} for each flow, which may have {most}"), help),
         );
     }
-}
-
-/// Returns the assignments of a class whose flows share a rate, beside the rate.
-pub(in crate::experiment::config) fn beside_rate(policy: &AckControl) -> Vec<String> {
-    keys::assignments(BESIDE_RATE, policy, &AckControl::ack_share(policy.release.rate()))
-}
-
-/// Returns the assignments of the `ack` of a class whose flows share a rate.
-pub(in crate::experiment::config) fn shared_assignments(policy: &AckControl) -> Vec<String> {
-    keys::assignments(KEYS, policy, &AckControl::ack_share(policy.release.rate()))
 }
 
 /// Returns the law by which flows share the rate of their class.

@@ -3,7 +3,7 @@
 
 use super::{counts_words, PolicyKey, COUNTS, OF_ITS_LAW};
 use crate::experiment::config::diag::Fault;
-use crate::experiment::config::keys::{self, named, set};
+use crate::experiment::config::keys::{self, set};
 use crate::experiment::config::reader::Section;
 use crate::experiment::config::value::one_of;
 use weir_core::ack::{AckControl, ClassPreset, Counts, Leaf, Release, CLASS_PRESETS};
@@ -13,8 +13,7 @@ use weir_core::queue::{self, Kind};
 use weir_core::rate::Rate;
 
 /// Keys that a preset of this kind leaves open, without a queue.
-static KEYS: &[PolicyKey] = &[PolicyKey::new("counts", |p, v| set(counts_mut(p), one_of(v, &COUNTS, &[])))
-    .write(|p| named(&COUNTS, counts(p)))];
+static KEYS: &[PolicyKey] = &[PolicyKey::new("counts", |p, v| set(counts_mut(p), one_of(v, &COUNTS, &[])))];
 
 /// Keys of choices that a preset has made.
 const CHOSEN: [&str; 15] = [
@@ -144,14 +143,6 @@ fn preset_of(policy: &AckControl) -> Option<&'static ClassPreset> {
         *counts_mut(&mut other) = law.counts;
         other == *policy
     })
-}
-
-/// Returns the assignments of the `ack` of a policy of this kind; `None` for others.
-pub(in crate::experiment::config) fn assignments(policy: &AckControl) -> Option<Vec<String>> {
-    let preset = preset_of(policy)?;
-    let from = (preset.policy)(policy.release.rate());
-    let first = format!("preset = \"{}\"", preset.name);
-    Some(std::iter::once(first).chain(keys::assignments(KEYS, policy, &from)).collect())
 }
 
 /// Describes a policy of this kind in words; `None` for others.

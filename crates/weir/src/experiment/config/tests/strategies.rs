@@ -3,7 +3,7 @@
 use super::super::gateway::GatewayFile;
 use super::super::ports::{Attach, Driving};
 use super::super::wan::{path_of_options, WanFile};
-use crate::experiment::plan::{Accepts, Path, Tcp, Value, TCP_SETTINGS, WINDOWS};
+use crate::experiment::plan::Path;
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
 use proptest::option;
@@ -340,32 +340,4 @@ prop_compose! {
         let gateway = Config { classes, max_flows, assumed_rtt, idle_timeout, ..Config::default() };
         GatewayFile { dev, driving: Driving { batch_delay, engines, ..driving }, customers: Vec::new(), sites: Vec::new(), notes: Vec::new(), gateway }
     }
-}
-
-/// Values that a setting accepts.
-fn accepted(accepts: &Accepts) -> BoxedStrategy<Value> {
-    let numbers = |min, max| (min..=max).prop_map(Value::Number).boxed();
-    match *accepts {
-        Accepts::Switch => any::<bool>().prop_map(Value::Switch).boxed(),
-        Accepts::Number(min, max) => numbers(min, max),
-        Accepts::Window => numbers(WINDOWS.0, WINDOWS.1),
-        Accepts::Time(min, max) => {
-            (min.as_nanos()..=max.as_nanos()).prop_map(|ns| Value::Time(Duration::from_nanos(ns))).boxed()
-        }
-        Accepts::Name(names) => prop::sample::select(names).prop_map(|(name, _)| Value::Name(name)).boxed(),
-    }
-}
-
-/// Any settings, within their ranges; a shorthand brings its own recovery.
-pub(super) fn tcps() -> impl Strategy<Value = Tcp> {
-    let cc = option::of(prop::sample::select(vec!["reno", "cubic", "tahoe", "newreno", "bbr"]));
-    let settings: Vec<_> = TCP_SETTINGS.iter().map(|s| option::of(accepted(&s.accepts))).collect();
-    (cc, settings).prop_map(|(cc, values)| {
-        let mut tcp = cc.map_or(Tcp::default(), Tcp::of);
-        for (setting, value) in TCP_SETTINGS.iter().zip(values) {
-            value.into_iter().for_each(|value| tcp.set(setting.name, value));
-        }
-        cc.and_then(Tcp::shorthand).into_iter().for_each(|recovery| tcp.set_recovery(recovery));
-        tcp
-    })
 }
