@@ -1,7 +1,7 @@
 # make demo   the main job on real traffic: sixteen TCP flows, each held to its own rate
 # make test   everything that is checked before a change lands
 # make quick  format, clippy and unit tests of the crates that differ from HEAD, or from BASE
-# make build  target/release/weir
+# make build  target/release/weir, and weir-bench
 # make bench  the figures of docs/measurements.md
 # make kernels  all BPF programs and a shaped transfer each way on Debian's kernels, in virtual machines
 # make verify [PART=kernels]  what takes too long for every change, all of it or a part
@@ -88,15 +88,15 @@ instructions: setup
 # BPF programs loaded for real, packet sockets, supervisor, short lab runs. Those of weir-io have run with `unit` if that was root's.
 privileged: build
 	$(if $(SUDO),$(AS_ROOT) cargo test -p weir-io --locked --lib)
-	$(AS_ROOT) cargo test -p weir-io -p weir --locked --test '*' -- --test-threads=1
+	$(AS_ROOT) cargo test -p weir-io -p weir -p weir-bench --locked --test '*' -- --test-threads=1
 	scripts/lab experiments/papers/ack-shaper/fig12-short.toml
 	scripts/lab experiments/papers/ack-shaper/fig11-short.toml
 
 bench: build
 	cargo bench -p weir-core --locked
 	cargo bench -p weir-sim --locked
-	$(WEIR) bench sim
-	for b in inline all share two-way rates outage hostile wan; do $(SUDO) $(WEIR) bench $$b || exit 1; done
+	$(WEIR)-bench sim
+	for b in inline all share two-way rates outage hostile wan; do $(SUDO) $(WEIR)-bench $$b || exit 1; done
 
 verify: $(PART)
 

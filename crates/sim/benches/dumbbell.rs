@@ -1,6 +1,6 @@
 //! Packets per second of the whole simulator: a dumbbell of 1 Gb/s and 20 ms with one bandwidth-delay product
 //! of FIFO, 1448-byte segments, SACK and delayed ACKs, N Reno flows, ten simulated seconds. A packet is a
-//! data segment or an ACK that crosses the bottleneck. `weir bench sim` measures the same from an experiment.
+//! data segment or an ACK that crosses the bottleneck. `weir-bench sim` measures the same from an experiment.
 
 #![allow(missing_docs)] // criterion's macros make public functions
 

@@ -95,6 +95,7 @@ fn the_short_form() {
             &["model", "ack-filter", "--rate", "1Mbit", "--rtt", "1s", "--threshold", "0"],
             "0 is not a number of ACKs",
         ),
+        (&["bench", "sim", "--runs", "3"], "cargo build --release -p weir-bench"),
         (&["wan", "--dev", "eth1"], "nothing is emulated"),
         (&["wan", "--lan", "eth0", "--wan", "eth0", "--rtt", "1ms"], "the same interface"),
     ] {

@@ -25,11 +25,15 @@ other failure, such as a missing interface or privilege; 4 inconclusive: a run i
 const AFTER_HELP: &str = exit_codes!();
 #[cfg(not(feature = "linux"))]
 const AFTER_HELP: &str = concat!(
-    "This build lacks run, reload, ctl, down, lab, wan, pace, shell, chirp and bench, which need Linux and the cargo feature `linux`.
+    "This build lacks run, reload, ctl, down, lab, wan, pace, shell and chirp, which need Linux and the cargo feature `linux`.
 
 ",
     exit_codes!()
 );
+
+/// Place of the benchmarks.
+const BENCH: &str =
+    "the benchmarks are a program of their own, weir-bench: cargo build --release -p weir-bench";
 
 /// Checks of this host for `weir check`.
 #[cfg(feature = "linux")]
@@ -78,10 +82,13 @@ pub enum Command {
     #[cfg(feature = "linux")]
     /// Load paced chirping into this host's kernel as the congestion control weir_chirp
     Chirp(super::chirp::Args),
-    #[cfg(feature = "linux")]
-    /// Measure the figures of the README
-    #[command(subcommand)]
-    Bench(super::bench::Bench),
+    /// Say where the benchmarks are
+    #[command(hide = true)]
+    Bench {
+        /// Any arguments.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        _arguments: Vec<String>,
+    },
     #[cfg(feature = "linux")]
     /// Play the traffic that standard input specifies; the lab starts it
     #[command(hide = true)]
@@ -118,8 +125,7 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Shell(args) => super::shell::run(&args),
         #[cfg(feature = "linux")]
         Command::Chirp(args) => super::chirp::run(&args),
-        #[cfg(feature = "linux")]
-        Command::Bench(bench) => super::bench::run(&bench).map_err(Failure::Other),
+        Command::Bench { .. } => Err(Failure::Input(BENCH.into())),
         #[cfg(feature = "linux")]
         Command::Traffic => super::traffic::run().map_err(Failure::Other),
         #[cfg(feature = "linux")]

@@ -1,7 +1,5 @@
 //! The commands, each in a module with its arguments and its action.
 
-#[cfg(feature = "linux")]
-pub mod bench;
 pub mod check;
 #[cfg(feature = "linux")]
 pub mod chirp;

@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// Runs one of this program's own experiments, without its checks.
-pub(super) fn simulate(text: &str) -> Result<RunResult, String> {
+pub fn simulate(text: &str) -> Result<RunResult, String> {
     let source = Source::new("experiment", text);
     let plan = experiment::parse(&source).and_then(|e| e.plan_for(Backend::Sim));
     let stop = AtomicBool::new(false);

@@ -22,11 +22,11 @@ pub enum Device {
 }
 
 impl Device {
-    /// Returns the name for messages.
+    /// Returns the name for messages and files.
     pub fn name(&self) -> &'static str {
         match self {
-            Device::Gateway(_) => "the gateway",
-            Device::Emulator(_) => "the emulator",
+            Device::Gateway(_) => "gateway",
+            Device::Emulator(_) => "emulator",
         }
     }
 }

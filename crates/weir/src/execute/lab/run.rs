@@ -223,10 +223,10 @@ fn device(
     device: &Device,
     options: &Options,
 ) -> Result<(Child, PathBuf), String> {
-    let report = site.directory()?.join(format!("{}.json", place.suffix()));
+    let report = site.directory()?.join(format!("{}-{}.json", device.name(), place.suffix()));
     let mut program = Command::new(&options.program);
     program.arg("device").arg("--json").arg(&report);
-    let mut child = site.start(place, device.name(), program)?;
+    let mut child = site.start(place, &format!("the {}", device.name()), program)?;
     child.tell(&serde_json::to_string(device).map_err(|e| e.to_string())?)?;
     child.wait_for(READY, PATIENCE)?;
     Ok((child, report))

@@ -15,7 +15,7 @@
 mod assemble;
 mod capture;
 mod drive;
-pub(crate) mod flows;
+mod flows;
 #[cfg(test)]
 mod graph_tests;
 mod hosts;
@@ -27,6 +27,8 @@ mod tcp;
 #[cfg(test)]
 mod tests;
 mod together;
-pub(crate) mod topology;
+mod topology;
 
 pub use drive::{run, Options};
+pub use flows::FlowEnd;
+pub use topology::{build, Carrier, Topology, WiredFlow};

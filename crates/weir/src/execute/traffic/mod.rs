@@ -30,7 +30,7 @@ mod report;
 mod sender;
 mod socket;
 mod spec;
-pub(crate) mod sys;
+mod sys;
 mod talk;
 
 pub use bins::Bins;
@@ -42,3 +42,4 @@ pub use quantile::Quantiles;
 pub use report::{DatagramReport, Exchanges, FlowReport, Gap, ProbeReport, Received, Report, Sent, Series};
 pub use socket::READ_MAX;
 pub use spec::{Amount, DatagramSpec, FlowSpec, OnOff, Play, ProbeSpec, Role, Spec};
+pub use sys::tcp_info;

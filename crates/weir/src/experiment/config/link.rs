@@ -151,7 +151,6 @@ pub static KEYS: &[LinkKey] = &[
         .option("burst", "SIZE", "Depth of the token bucket: the bytes that may leave at once after a silence"),
     LinkKey::new("timer", |d, v| set(&mut d.link.timer, Duration::from_value(v)))
         .needs(&["burst"], "it is how often the token bucket is looked at")
-        .write(|d| Some(Written::quoted(d.link.timer)))
         .words(|d| (d.link.timer > Duration::ZERO).then(|| format!("a timer of {}", d.link.timer)))
         .option("timer", "TIME", "Resolution of the token bucket's timer, e.g. 1ms for one of 1000 Hz; exact by default"),
     LinkKey::new("delay", |d, v| set(&mut d.link.delay, Duration::from_value(v)))

@@ -74,6 +74,7 @@ fn keys_of_links() {
             ),
             ("", "overhead = 38", json!({"overhead": 38})),
             (R, "burst = '3kB'", json!({"burst": 3000})),
+            ("rate = '10Mbit'\nburst = '3kB'", "timer = '1ms'", json!({"timer": 1_000_000})),
             ("", "delay = '20ms'", json!({"delay": 20_000_000})),
             ("", "jitter = '1ms'", json!({"jitter": {"by": 1_000_000}})),
             ("jitter = '1ms'", "jitter_law = 'pareto'", json!({"jitter": {"law": "Pareto"}})),
