@@ -98,7 +98,9 @@ impl Model {
         };
         let times = if p.retransmitted { None } else { by(&acked) }.or(by(&sacked));
         (p.rtt, p.rtt_newest) = (times.map(|t| now.since(t.0)), times.map(|t| now.since(t.1)));
+        p.sacked = !sacked.is_empty();
         acked.extend(sacked);
+        p.fresh_since = acked.iter().filter(|s| !s.again).map(|s| s.sent.at).min();
         p.delivered += acked.iter().map(Seg::len).sum::<u64>();
         p.newest = acked.iter().max_by_key(|s| s.key()).map(|s| (s.sent, s.again));
         // RFC 8985 §6.2 step 3, literally.
