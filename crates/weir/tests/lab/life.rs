@@ -85,23 +85,38 @@ pub fn helper(name: &str) -> Child {
 
 /// As [`helper`], with a flow that starts at `start`.
 pub fn helper_from(name: &str, start: &str) -> Child {
-    let file = std::env::temp_dir().join(format!("{name}.toml"));
-    std::fs::write(&file, LONG.replace("START", start)).unwrap();
-    let child = Command::new(env!("CARGO_BIN_EXE_weir"))
-        .arg("lab")
-        .arg(&file)
-        .args(["--id", name, "--json", "-"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
-        .spawn()
-        .unwrap();
+    let child = helper_of(name, &LONG.replace("START", start), &[]);
     let record = Path::new("/run/weir/lab").join(name);
     wait_until("the lab stands", || {
         let text = std::fs::read_to_string(&record).unwrap_or_default();
-        text.contains("-sv") && children_of(child.id()).iter().filter(|&&c| is_traffic(c)).count() == 2
+        text.contains("-sv") && traffic_of(child.id()) == 2
     });
-    std::fs::remove_file(file).unwrap();
+    std::fs::remove_file(file_of(name)).unwrap();
     child
+}
+
+/// Starts `weir lab` on this experiment, under this name and with these options, with its result on standard
+/// output.
+pub fn helper_of(name: &str, text: &str, options: &[&str]) -> Child {
+    std::fs::write(file_of(name), text).unwrap();
+    Command::new(env!("CARGO_BIN_EXE_weir"))
+        .arg("lab")
+        .arg(file_of(name))
+        .args(["--id", name, "--json", "-"])
+        .args(options)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap()
+}
+
+fn file_of(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("{name}.toml"))
+}
+
+/// Number of processes that send and receive for a lab.
+pub fn traffic_of(pid: u32) -> usize {
+    children_of(pid).iter().filter(|&&c| is_traffic(c)).count()
 }
 
 /// Sends SIGINT and waits for the end; the result.

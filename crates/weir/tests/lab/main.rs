@@ -7,6 +7,7 @@ mod engines;
 mod filter;
 mod iperf;
 mod life;
+mod measures;
 mod pacing;
 mod rates;
 mod rig;
