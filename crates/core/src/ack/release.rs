@@ -1,8 +1,9 @@
 //! The laws of release, which let the acknowledgement advance.
 
+use crate::flow::LawState;
 use crate::packet::Segments;
 use crate::rate::Rate;
-use crate::systems::ack_shaper::{Pace, RateRelease, Tick};
+use crate::systems::ack_shaper::{RateRelease, Tick};
 use crate::systems::class_rate::ShareRelease;
 use crate::systems::Law;
 use crate::time::{Duration, Time};
@@ -66,25 +67,26 @@ impl Release {
     }
 
     /// Returns the state of a flow that begins at `now`. `from_syn` tells that its sender begins, too.
-    pub fn begin(&self, segments: &Segments, from_syn: bool, now: Time) -> Pace {
+    pub fn begin(&self, segments: &Segments, from_syn: bool, now: Time) -> LawState {
         each!(self, law => law.begin(segments, from_syn, now))
     }
 
-    /// Applies changed settings to `pace`. `sized` tells that the window is sized. A scheduled release stays,
+    /// Applies changed settings to `state`. `sized` tells that the window is sized. A scheduled release stays,
     /// and later ones follow the new settings.
-    pub fn retune(&self, pace: &mut Pace, segments: &Segments, sized: bool) {
-        each!(self, law => law.retune(pace, segments, sized));
+    pub fn retune(&self, state: &mut LawState, segments: &Segments, sized: bool) {
+        each!(self, law => law.retune(state, segments, sized));
     }
 
-    /// Carries out a release time, see [`Pace::tick`].
+    /// Carries out a release time, see [`Pace::tick`](super::Pace::tick). A law whose flows have turns releases
+    /// nothing by it.
     #[inline(always)]
-    pub fn tick(&self, pace: &mut Pace, rtt: Duration, mss: u16, held: u32) -> Tick {
-        each!(self, law => law.tick(pace, rtt, mss, held))
+    pub fn tick(&self, state: &mut LawState, rtt: Duration, mss: u16, held: u32) -> Tick {
+        each!(self, law => law.tick(state, rtt, mss, held))
     }
 
-    /// Returns the bytes that may pass unasked before the flow is looked at again, see [`Pace::free`].
-    pub fn free(&self, pace: &Pace, now: Time, within: Duration, rtt: Duration) -> u32 {
-        each!(self, law => law.free(pace, now, within, rtt))
+    /// Returns the bytes that may pass unasked before the flow is looked at again, see [`Pace::free`](super::Pace::free).
+    pub fn free(&self, state: &LawState, now: Time, within: Duration, rtt: Duration) -> u32 {
+        each!(self, law => law.free(state, now, within, rtt))
     }
 
     /// Returns whether the advertised window bounds a sender in slow start, if it is sized from its first

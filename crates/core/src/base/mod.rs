@@ -4,6 +4,7 @@ mod cache;
 pub mod dist;
 pub(crate) mod heap;
 pub mod rate;
+pub(crate) mod ring;
 pub mod rng;
 pub mod stats;
 pub mod time;

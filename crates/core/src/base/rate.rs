@@ -3,6 +3,7 @@
 
 use crate::time::Duration;
 use core::fmt;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Bits in a byte times nanoseconds in a second: one byte at one bit per second takes this long.
 const BYTE_NS: u64 = 8_000_000_000;
@@ -94,7 +95,7 @@ fn mul_div_wide(a: u64, b: u64, rem: u64, d: u64) -> (u64, u64) {
 }
 
 /// Bytes earned by elapsed time at a rate. The remaining fraction of a byte is carried.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub struct Earned {
     /// Carried fraction in bits × nanoseconds, below one byte's worth.

@@ -2,6 +2,7 @@
 
 mod age;
 mod index;
+mod law;
 mod owners;
 mod record;
 mod rings;
@@ -11,5 +12,7 @@ pub use crate::base::{Timers, NONE};
 pub use crate::track::Key;
 pub use age::Ages;
 pub use index::Index;
+pub(crate) use law::law_state;
+pub use law::LawState;
 pub use record::{flag, Record, Template};
 pub use table::Table;

@@ -2,8 +2,7 @@
 //! held ACKs when the engine dies. The flow's timer belongs to the wheel, and its place in the order of
 //! activity to the table.
 
-use super::Key;
-use crate::systems::ack_shaper::Pace;
+use super::{Key, LawState};
 use crate::tcp::Echoes;
 use crate::time::Duration;
 use crate::track::Doubt;
@@ -28,7 +27,7 @@ pub mod flag {
     pub const TIMESTAMPS: u32 = 1 << 7;
     /// AccECN is in use: AE, CWR and ECE are a counter.
     pub const ACCECN: u32 = 1 << 8;
-    /// The flow's ACKs are queued ([`Hold::Queue`](crate::ack::Hold::Queue)), in `Pace::acks`.
+    /// The flow's ACKs are queued ([`Hold::Queue`](crate::ack::Hold::Queue)). With `STEPS`.
     pub const QUEUED: u32 = 1 << 9;
     /// The FIN of the data's sender was seen, and no later segment disproves it.
     pub const SENDER_FIN: u32 = 1 << 10;
@@ -58,8 +57,7 @@ pub mod flag {
     pub const PEAK: u32 = 1 << 21;
     /// The flow has the guarantee of its class. With `SHARED`.
     pub const GUARANTEED: u32 = 1 << 22;
-    /// Turns in its class are of ACKs ([`Turns`](crate::ack::Turns)). Its state is
-    /// `Pace::acks` and the following fields. With `SHARED`.
+    /// Turns in its class are of ACKs ([`Turns`](crate::ack::Turns)). With `SHARED`.
     pub const STEPS: u32 = 1 << 23;
     /// The kernel knows the flow's slot, and has not been told of its end.
     pub const SHOWN: u32 = 1 << 24;
@@ -68,7 +66,7 @@ pub mod flag {
     /// The flow has a grant ([`Slot::grant`](crate::steer::Slot::grant)), and its timer is for a check of the
     /// bytes passed.
     pub const GRANTED: u32 = 1 << 26;
-    /// The flow shares its class's rate. [`Pace::turn`](crate::ack::Pace::turn) has its state.
+    /// The flow shares its class's rate.
     pub const SHARED: u32 = 1 << 27;
     /// The flow takes turns in its class.
     pub const LISTED: u32 = 1 << 28;
@@ -154,8 +152,8 @@ pub struct Record {
     /// Generation of the configuration that class and pace follow.
     pub generation: u16,
 
-    /// State of the release.
-    pub pace: Pace,
+    /// State that the flow's law keeps.
+    pub law: LawState,
     /// Bytes acknowledged towards the sender since this gateway began.
     pub acked: u64,
 
@@ -195,11 +193,6 @@ impl Record {
             ns => Duration::from_nanos(u64::from(ns)),
         }
     }
-    /// Returns whether anything is held: bytes, or queued ACKs.
-    #[inline]
-    pub fn holds(&self) -> bool {
-        self.held() > 0 || self.has(flag::QUEUED) && self.pace.waiting_acks() > 0
-    }
     /// Returns the bytes acknowledged by the receiver and not passed on: `rx - tx`.
     #[inline]
     pub fn held(&self) -> u32 {
@@ -223,7 +216,7 @@ mod tests {
 
     #[test]
     fn every_part_has_a_line_of_its_own() {
-        let lines = [offset_of!(Record, flags), offset_of!(Record, pace), offset_of!(Record, key)];
+        let lines = [offset_of!(Record, flags), offset_of!(Record, law), offset_of!(Record, key)];
         assert_eq!((lines, offset_of!(Record, echoes)), ([0, 64, 128], 192));
     }
 }

@@ -28,7 +28,7 @@ impl Gateway {
         frame: Frame,
         only_progress: bool,
     ) {
-        if self.table[i].pace.waiting_acks() == 0 && !self.is_full(i) && self.may_pass(i) {
+        if self.table[i].law.steps().waiting_acks() == 0 && !self.is_full(i) && self.may_pass(i) {
             return self.leave(cx, i, segment, frame);
         }
         if cx.frames.is_scarce() {
@@ -49,9 +49,9 @@ impl Gateway {
         let charge = Charge { packets: if only_progress { PROGRESS } else { 0 }, bytes: frame.len() as u64 };
         let waiting = Waiting { frame: cx.frames.park(frame), charge, since: cx.now };
         let r = &mut self.table[i];
-        let mut acks = r.pace.acks();
+        let mut acks = r.law.steps().acks();
         acks.push(cx.frames, waiting);
-        r.pace.set_acks(&acks);
+        r.law.steps_mut().set_acks(&acks);
         let class = &mut self.classes[r.class];
         class.ack_queue_bytes += charge.bytes;
         class.ack_queue_bytes_peak = class.ack_queue_bytes_peak.max(class.ack_queue_bytes);
@@ -61,9 +61,9 @@ impl Gateway {
     /// The ACK that waits longest waits no more. Does it tell nothing but progress?
     fn unpark(&mut self, cx: &mut Cx<'_>, i: u32) -> Option<(Frame, bool)> {
         let r = &mut self.table[i];
-        let mut acks = r.pace.acks();
+        let mut acks = r.law.steps().acks();
         let waiting = acks.pop(cx.frames)?;
-        r.pace.set_acks(&acks);
+        r.law.steps_mut().set_acks(&acks);
         self.classes[r.class].ack_queue_bytes -= waiting.charge.bytes;
         Some((cx.frames.unpark(waiting.frame), waiting.charge.packets == PROGRESS))
     }
@@ -109,8 +109,8 @@ impl Gateway {
         if !self.table[i].has(flag::QUEUED) {
             return true;
         }
-        while self.table[i].pace.waiting_acks() > 0 {
-            if self.release_ack(cx, i).is_none() && self.table[i].pace.waiting_acks() > 0 {
+        while self.table[i].law.steps().waiting_acks() > 0 {
+            if self.release_ack(cx, i).is_none() && self.table[i].law.steps().waiting_acks() > 0 {
                 return false;
             }
         }
@@ -134,11 +134,11 @@ impl Gateway {
     pub(super) fn forget_acks(&mut self, i: u32) {
         let r = &mut self.table[i];
         if r.has(flag::STEPS) {
-            r.pace.set_packets(0, 0);
-            r.pace.end_probe();
+            r.law.steps_mut().set_packets(0, 0);
+            r.law.steps_mut().end_probe();
         }
         if r.has(flag::QUEUED) {
-            r.pace.set_acks(&List::new());
+            r.law.steps_mut().set_acks(&List::new());
         }
     }
 }

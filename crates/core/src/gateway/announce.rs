@@ -67,7 +67,7 @@ impl Gateway {
     fn touch(&self, i: u32) {
         let r = &self.table[i];
         prefetch(&r.flags);
-        prefetch(&r.pace);
+        prefetch(&r.law);
         prefetch(&r.key);
         prefetch(&r.echoes);
         prefetch(&self.slots[i]);

@@ -155,7 +155,7 @@ impl Gateway {
         let sized = matches!(policy.window, Window::Size { .. });
         let r = &mut self.table[i];
         let segments = r.segments();
-        policy.release.retune(&mut r.pace, &segments, sized);
+        policy.release.retune(&mut r.law, &segments, sized);
         if r.flags & (flag::SHARED | flag::CLOSED) == flag::SHARED {
             self.enlist(i, now); // of another class
         }
@@ -181,7 +181,7 @@ impl Gateway {
             self.stop_timer(i);
         }
         let r = &mut self.table[i];
-        r.pace = policy.release.begin(&r.segments(), false, now);
+        r.law = policy.release.begin(&r.segments(), false, now);
         r.flags &= !flag::LOSS;
         r.obey(&policy);
         if !r.has(flag::CLOSED) {

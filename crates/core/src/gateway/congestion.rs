@@ -34,7 +34,7 @@ impl Gateway {
     /// The flow's ACKs are not held now, so its rate is not asked.
     pub(super) fn not_asked(&mut self, i: u32, now: Time) {
         let depth = self.policy(&self.table[i]).release.depth();
-        self.table[i].pace.begin_anew(now, depth);
+        self.table[i].law.pace_mut().begin_anew(now, depth);
     }
 
     /// Nothing is held back any more, and what is held leaves by and by: up to `most` bytes now, a segment at
@@ -46,7 +46,7 @@ impl Gateway {
         r.set(flag::WAITING, false);
         let to = r.tx.wrapping_add(r.held().min(most.max(r.mss.into())));
         if self.generate(cx, i, to, cx.now) {
-            let pace = &mut self.table[i].pace;
+            let pace = self.table[i].law.pace_mut();
             pace.due = (cx.now + pace.period()).saturating_sub(gap(pace)).as_nanos();
         }
         self.wait(i, cx.now);
@@ -56,7 +56,8 @@ impl Gateway {
 impl Record {
     /// What the flow's rate is in a period.
     pub(super) fn step(&self) -> u32 {
-        let step = self.pace.rate().map_or(0, |rate| rate.bytes_in(self.pace.period()));
+        let pace = self.law.pace();
+        let step = pace.rate().map_or(0, |rate| rate.bytes_in(pace.period()));
         step.min(u64::from(u32::MAX)) as u32
     }
 }

@@ -40,7 +40,7 @@ impl Gateway {
         let segments = r.segments();
         let policy = *self.policy(&self.table[i]);
         let r = &mut self.table[i];
-        r.pace = policy.release.begin(&segments, from_syn, now);
+        r.law = policy.release.begin(&segments, from_syn, now);
         r.obey(&policy);
         r.doubt.current(now);
         r.set(flag::LOSS, false);
@@ -72,7 +72,7 @@ impl Gateway {
         if r.has(flag::SHARED) {
             self.got(i, bytes, since, now);
         } else {
-            r.pace.progressed(bytes);
+            r.law.pace_mut().progressed(bytes);
         }
     }
 
@@ -90,7 +90,7 @@ impl Gateway {
             r.doubt.current(now);
         }
         if absent && paced {
-            r.pace.forgive();
+            r.law.pace_mut().forgive();
         }
         if !has_passed {
             return;
@@ -117,7 +117,7 @@ impl Gateway {
         } else if granted && !absent {
             let r = &self.table[i];
             let (rtt, depth) = (self.rtt(r), self.policy(r).release.depth());
-            self.table[i].pace.passed(passed, now, rtt, depth);
+            self.table[i].law.pace_mut().passed(passed, now, rtt, depth);
         } else if !absent {
             self.told_early(i, passed, now);
         }
@@ -128,7 +128,7 @@ impl Gateway {
         }
         self.count_acked(i, passed);
         if absent && paced {
-            self.table[i].pace.forgive(); // what passed meanwhile, too
+            self.table[i].law.pace_mut().forgive(); // what passed meanwhile, too
         }
         self.note_held(i, before);
     }
@@ -178,7 +178,7 @@ impl Gateway {
             r.flags |= flag::WAITING;
             self.start_timer(i, Time::ZERO);
             self.blocked.since_ever();
-        } else if r.pace.lag() > 0 {
+        } else if r.law.pace().lag() > 0 {
             // A sender that was told of no room hears of it from here alone.
             let due = r.timer();
             self.start_timer(i, due);

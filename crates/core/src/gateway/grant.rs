@@ -51,7 +51,7 @@ impl Gateway {
         if r.has(flag::SHARED) || !self.may_grant(i) {
             return;
         }
-        let bytes = policy.release.free(&r.pace, now, LONGEST, self.rtt(r)).min(1 << 30);
+        let bytes = policy.release.free(&r.law, now, LONGEST, self.rtt(r)).min(1 << 30);
         let limit = self.window_limit(r);
         if bytes < 2 * u32::from(r.mss) {
             return;
@@ -87,7 +87,7 @@ impl Gateway {
     /// How long half of a grant that begins with a full step takes a flow that used `bytes` in `time`, at
     /// most [`LONGEST`].
     fn half_used(&self, i: u32, bytes: u32, time: Duration) -> Duration {
-        let pace = &self.table[i].pace;
+        let pace = self.table[i].law.pace();
         let meanwhile = pace.rate().map_or(0, |rate| rate.bytes_in(LONGEST));
         let half = (u128::from(pace.step()) + u128::from(meanwhile)) / 2;
         let ns = half * u128::from(time.as_nanos()) / u128::from(bytes.max(1));
@@ -134,16 +134,17 @@ impl Record {
     /// The flow, which shares a rate, was granted so many bytes at `now`.
     pub(super) fn note_grant(&mut self, bytes: u32, now: Time) {
         match self.has(flag::STEPS) {
-            true => self.pace.note_step_grant(bytes, now),
-            false => self.pace.note_grant(bytes, now),
+            true => self.law.steps_mut().note_grant(bytes, now),
+            false => self.law.turn_mut().note_grant(bytes, now),
         }
     }
 
     /// The bytes of its last grant, of a flow that shares a rate, and when that was made.
     pub(super) fn last_grant(&self) -> (u32, Time) {
-        match self.has(flag::STEPS) {
-            true => self.pace.step_grant(),
-            false => (self.pace.granted(), Time::from_nanos(self.pace.due)),
+        match (self.has(flag::SHARED), self.has(flag::STEPS)) {
+            (false, _) => (0, Time::from_nanos(self.law.pace().due)),
+            (true, false) => self.law.turn().last_grant(),
+            (true, true) => self.law.steps().last_grant(),
         }
     }
 

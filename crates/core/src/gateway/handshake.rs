@@ -4,16 +4,27 @@
 //! its own ([`Key::opening`]) meanwhile.
 
 use super::{direction_of, Direction, Gateway, Headers};
-use crate::ack::Pace;
-use crate::flow::{flag, Key, Record};
+use crate::flow::{flag, law_state, Key, LawState, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::time::{Duration, Time};
 use crate::track::{opening, Doubt};
 use crate::wire::{self, Flags, TcpOptions};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Segment size assumed when a SYN names none (RFC 9293 §3.7.1).
 const DEFAULT_MSS: u16 = 536;
+
+/// State of a flow before its law begins.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout)]
+#[repr(C)]
+struct Opening {
+    /// Time at which the last SYN passed; 0 without one.
+    syn_at: u64,
+    others: [u64; 6],
+}
+
+law_state!(Opening, opening, opening_mut);
 
 impl Gateway {
     /// A SYN, with or without ACK: it opens or answers, in both directions of data. One that is `here` has
@@ -153,7 +164,7 @@ impl Gateway {
         if !opens {
             r.note_rtt(now);
         }
-        r.pace.mark = now.as_nanos().max(1);
+        r.law.opening_mut().syn_at = now.as_nanos().max(1);
         r.flags |= whose;
     }
 
@@ -241,7 +252,7 @@ impl Record {
         self.flags |= opening.flags & learnt;
         (self.mss, self.scale) = (opening.mss, opening.scale);
         (self.seq, self.fin, self.rtt_ns) = (opening.seq, opening.fin, opening.rtt_ns);
-        self.pace = opening.pace;
+        self.law = opening.law;
         self.doubt = opening.doubt;
         self.template = opening.template;
     }
@@ -255,15 +266,16 @@ impl Record {
         self.mss = 1460;
         (self.held_acks, self.marked) = (0, 0);
         self.echoes.clear();
-        (self.pace, self.doubt, self.acked) = (Pace::default(), Doubt::default(), 0);
+        (self.law, self.doubt, self.acked) = (LawState::default(), Doubt::default(), 0);
         (self.rx, self.tx, self.seq, self.edge, self.right, self.fin) = (0, 0, 0, 0, 0, 0);
         (self.window, self.scale, self.ace, self.ace_sent) = (0, 0, 0, 0);
     }
 
     /// Adds the time since the last handshake segment to the round trip, unless one was repeated.
     pub(super) fn note_rtt(&mut self, now: Time) {
-        if self.pace.mark != 0 && !self.has(flag::SYN_REPEATED) {
-            let part = now.since(Time::from_nanos(self.pace.mark));
+        let syn_at = self.law.opening().syn_at;
+        if syn_at != 0 && !self.has(flag::SYN_REPEATED) {
+            let part = now.since(Time::from_nanos(syn_at));
             let sum = Duration::from_nanos(u64::from(self.rtt_ns)) + part;
             self.rtt_ns = sum.as_nanos().clamp(1, u64::from(u32::MAX)) as u32;
         }

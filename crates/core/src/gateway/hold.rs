@@ -49,8 +49,8 @@ impl Gateway {
         let depth = self.policy(&self.table[i]).release.depth();
         let r = &mut self.table[i];
         let idle = !r.has(flag::ARMED) && room && r.held() > 0 && !r.is_soon(cx.now, depth);
-        let last = Time::from_nanos(r.pace.due);
-        if idle && r.pace.arrive(cx.now, r.held(), depth) == Arrival::Release {
+        let (last, held) = (Time::from_nanos(r.law.pace().due), r.held());
+        if idle && r.law.pace_mut().arrive(cx.now, held, depth) == Arrival::Release {
             let passed = self.pass_on(cx, i, segment, frame);
             return self.grant_busy(i, cx.now, last, passed);
         }
@@ -95,16 +95,16 @@ impl Gateway {
         let depth = self.policy(&self.table[i]).release.depth();
         let r = &mut self.table[i];
         let idle = !r.has(flag::ARMED) && !r.is_soon(cx.now, depth);
-        let last = Time::from_nanos(r.pace.due);
-        if idle && r.pace.arrive(cx.now, r.held(), depth) == Arrival::Release {
-            let (to, held) = (r.rx, r.held());
+        let (last, held) = (Time::from_nanos(r.law.pace().due), r.held());
+        if idle && r.law.pace_mut().arrive(cx.now, held, depth) == Arrival::Release {
+            let to = r.rx;
             if let Some(t) = options.timestamps {
                 r.echoes.push(r.rx, t.echo);
             }
             if self.generate(cx, i, to, cx.now) {
                 return self.grant_busy(i, cx.now, last, held);
             }
-            self.table[i].pace.refund(held);
+            self.table[i].law.pace_mut().refund(held);
             return self.wait(i, cx.now);
         }
         self.arm(cx, i, options, idle);
@@ -170,7 +170,7 @@ impl Gateway {
         self.told_early(i, bytes, cx.now);
         let made = self.generate(cx, i, to, cx.now);
         if !made {
-            self.table[i].pace.refund(bytes);
+            self.table[i].law.pace_mut().refund(bytes);
         }
         made
     }
@@ -204,7 +204,7 @@ impl Gateway {
         let (rtt, depth) = (self.rtt(r), self.policy(r).release.depth());
         let r = &mut self.table[i];
         let idle = (!r.has(flag::ARMED)).then_some(now);
-        r.pace.acknowledge_early(bytes, idle, rtt, depth);
+        r.law.pace_mut().acknowledge_early(bytes, idle, rtt, depth);
     }
 
     /// Passes on everything that the flow holds, at once. False if that is not possible now: it stays held.
@@ -243,7 +243,7 @@ impl Gateway {
 
     /// Nobody is left to hear of what is held. ACKs that wait are [cleared](Gateway::clear_acks) before.
     pub(super) fn drop_held(&mut self, i: u32) {
-        debug_assert!(!self.table[i].has(flag::QUEUED) || self.table[i].pace.waiting_acks() == 0);
+        debug_assert!(!self.table[i].has(flag::QUEUED) || self.table[i].law.steps().waiting_acks() == 0);
         let before = self.held(i);
         let r = &mut self.table[i];
         r.tx = r.rx;
@@ -262,13 +262,13 @@ impl Gateway {
         if r.has(flag::SHARED) {
             return; // its turn comes and finds nothing
         }
-        if r.pace.lag() > 0 && r.has(flag::ARMED) && !r.has(flag::WAITING) {
+        if r.law.pace().lag() > 0 && r.has(flag::ARMED) && !r.has(flag::WAITING) {
             return;
         }
         self.disarm(i, now);
         let r = &mut self.table[i];
-        if r.pace.lag() > 0 {
-            r.pace.go_on(now);
+        if r.law.pace().lag() > 0 {
+            r.law.pace_mut().go_on(now);
             let due = r.timer();
             self.start_timer(i, due);
         }
@@ -279,7 +279,7 @@ impl Gateway {
         self.end_grant(i);
         let r = &mut self.table[i];
         if r.has(flag::ARMED) && r.flags & (flag::WAITING | flag::CLOSED) == 0 {
-            r.pace.stop(now);
+            r.law.pace_mut().stop(now);
         }
         self.stop_timer(i);
     }
@@ -303,7 +303,7 @@ impl Record {
     pub(super) fn held_now(&self) -> Held {
         let bytes = self.held();
         let acks = match self.has(flag::QUEUED) {
-            true => self.pace.waiting_acks(),
+            true => self.law.steps().waiting_acks(),
             false if bytes > 0 => self.held_acks,
             false => 0,
         };

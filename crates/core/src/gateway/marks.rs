@@ -35,7 +35,8 @@ impl Record {
     /// marks, at most a step: more would hide congestion.
     pub(super) fn told_marks(&mut self, bytes: u32, ece: bool) {
         if ece {
-            let step = self.pace.step().max(2 * u32::from(self.mss));
+            let step = if self.has(flag::SHARED) { 0 } else { self.law.pace().step() };
+            let step = step.max(2 * u32::from(self.mss));
             let least = -i32::try_from(step).unwrap_or(i32::MAX);
             self.marked = self.marked.saturating_sub_unsigned(bytes).max(least);
         }

@@ -134,9 +134,9 @@ impl Gateway {
         let most = match self.policy(r).window {
             Window::Size { .. } => self.window_limit(r).map(u64::from),
             Window::Keep if shared => None, // its data waits in its class's queue
-            Window::Keep => r.pace.rate().map(|rate| rate.bytes_in(AHEAD)),
+            Window::Keep => r.law.pace().rate().map(|rate| rate.bytes_in(AHEAD)),
         };
-        let before = if shared { r.pace.turn().early } else { r.pace.debt() };
+        let before = r.ahead();
         most.is_some_and(|most| u64::from(early) + u64::from(before) > most)
     }
 

@@ -86,15 +86,15 @@ impl Gateway {
             // Once a segment has passed with the receiver's own window nothing is bounded by that which is
             // told here.
             Window::Size { .. } if r.has(flag::SCALE_KNOWN) && !shared && self.is_wide(r) => {
-                r.pace.rate().map(|rate| rate.bytes_in(AHEAD))
+                r.law.pace().rate().map(|rate| rate.bytes_in(AHEAD))
             }
             Window::Size { .. } if r.has(flag::SCALE_KNOWN) => None,
             Window::Size { .. } if shared && self.is_early(r, early, self.now) => Some(0),
             Window::Size { .. } => self.window_limit(r).map(u64::from),
             Window::Keep if shared => None, // its data waits in its class's queue
-            Window::Keep => r.pace.rate().map(|rate| rate.bytes_in(AHEAD)),
+            Window::Keep => r.law.pace().rate().map(|rate| rate.bytes_in(AHEAD)),
         };
-        let before = if shared { r.pace.turn().early } else { r.pace.debt() };
+        let before = r.ahead();
         most.is_some_and(|most| u64::from(early) + u64::from(before) > most)
     }
 
@@ -124,6 +124,15 @@ impl Gateway {
 }
 
 impl Record {
+    /// Returns the bytes that the flow's sender has ahead of the rate, or of its turns.
+    pub(super) fn ahead(&self) -> u32 {
+        match (self.has(flag::SHARED), self.has(flag::STEPS)) {
+            (false, _) => self.law.pace().debt(),
+            (true, false) => self.law.turn().early,
+            (true, true) => 0,
+        }
+    }
+
     /// What an ACK for `ack` tells beyond progress is still to be told.
     fn note_news(&mut self, ack: u32, options: &TcpOptions) {
         if let Some(block) = options.sack.only_twice(ack) {

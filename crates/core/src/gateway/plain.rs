@@ -115,7 +115,7 @@ impl Record {
         self.template.learn_plain(ack);
         window::received(self, ack.ack, ack.window);
         self.ace = 0;
-        self.pace.progressed(ack.ack.wrapping_sub(self.rx));
+        self.law.pace_mut().progressed(ack.ack.wrapping_sub(self.rx));
         self.rx = ack.ack;
         self.held_acks += 1;
         if let Some(t) = ack.timestamps {

@@ -109,11 +109,11 @@ impl Gateway {
         let Gateway { table, slots, timers, blocked, outbox, stats, classes, congestion, config, .. } = self;
         let (r, slot) = (&mut table[i], &slots[i]);
         r.flags &= !flag::ARMED;
-        let due = Time::from_nanos(r.pace.due);
+        let due = Time::from_nanos(r.law.pace().due);
         let in_time = due <= cx.now && !blocked.was(port, due);
         #[cfg(test)]
         let in_time = in_time && !self.always_long;
-        if in_time && r.is_regular(slot, state) {
+        if r.is_regular(slot, state) && in_time {
             let (policy, class, index) = classes.of_flow(r.class);
             if cx.now.since(due) <= policy.release.catch_up() && policy.engages(congestion, index) {
                 r.catch_up(slot);
@@ -177,9 +177,9 @@ impl Gateway {
         } else if r.has(flag::SHARED) {
             r.set(flag::WAITING, false);
             self.enlist(i, now);
-        } else if r.held() == 0 && r.pace.lag() == 0 {
+        } else if r.held() == 0 && r.law.pace().lag() == 0 {
             r.set(flag::WAITING, false);
-            r.pace.stop(now);
+            r.law.pace_mut().stop(now);
         } else if !engaged {
             let before = self.held(i);
             self.pass_held(cx, i, self.table[i].step());
@@ -197,13 +197,13 @@ impl Gateway {
     fn end_gap(&mut self, cx: &mut Cx<'_>, i: u32) {
         let (before, depth) = (self.held(i), self.policy(&self.table[i]).release.depth());
         let r = &mut self.table[i];
-        let last = Time::from_nanos(r.pace.due);
+        let last = Time::from_nanos(r.law.pace().due);
         r.set(flag::WAITING, false);
-        if r.pace.arrive(cx.now, before.bytes, depth) == Arrival::Schedule {
+        if r.law.pace_mut().arrive(cx.now, before.bytes, depth) == Arrival::Schedule {
             let due = r.timer();
             self.start_timer(i, due);
         } else if !self.generate(cx, i, self.table[i].rx, cx.now) {
-            self.table[i].pace.refund(before.bytes);
+            self.table[i].law.pace_mut().refund(before.bytes);
             self.wait(i, cx.now);
         } else {
             self.grant_busy(i, cx.now, last, before.bytes);
@@ -217,9 +217,10 @@ impl Gateway {
         let Gateway { table, slots, timers, outbox, stats, classes, config, .. } = self;
         let (r, slot) = (&mut table[i], &slots[i]);
         let (policy, class, _) = classes.of_flow(r.class);
-        let made_up = MADE_UP.max(r.pace.period().saturating_mul(2));
+        let made_up = MADE_UP.max(r.law.pace().period().saturating_mul(2));
         let most = policy.release.catch_up();
-        class.missed_releases += r.pace.skip_missed(cx.now, if blocked { most.min(made_up) } else { most });
+        class.missed_releases +=
+            r.law.pace_mut().skip_missed(cx.now, if blocked { most.min(made_up) } else { most });
         let rtt = r.rtt(config.assumed_rtt);
         let maker = Maker { outbox, stats, hooked: self.hooked };
         r.tick(cx, slot, policy, class, Out { i, timers, maker, rtt, ends: self.ends });
@@ -278,9 +279,9 @@ impl Record {
     ) {
         let Out { i, timers, mut maker, rtt, ends } = out;
         let before = self.held_now();
-        let at = Time::from_nanos(self.pace.due);
-        let lags = self.pace.lag() > 0;
-        let tick = policy.release.tick(&mut self.pace, rtt, self.mss, before.bytes);
+        let at = Time::from_nanos(self.law.pace().due);
+        let lags = self.law.pace().lag() > 0;
+        let tick = policy.release.tick(&mut self.law, rtt, self.mss, before.bytes);
         class.slow_starts += u64::from(tick.entered_slow_start);
         let window = if ends { &Window::Keep } else { &policy.window };
         let wanted = self.tx.wrapping_add(tick.release);
@@ -294,23 +295,26 @@ impl Record {
         let tells = tick.release > 0 || lags && self.edge_moves(limit);
         let bytes = to.wrapping_sub(self.tx);
         if tells && !maker.make(cx, self, slot, class, &NewAck { to, at, limit, field }) {
-            self.pace.refund(bytes);
+            self.law.pace_mut().refund(bytes);
         }
         let held = self.held_now();
         class.note_released(before, held);
-        if held.bytes == 0 && self.pace.lag() == 0 {
-            self.pace.stop(at);
+        if held.bytes == 0 && self.law.pace().lag() == 0 {
+            self.law.pace_mut().stop(at);
         } else {
             self.flags |= flag::ARMED;
-            timers.arm_again(wheel(ack_out(self)), i, Time::from_nanos(self.pace.due));
+            timers.arm_again(wheel(ack_out(self)), i, Time::from_nanos(self.law.pace().due));
         }
     }
 
     /// When the flow's timer is due.
     pub(super) fn timer(&self) -> Time {
-        let due = Time::from_nanos(self.pace.due);
-        if self.has(flag::WAITING) && !self.has(flag::SHARED) {
-            due + gap(&self.pace)
+        if self.has(flag::SHARED) {
+            return if self.has(flag::STEPS) { Time::ZERO } else { self.law.turn().free_from() };
+        }
+        let due = Time::from_nanos(self.law.pace().due);
+        if self.has(flag::WAITING) {
+            due + gap(self.law.pace())
         } else {
             due
         }
@@ -319,15 +323,15 @@ impl Record {
     /// Of a release `kept` bytes stay held, or as many more than meant go as make it 0.
     fn change_release(&mut self, kept: u32, rtt: Duration, depth: u32) {
         match kept as i32 {
-            0.. => self.pace.refund(kept),
-            _ => self.pace.acknowledge_early(kept.wrapping_neg(), None, rtt, depth),
+            0.. => self.law.pace_mut().refund(kept),
+            _ => self.law.pace_mut().acknowledge_early(kept.wrapping_neg(), None, rtt, depth),
         }
     }
 
     /// Would an ACK now follow the last immediate one too soon? A policer, which has a bucket of `depth`,
     /// makes no ACKs fewer.
     pub(super) fn is_soon(&self, now: Time, depth: u32) -> bool {
-        depth == 0 && now < Time::from_nanos(self.pace.due) + gap(&self.pace)
+        depth == 0 && now < Time::from_nanos(self.law.pace().due) + gap(self.law.pace())
     }
 }
 

@@ -53,7 +53,7 @@ impl Gateway {
         let r = &mut self.table[i];
         // An edge is rounded up to a unit of the window.
         if bounds && r.edge.wrapping_sub(r.tx) < limit + (1 << r.scale) {
-            r.pace.bounded();
+            r.law.pace_mut().bounded();
         }
     }
 
@@ -114,7 +114,7 @@ impl Record {
     /// its policy.
     #[inline(always)]
     pub(super) fn window_limit(&self, policy: &Window, rtt: Duration) -> Option<u32> {
-        Some(self.full_window(policy, rtt)?.saturating_sub(self.pace.lag()).max(1))
+        Some(self.full_window(policy, rtt)?.saturating_sub(self.law.pace().lag()).max(1))
     }
 
     /// As [`Record::window_limit`], of a flow that owes nothing.
@@ -122,8 +122,8 @@ impl Record {
     pub(super) fn full_window(&self, policy: &Window, rtt: Duration) -> Option<u32> {
         let Window::Size { standing_delay } = *policy else { return None };
         // Releases are a period apart, so what waits for them is at least two steps.
-        let standing = standing_delay.max(self.pace.period().saturating_mul(2));
-        let bytes = self.pace.rate()?.bytes_in(rtt + standing);
+        let standing = standing_delay.max(self.law.pace().period().saturating_mul(2));
+        let bytes = self.law.pace().rate()?.bytes_in(rtt + standing);
         let (bytes, mss) = (bytes.min(MOST) as u32, u32::from(self.mss.max(1)));
         Some((bytes.div_ceil(mss) * mss).min(MOST as u32))
     }

@@ -220,7 +220,12 @@ pub struct FlowStats {
 
 impl FlowStats {
     fn of(r: &Record, class: usize) -> FlowStats {
-        let (rate, shared) = (r.pace.rate(), r.has(flag::SHARED));
+        let shared = r.has(flag::SHARED);
+        let rate = match (shared, r.has(flag::STEPS)) {
+            (false, _) => r.law.pace().rate(),
+            (true, false) => r.law.turn().share(),
+            (true, true) => None,
+        };
         FlowStats {
             key: r.key,
             class,
@@ -228,11 +233,11 @@ impl FlowStats {
             acked_bytes: r.acked,
             held_bytes: r.held(),
             held_delay: rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(r.held()))),
-            debt_bytes: if shared { 0 } else { r.pace.debt() },
-            slow_start: !shared && r.pace.in_slow_start(),
+            debt_bytes: if shared { 0 } else { r.law.pace().debt() },
+            slow_start: !shared && r.law.pace().in_slow_start(),
             rtt: Duration::from_nanos(u64::from(r.rtt_ns)),
             window: window_known(r),
-            period: if shared { Duration::ZERO } else { r.pace.period() },
+            period: if shared { Duration::ZERO } else { r.law.pace().period() },
             closed: r.has(flag::CLOSED),
         }
     }

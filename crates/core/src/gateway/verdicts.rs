@@ -160,7 +160,7 @@ impl Gateway {
             return;
         }
         let policy = *self.policy(&r);
-        r.pace = policy.release.begin(&r.segments(), true, self.now);
+        r.law = policy.release.begin(&r.segments(), true, self.now);
         r.obey(&policy);
         self.entitle(i);
         let Some(limit) = self.window_limit(&r) else { return };

@@ -1,7 +1,8 @@
 //! The interface of a law of release.
 
-use super::ack_shaper::{Pace, Tick};
+use super::ack_shaper::Tick;
 use super::class_rate::ShareRelease;
+use crate::flow::LawState;
 use crate::packet::Segments;
 use crate::rate::Rate;
 use crate::time::{Duration, Time};
@@ -31,13 +32,16 @@ pub(crate) trait Law {
         0
     }
     /// See [`Release::begin`](crate::ack::Release::begin).
-    fn begin(&self, segments: &Segments, from_syn: bool, now: Time) -> Pace;
+    fn begin(&self, segments: &Segments, from_syn: bool, now: Time) -> LawState;
     /// See [`Release::retune`](crate::ack::Release::retune).
-    fn retune(&self, _pace: &mut Pace, _segments: &Segments, _sized: bool) {}
+    fn retune(&self, _state: &mut LawState, _segments: &Segments, _sized: bool) {}
     /// See [`Release::tick`](crate::ack::Release::tick).
-    fn tick(&self, pace: &mut Pace, rtt: Duration, mss: u16, held: u32) -> Tick;
+    #[inline(always)]
+    fn tick(&self, _state: &mut LawState, _rtt: Duration, _mss: u16, _held: u32) -> Tick {
+        Tick { release: 0, entered_slow_start: false }
+    }
     /// See [`Release::free`](crate::ack::Release::free).
-    fn free(&self, _pace: &Pace, _now: Time, _within: Duration, _rtt: Duration) -> u32 {
+    fn free(&self, _state: &LawState, _now: Time, _within: Duration, _rtt: Duration) -> u32 {
         0
     }
     /// See [`Release::is_bounded_by_window`](crate::ack::Release::is_bounded_by_window).

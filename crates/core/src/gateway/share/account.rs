@@ -19,7 +19,7 @@ impl Gateway {
         let r = &self.table[i];
         let room = if r.has(flag::EDGE_KNOWN) {
             let open = (r.edge.wrapping_sub(r.rx) as i32).max(0) as u32;
-            r.edge.wrapping_sub(edge).max(open.saturating_sub(r.pace.turn().early))
+            r.edge.wrapping_sub(edge).max(open.saturating_sub(r.law.turn().early))
         } else {
             u32::MAX
         };
@@ -81,13 +81,11 @@ impl Gateway {
         let r = &mut self.table[i];
         let counted = most > 0 && !r.has(flag::STEPS); // turns of ACKs are charged as they are had
         let Some(share) = self.classes.share(r.class).filter(|_| counted) else { return };
-        let mut turn = r.pace.turn();
-        let bytes = change(&mut turn, share.quantum);
-        r.pace.set_turn(turn);
+        let bytes = change(r.law.turn_mut(), share.quantum);
         if bytes > 0 {
             let (place, cost) = (r.class, share.law.cost(&r.segments(), bytes));
             if let Some(most) = share.law.flow_max {
-                r.pace.spend(cost, most, now);
+                r.law.turn_mut().spend(cost, most, now);
             }
             let forgiven = self.tree(place).charge(place, cost, since, now);
             let stats = &mut self.classes[place];
@@ -116,14 +114,13 @@ impl Gateway {
         let r = &mut self.table[i];
         let counted = r.has(flag::SHARED) && !r.has(flag::STEPS);
         let Some(share) = self.classes.share(r.class).filter(|_| counted) else { return };
-        let mut turn = r.pace.turn();
+        let turn = r.law.turn_mut();
         let back = turn.early.saturating_sub(left);
         turn.early -= back;
-        r.pace.set_turn(turn);
         if back > 0 {
             let (place, cost) = (r.class, share.law.cost(&r.segments(), back));
             if let Some(most) = share.law.flow_max {
-                r.pace.unspend(cost, most);
+                r.law.turn_mut().unspend(cost, most);
             }
             self.classes[place].permitted_bytes -= u64::from(back);
             self.tree(place).give_back(place, cost, now);

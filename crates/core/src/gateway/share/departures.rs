@@ -13,7 +13,7 @@
 
 use super::idle::Load;
 use super::Share;
-use crate::ack::{window, ShareRelease, Turn, Turns};
+use crate::ack::{window, ShareRelease, Turns};
 use crate::flow::{flag, Key, Table};
 use crate::gateway::blocked::wheel;
 use crate::gateway::{direction_of, Direction, Gateway};
@@ -64,10 +64,10 @@ impl Gateway {
                 return self.classes[place].scheduled_only.count(why, packets);
             }
         };
-        let pace = &mut self.table[i].pace;
+        let steps = self.table[i].law.steps_mut();
         match turns {
             Turns::Departures => self.note_frames(i, frames, now),
-            _ => pace.set_packets(queues, pace.packets(queues) + packets),
+            _ => steps.set_packets(queues, steps.packets(queues) + packets),
         }
     }
 
@@ -78,7 +78,7 @@ impl Gateway {
         if share.law.turns != Turns::Departures {
             return;
         }
-        r.pace.set_packets(share.departures.queues, frames);
+        r.law.steps_mut().set_packets(share.departures.queues, frames);
         match frames {
             0 => self.enlist(i, now),
             1 => {}
@@ -134,7 +134,7 @@ impl Gateway {
     /// turn.
     pub(in crate::gateway) fn packets_of(&self, i: u32) -> u32 {
         let r = &self.table[i];
-        self.classes.share(r.class).map_or(0, |share| r.pace.packets(share.departures.queues))
+        self.classes.share(r.class).map_or(0, |share| r.law.steps().packets(share.departures.queues))
     }
 
     /// May an ACK of the flow leave as it comes?
@@ -207,7 +207,7 @@ impl Gateway {
         for _ in 0..if busy { TURNS } else { 1 } {
             let Some(share) = self.classes.share(place) else { return };
             let Some(i) = share.first_listed() else { return };
-            let due = self.table[i].pace.turn().deficit as u32;
+            let due = self.table[i].law.steps().due;
             if busy && (share.departures.count.wrapping_sub(due) as i32) < 0 {
                 return;
             }
@@ -231,9 +231,7 @@ impl Gateway {
         let place = self.table[i].class;
         let Some(share) = self.classes.share_mut(place) else { return };
         let list = share.departures;
-        let pace = &mut self.table[i].pace;
-        let due = list.count.wrapping_add(list.flows) as i32;
-        pace.set_turn(Turn { deficit: due, ..pace.turn() });
+        self.table[i].law.steps_mut().due = list.count.wrapping_add(list.flows);
         share.list_idle(&mut self.table, i);
         self.table[i].flags |= flag::LISTED;
         self.arm_idle(place, now);

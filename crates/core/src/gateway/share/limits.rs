@@ -73,7 +73,7 @@ impl Gateway {
         let Some(share) = self.classes.share(r.class) else { return false };
         let cost = share.law.cost(&r.segments(), bytes);
         let mut classes = core::iter::successors(Some(share), |share| self.classes.share(share.parent()?));
-        share.law.flow_max.is_some() && r.pace.free_from() > now
+        share.law.flow_max.is_some() && r.law.turn().free_from() > now
             || classes.any(|class| class.is_ahead(cost, now))
     }
 

@@ -16,7 +16,7 @@
 //!
 //! Classes may be nested: then the clocks are a [tree], and which class has a turn is found before the flow.
 //!
-//! - [`clock`], [`average`], [`ring`]: the parts;
+//! - [`clock`], [`average`]: the parts;
 //! - `turns`: who is released next, and how much;
 //! - `node`, `tree`: classes that borrow from each other;
 //! - `rounds`: turns of an ACK, and the delay of the WAN;
@@ -44,12 +44,12 @@ mod node;
 mod one_queue;
 mod others;
 mod repeats;
-mod ring;
 mod rounds;
 mod tree;
 mod turns;
 
 use crate::ack::ShareRelease;
+use crate::base::ring::Ring;
 use crate::gateway::Nested;
 use crate::rate::Rate;
 use crate::time::{Duration, Time};
@@ -60,7 +60,6 @@ use floor::Debt;
 use node::Node;
 use others::Others;
 use repeats::Repeats;
-use ring::Ring;
 
 /// Time between two times at which a class whose rate does not bind releases anything, at most.
 const GAP: Duration = Duration::from_micros(200);

@@ -4,7 +4,7 @@
 use super::average::{Average, ONE};
 use super::clock::Clock;
 use super::floor::Debt;
-use super::ring::{Links, Ring};
+use crate::base::ring::{Links, Ring};
 use crate::flow::NONE;
 use crate::gateway::Nested;
 use crate::time::{Duration, Time};

@@ -13,7 +13,6 @@
 
 use super::turns::Visit;
 use super::Share;
-use crate::ack::Turn;
 use crate::gateway::Gateway;
 use crate::node::Cx;
 use crate::systems::postack::Departure;
@@ -70,15 +69,14 @@ impl Gateway {
     pub(super) fn visit_queued(&mut self, cx: &mut Cx<'_>, i: u32, place: u32) -> Visit {
         let came = self.packets_of(i);
         self.queue_again(i);
-        let expected = self.table[i].pace.turn().deficit.max(1) as u32;
+        let expected = self.table[i].law.steps().expected.max(1);
         let used = if came > expected {
             self.set_came(i, place, came - 1);
             Some(0)
         } else {
             let used = self.step(cx, i, 1);
             if let Some(used) = used {
-                let pace = &mut self.table[i].pace;
-                pace.set_turn(Turn { deficit: used as i32, ..pace.turn() });
+                self.table[i].law.steps_mut().expected = used;
                 self.set_came(i, place, came.saturating_sub(expected));
             }
             used
@@ -97,7 +95,7 @@ impl Gateway {
 
     fn set_came(&mut self, i: u32, place: u32, packets: u32) {
         if let Some(share) = self.classes.share(place) {
-            self.table[i].pace.set_packets(share.departures.queues, packets);
+            self.table[i].law.steps_mut().set_packets(share.departures.queues, packets);
         }
     }
 }

@@ -18,7 +18,7 @@ impl Gateway {
             return self.visit_queued(cx, i, place);
         }
         self.queue_again(i);
-        if self.table[i].pace.probe().is_none() {
+        if self.table[i].law.steps().probe().is_none() {
             self.ask_for_probe(i);
         }
         let Some(turns) = self.step(cx, i, 1) else { return Visit::Stuck };
@@ -41,8 +41,8 @@ impl Gateway {
     pub(in crate::gateway) fn note_sent(&mut self, i: u32, end: u32, now: Time) {
         let r = &mut self.table[i];
         let measured = r.has(flag::STEPS | flag::SYNCED) && !r.has(flag::INWARD);
-        if measured && r.pace.probe().is_none() && after(end, r.rx) {
-            r.pace.set_probe(end, now);
+        if measured && r.law.steps().probe().is_none() && after(end, r.rx) {
+            r.law.steps_mut().set_probe(end, now);
         }
     }
 
@@ -50,10 +50,10 @@ impl Gateway {
     /// smoothed RTT (RFC 6298 section 2.3), as in section 2.4.3 of the paper.
     pub(in crate::gateway) fn note_delay(&mut self, i: u32, now: Time) {
         let r = &mut self.table[i];
-        if !r.has(flag::STEPS) || r.pace.probe().is_none_or(|(end, _)| after(end, r.rx)) {
+        if !r.has(flag::STEPS) || r.law.steps().probe().is_none_or(|end| after(end, r.rx)) {
             return;
         }
-        let Some(delay) = r.pace.probed(now) else { return };
+        let Some(delay) = r.law.steps_mut().probed(now) else { return };
         let (old, new) = (i64::from(r.rtt_ns), delay.min(MOST_DELAY).as_nanos() as i64);
         let average = if old == 0 { new } else { old + (new - old) / 8 };
         r.rtt_ns = average.clamp(1, u32::MAX.into()) as u32;
@@ -75,7 +75,7 @@ impl Gateway {
     /// A loss delays the acknowledgement of what comes behind it: that tells nothing of the path (Karn).
     pub(in crate::gateway) fn drop_probe(&mut self, i: u32) {
         if self.table[i].has(flag::STEPS) {
-            self.table[i].pace.end_probe();
+            self.table[i].law.steps_mut().end_probe();
             self.ask_for_probe(i);
         }
     }

@@ -15,8 +15,8 @@
 mod entitled;
 
 use super::node::{List, Node, Standing};
-use super::ring::{Linked, Links};
 use super::Share;
+use crate::base::ring::{Linked, Links};
 use crate::flow::{Timers, NONE};
 use crate::gateway::classes::Classes;
 use crate::gateway::DEEPEST;

@@ -39,7 +39,7 @@ impl Gateway {
         if share.law.turns == Turns::Departures {
             return self.enlist_idle(i, now);
         }
-        if share.law.flow_max.is_some() && r.pace.free_from() > now {
+        if share.law.flow_max.is_some() && r.law.turn().free_from() > now {
             return self.wait_alone(i);
         }
         share.note_active(now);
@@ -51,7 +51,7 @@ impl Gateway {
         ring.push(&mut self.table, i);
         let follows = share.law.turns == Turns::Packets;
         self.table[i].flags |= flag::LISTED;
-        self.table[i].pace.wait_from(now);
+        self.table[i].law.listed_mut().place.wait_from(now);
         self.table[i].set(flag::FRESH, fresh);
         match follows {
             true => self.arm_idle(place, now),
@@ -64,7 +64,7 @@ impl Gateway {
         let r = &mut self.table[i];
         if r.flags & (flag::ARMED | flag::CLOSED) == 0 {
             r.flags |= flag::WAITING;
-            let due = r.pace.free_from();
+            let due = r.law.turn().free_from();
             self.start_timer(i, due);
         }
     }
@@ -154,7 +154,7 @@ impl Gateway {
         for _ in 0..VISITS {
             let Some((i, class)) = self.ready(place, now) else { break };
             let r = &self.table[i];
-            let would = r.awaits_turn() && (r.has(flag::STEPS) || r.pace.turn().deficit > 0);
+            let would = r.awaits_turn() && (r.has(flag::STEPS) || r.law.turn().deficit > 0);
             if released && would {
                 break;
             }
@@ -202,20 +202,19 @@ impl Gateway {
             return self.visit_step(cx, i, place);
         }
         let rests = self.classes.share(place).is_some_and(|share| share.law.flow_max.is_some());
-        if rests && self.table[i].pace.free_from() > cx.now {
+        if rests && self.table[i].law.turn().free_from() > cx.now {
             self.unlist(i, cx.now);
             self.wait_alone(i);
             return Visit::Passed;
         }
         let r = &mut self.table[i];
-        let mut turn = r.pace.turn();
-        if turn.deficit <= 0 {
+        if r.law.turn().deficit <= 0 {
             let payload = r.segments().payload;
             self.ask_for_least(i);
             let sure = self.table[i].has(flag::GUARANTEED);
             let share = self.classes.share(place);
-            turn.deficit += share.map_or(0, |share| share.part_of(sure, share.law.turn(payload)) as i32);
-            self.table[i].pace.set_turn(turn);
+            let part = share.map_or(0, |share| share.part_of(sure, share.law.turn(payload)) as i32);
+            self.table[i].law.turn_mut().deficit += part;
             self.queue_again(i);
             return Visit::Passed;
         }
@@ -227,7 +226,7 @@ impl Gateway {
         if !self.take_turn(cx, i) {
             return Visit::Stuck;
         }
-        self.table[i].pace.wait_from(cx.now);
+        self.table[i].law.listed_mut().place.wait_from(cx.now);
         self.note_held(i, before);
         self.close_if_done(i, cx.now);
         Visit::Released
@@ -246,7 +245,7 @@ impl Gateway {
             return Visit::Stuck;
         }
         self.permit_released(i, bytes, edge, cx.now);
-        self.table[i].pace.wait_from(cx.now);
+        self.table[i].law.listed_mut().place.wait_from(cx.now);
         Visit::Released
     }
 
@@ -261,7 +260,7 @@ impl Gateway {
         let cut = self.cut(r, bytes);
         let wanted = r.tx.wrapping_add(bytes + cut);
         let to = window::on_grid(r, wanted, self.window_limit(r)).0;
-        self.table[i].pace.set_share(payload);
+        self.table[i].law.turn_mut().set_share(payload);
         let made = self.generate(cx, i, to, cx.now);
         if made {
             // What was cut counts nowhere, and what goes beyond a turn counts as well.
@@ -287,7 +286,7 @@ impl Share {
     /// long.
     fn first(&self, table: &Table, now: Time) -> Option<u32> {
         let (Some(fresh), Some(old)) = (self.fresh.head(), self.old.head()) else { return self.head() };
-        let [of_fresh, of_old] = [fresh, old].map(|i| table[i].pace.waited(now));
+        let [of_fresh, of_old] = [fresh, old].map(|i| table[i].law.listed().place.waited(now));
         let is_late = !self.law.is_of_acks() && of_old >= LATE && of_old > of_fresh;
         Some(if is_late { old } else { fresh })
     }
@@ -295,7 +294,7 @@ impl Share {
     /// Has a flow waited for its turn for too long?
     pub(super) fn is_late(&self, table: &Table, now: Time) -> bool {
         let heads = [self.fresh.head(), self.old.head()];
-        heads.into_iter().flatten().any(|i| table[i].pace.waited(now) >= LATE)
+        heads.into_iter().flatten().any(|i| table[i].law.listed().place.waited(now) >= LATE)
     }
 
     /// Something may be released now: what can be goes together.

@@ -14,14 +14,14 @@ mod detect;
 mod free;
 mod lag;
 mod later;
-mod steps;
 #[cfg(test)]
 mod tests;
-mod turn;
 
 use super::settings::{Meter, RateRelease, SlowStart};
+use crate::flow::law_state;
 use crate::rate::{Earned, Rate};
 use crate::time::{Duration, Time};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Bit of the state: the step is halved, since the sender is in slow start.
 const HALVED: u32 = 1 << 31;
@@ -37,7 +37,7 @@ const FREE: u32 = 1 << 27;
 const COUNT: u32 = FREE - 1;
 
 /// Release state of one flow.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub struct Pace {
     /// Time of the scheduled release. Without one: time up to which credit was earned.
@@ -46,12 +46,11 @@ pub struct Pace {
     rate_bps: u64,
     earned: Earned,
     /// Time since which a full step has been held without a break, or 0. With `FREE`: time since which no
-    /// release is scheduled. Before the first acknowledgement: time at which a SYN passed.
-    pub mark: u64,
+    /// release is scheduled.
+    mark: u64,
     /// Nanoseconds between releases.
     period: u32,
-    /// Bytes that may be acknowledged now. The law *share* uses this and the fields below for other values:
-    /// see `turn`.
+    /// Bytes that may be acknowledged now.
     credit: u32,
     /// Debt: bytes acknowledged ahead of the rate, never negative. With `RECEIVED`: bytes received ahead of
     /// the rate.
@@ -60,9 +59,11 @@ pub struct Pace {
     smooth_milli: u32,
     /// Progress since the detector's last step; with `BOUNDED` see [`Pace::lag`].
     progress: u32,
-    /// See [`HALVED`]. With the law *share*: time since which the flow waits for its turn.
+    /// See [`HALVED`].
     state: u32,
 }
+
+law_state!(pub Pace, pace, pace_mut);
 
 /// Reaction to an arriving acknowledgement when no release is scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

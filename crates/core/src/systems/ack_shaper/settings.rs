@@ -2,6 +2,7 @@
 //! its settings. Its state of a flow is a [`Pace`].
 
 use super::{Pace, Tick};
+use crate::flow::LawState;
 use crate::packet::{Counts, Segments};
 use crate::rate::Rate;
 use crate::systems::class_rate::Unresponsive;
@@ -178,18 +179,18 @@ impl Law for RateRelease {
     fn depth(&self) -> u32 {
         RateRelease::depth(self)
     }
-    fn begin(&self, segments: &Segments, from_syn: bool, now: Time) -> Pace {
-        Pace::new(self, self.payload_rate(segments), segments.payload, from_syn, now)
+    fn begin(&self, segments: &Segments, from_syn: bool, now: Time) -> LawState {
+        Pace::new(self, self.payload_rate(segments), segments.payload, from_syn, now).into()
     }
-    fn retune(&self, pace: &mut Pace, segments: &Segments, sized: bool) {
-        pace.retune(self, self.payload_rate(segments), segments.payload, sized);
+    fn retune(&self, state: &mut LawState, segments: &Segments, sized: bool) {
+        state.pace_mut().retune(self, self.payload_rate(segments), segments.payload, sized);
     }
     #[inline(always)]
-    fn tick(&self, pace: &mut Pace, rtt: Duration, mss: u16, held: u32) -> Tick {
-        pace.tick(self, rtt, mss, held)
+    fn tick(&self, state: &mut LawState, rtt: Duration, mss: u16, held: u32) -> Tick {
+        state.pace_mut().tick(self, rtt, mss, held)
     }
-    fn free(&self, pace: &Pace, now: Time, within: Duration, rtt: Duration) -> u32 {
-        pace.free(now, within, rtt)
+    fn free(&self, state: &LawState, now: Time, within: Duration, rtt: Duration) -> u32 {
+        state.pace().free(now, within, rtt)
     }
     fn is_bounded_by_window(&self) -> bool {
         self.is_gated()

@@ -1,5 +1,8 @@
 //! Classes whose flows share a rate by their ACKs.
 
 mod settings;
+mod turn;
 
-pub use settings::{ShareRelease, Turn, Turns, Unresponsive};
+pub use settings::{ShareRelease, Turns, Unresponsive};
+pub(crate) use turn::Place;
+pub use turn::Turn;

@@ -6,10 +6,11 @@
 //! bytes at the class's rate, *round* turns of an ACK at the class's rate, *dequeue* turns of an ACK as data
 //! leaves the class's queue.
 
-use crate::base::NONE;
+use super::Turn;
+use crate::flow::LawState;
 use crate::packet::{Counts, Segments};
 use crate::rate::Rate;
-use crate::systems::ack_shaper::{Pace, Tick};
+use crate::systems::postack::Steps;
 use crate::systems::Law;
 use crate::time::{Duration, Time};
 
@@ -84,19 +85,6 @@ const INITIAL_WINDOW: u32 = 10;
 
 /// Shortest retransmission time-out of common senders. Every flow has a turn within it.
 const SHORTEST_RTO: Duration = Duration::from_millis(200);
-
-/// State of a flow, in the line of its record that belongs to its policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
-    /// Bytes that its sender was permitted to send and that the receiver has not been seen to get.
-    pub early: u32,
-    /// Bytes that it may be released in this round, at least minus two turns.
-    pub deficit: i32,
-    /// Next flow in its list, [`NONE`] for the last.
-    pub next: u32,
-    /// Previous flow in its list, [`NONE`] for the first.
-    pub prev: u32,
-}
 
 impl ShareRelease {
     /// Returns the law at `rate`, which counts payload.
@@ -248,40 +236,11 @@ impl Law for ShareRelease {
     fn share(&self) -> Option<&ShareRelease> {
         Some(self)
     }
-    fn begin(&self, _: &Segments, _from_syn: bool, now: Time) -> Pace {
-        let mut pace = Pace::default();
-        pace.set_turn(Turn { early: 0, deficit: 0, next: NONE, prev: NONE });
-        if !self.is_of_acks() {
-            pace.due = now.as_nanos();
+    fn begin(&self, _: &Segments, _from_syn: bool, now: Time) -> LawState {
+        match self.is_of_acks() {
+            true => Steps::begin().into(),
+            false => Turn::begin(now).into(),
         }
-        pace
-    }
-    /// These flows are released in their turns and have no release times.
-    #[inline(always)]
-    fn tick(&self, _: &mut Pace, _rtt: Duration, _mss: u16, _held: u32) -> Tick {
-        Tick { release: 0, entered_slow_start: false }
-    }
-}
-
-impl Turn {
-    /// Permits the sender `bytes` more.
-    pub fn permit(&mut self, bytes: u32, quantum: u32) {
-        self.early = self.early.saturating_add(bytes);
-        self.spend(bytes, quantum);
-    }
-
-    /// Notes that the receiver has got `bytes` more. Returns those of them that were not permitted before,
-    /// which is the growth of the sender's window.
-    pub fn received(&mut self, bytes: u32, quantum: u32) -> u32 {
-        let grown = bytes.saturating_sub(self.early);
-        self.early = self.early.saturating_sub(bytes);
-        self.spend(grown, quantum);
-        grown
-    }
-
-    fn spend(&mut self, bytes: u32, quantum: u32) {
-        let least = -(2 * quantum as i32);
-        self.deficit = self.deficit.saturating_sub_unsigned(bytes).max(least);
     }
 }
 
@@ -297,17 +256,6 @@ mod tests {
         // 5,840 bytes at 1 Mb/s; 1 ms where two turns take less.
         assert_eq!(ShareRelease::new(Rate::mbit(1)).credit(), Duration::from_micros(46_720));
         assert_eq!(ShareRelease::new(Rate::mbit(200)).credit(), Duration::from_millis(1));
-    }
-
-    #[test]
-    fn what_arrives_unpermitted_is_growth() {
-        let mut turn = Turn { early: 1_000, deficit: 500, next: NONE, prev: NONE };
-        assert_eq!(turn.received(800, 3_000), 0);
-        assert_eq!((turn.early, turn.deficit), (200, 500));
-        assert_eq!(turn.received(1_500, 3_000), 1_300);
-        assert_eq!((turn.early, turn.deficit), (0, -800));
-        turn.permit(9_000, 3_000);
-        assert_eq!((turn.early, turn.deficit), (9_000, -6_000), "two turns behind at most");
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl Uploads {
 
     /// Bytes that flow `f` was permitted and that were not received.
     pub fn early(&self, f: u16) -> u32 {
-        self.record(f).pace.turn().early
+        self.record(f).law.turn().early
     }
 
     pub fn permitted(&self) -> u64 {

@@ -1,54 +1,43 @@
-//! Lists of those that take turns. The links are fields of the entries themselves: records of flows, or
-//! classes.
+//! Lists whose links are fields of the entries themselves.
 
-use crate::flow::{Table, NONE};
+use super::NONE;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// The neighbours of a thing in its list; [`NONE`] at an end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Links {
-    pub(super) next: u32,
-    pub(super) prev: u32,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, Immutable, IntoBytes, KnownLayout)]
+#[repr(C)]
+pub(crate) struct Links {
+    pub(crate) next: u32,
+    pub(crate) prev: u32,
 }
 
 impl Links {
-    pub(super) const NONE: Links = Links { next: NONE, prev: NONE };
+    pub(crate) const NONE: Links = Links { next: NONE, prev: NONE };
 }
 
 /// Numbered things, each of which is in one list at most.
-pub(super) trait Linked {
+pub(crate) trait Linked {
     fn links(&self, i: u32) -> Links;
     fn set_links(&mut self, i: u32, links: Links);
 }
 
-impl Linked for Table {
-    fn links(&self, i: u32) -> Links {
-        let turn = self[i].pace.turn();
-        Links { next: turn.next, prev: turn.prev }
-    }
-
-    fn set_links(&mut self, i: u32, Links { next, prev }: Links) {
-        let pace = &mut self[i].pace;
-        pace.set_turn(crate::ack::Turn { next, prev, ..pace.turn() });
-    }
-}
-
 /// A list of things, from which any can be taken in constant time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ring {
+pub(crate) struct Ring {
     head: u32,
     tail: u32,
 }
 
 impl Ring {
-    pub(super) const EMPTY: Ring = Ring { head: NONE, tail: NONE };
+    pub(crate) const EMPTY: Ring = Ring { head: NONE, tail: NONE };
 
     /// Whose turn it is.
-    pub(super) fn head(&self) -> Option<u32> {
+    pub(crate) fn head(&self) -> Option<u32> {
         Some(self.head).filter(|&i| i != NONE)
     }
 
     /// A thing that is in no list is the last of this one.
-    pub(super) fn push(&mut self, all: &mut impl Linked, i: u32) {
+    pub(crate) fn push(&mut self, all: &mut impl Linked, i: u32) {
         let before = core::mem::replace(&mut self.tail, i);
         all.set_links(i, Links { next: NONE, prev: before });
         match before {
@@ -58,7 +47,7 @@ impl Ring {
     }
 
     /// A thing that is in no list is the first of this one.
-    pub(super) fn push_front(&mut self, all: &mut impl Linked, i: u32) {
+    pub(crate) fn push_front(&mut self, all: &mut impl Linked, i: u32) {
         let after = core::mem::replace(&mut self.head, i);
         all.set_links(i, Links { next: after, prev: NONE });
         match after {
@@ -68,7 +57,7 @@ impl Ring {
     }
 
     /// Takes a thing out of this list, in which it is.
-    pub(super) fn remove(&mut self, all: &mut impl Linked, i: u32) {
+    pub(crate) fn remove(&mut self, all: &mut impl Linked, i: u32) {
         let Links { next, prev } = all.links(i);
         match prev {
             NONE => self.head = next,
@@ -91,30 +80,35 @@ fn link(all: &mut impl Linked, i: u32, change: impl FnOnce(&mut Links)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::Key;
     use proptest::prelude::*;
+
+    impl Linked for [Links; 8] {
+        fn links(&self, i: u32) -> Links {
+            self[i as usize]
+        }
+        fn set_links(&mut self, i: u32, links: Links) {
+            self[i as usize] = links;
+        }
+    }
 
     proptest! {
         /// Against a vector.
         #[test]
-        fn like_a_vector(ops in prop::collection::vec((0u16..8, any::<bool>()), 1..100)) {
-            let mut table = Table::new(8, 1);
-            let ids: Vec<u32> =
-                (0..8).map(|n| table.insert(Key { src_port: n, ..Key::default() }, 0, false, 0).unwrap()).collect();
+        fn like_a_vector(ops in prop::collection::vec((0u32..8, any::<bool>()), 1..100)) {
+            let mut all = [Links::NONE; 8];
             let (mut ring, mut model) = (Ring::EMPTY, Vec::new());
-            for (op, front) in ops {
-                let i = ids[usize::from(op)];
+            for (i, front) in ops {
                 if let Some(at) = model.iter().position(|&m| m == i) {
                     model.remove(at);
-                    ring.remove(&mut table, i);
+                    ring.remove(&mut all, i);
                 } else if front {
                     model.insert(0, i);
-                    ring.push_front(&mut table, i);
+                    ring.push_front(&mut all, i);
                 } else {
                     model.push(i);
-                    ring.push(&mut table, i);
+                    ring.push(&mut all, i);
                 }
-                let after = |&i: &u32| Some(table.links(i).next).filter(|&i| i != NONE);
+                let after = |&i: &u32| Some(all.links(i).next).filter(|&i| i != NONE);
                 let order: Vec<u32> = core::iter::successors(ring.head(), after).collect();
                 prop_assert_eq!(&order, &model);
             }
