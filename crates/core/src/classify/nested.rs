@@ -1,38 +1,10 @@
-//! The place of a class in the tree of those that borrow from each other what they release by their ACKs.
+//! Checks of classes that borrow from each other what they release by their ACKs.
 
 use super::spec::{self, Spec, Unsound};
 use super::{Config, Direction, Refused};
 use crate::queue::{self, Kind, QueueLimit};
 use crate::rate::Rate;
-
-/// Most classes from one at the top to one with flows, both included.
-pub const DEEPEST: usize = 8;
-
-/// Where a class is in such a tree, and what it may send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Nested {
-    /// The class that it borrows from, by its index in [`Config::classes`]; `None` at the top.
-    pub parent: Option<usize>,
-    /// What it has for itself; at the top, what all have together. Without, all that it sends is borrowed.
-    pub rate: Option<Rate>,
-    /// The most that it may send. `None`: what its parents may. At the top it is the rate.
-    pub ceil: Option<Rate>,
-    /// How those of the same parent share what they borrow: 1 to 1000.
-    pub weight: u32,
-    /// Others borrow from it: it takes no flows itself.
-    pub lends: bool,
-}
-
-impl Nested {
-    /// The most that it may send itself, whatever its parents may.
-    pub(crate) fn bound(&self) -> Option<Rate> {
-        if self.parent.is_none() {
-            self.rate
-        } else {
-            self.ceil
-        }
-    }
-}
+pub use crate::systems::class_rate::{Nested, DEEPEST};
 
 impl Config {
     /// The most that a nested class with this index may send: its ceiling, or that of the next class above it

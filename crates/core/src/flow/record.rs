@@ -3,9 +3,13 @@
 //! activity to the table.
 
 use super::{Key, LawState};
+use crate::packet::Segments;
 use crate::tcp::Echoes;
 use crate::time::Duration;
 use crate::track::Doubt;
+
+/// Bytes of the timestamps option with its padding.
+const TIMESTAMPS_LEN: u16 = 12;
 
 /// Bits of [`Record::flags`].
 pub mod flag {
@@ -173,6 +177,17 @@ pub struct Record {
 }
 
 impl Record {
+    /// Returns the flow's full segments, in packets like the receiver's.
+    pub fn segments(&self) -> Segments {
+        let timestamps = self.has(flag::TIMESTAMPS);
+        let less = timestamps || !self.has(flag::SENDER_SYN | flag::RECEIVER_SYN);
+        Segments {
+            payload: if less { self.mss.saturating_sub(TIMESTAMPS_LEN).max(1) } else { self.mss },
+            ipv6: self.template.version == 6,
+            tags: self.template.tags & 3,
+            options: if timestamps { TIMESTAMPS_LEN as u8 } else { 0 },
+        }
+    }
     /// Returns whether all of these flags are set.
     pub fn has(&self, flags: u32) -> bool {
         self.flags & flags == flags

@@ -2,10 +2,10 @@
 //! change of configuration does to the order: a flow finds out when it is next touched.
 
 use super::accounts::ClassAccounts;
-use super::share::Share;
 use super::{ClassAccount, ClassConfig, ClassStats, Config, Direction, LAN, WAN};
 use crate::ack::AckControl;
 use crate::node::Port;
+use crate::systems::class_rate::{Share, Shares};
 use std::collections::HashMap;
 
 /// Places at most.
@@ -17,8 +17,6 @@ struct Class {
     direction: Direction,
     /// Of the flows that refer to it.
     policy: Option<AckControl>,
-    /// If its flows share a rate, or did so.
-    share: Option<Share>,
     /// Flows that refer to it.
     members: u32,
     /// Where it is in the configuration, if it still is.
@@ -28,6 +26,8 @@ struct Class {
 /// The classes by place. A place is what [`Record::class`](crate::flow::Record::class) holds.
 pub(super) struct Classes {
     places: Vec<Class>,
+    /// Classes whose flows share a rate, or did so.
+    pub(super) shares: Shares,
     /// Their totals.
     accounts: ClassAccounts,
     /// Places of the configuration's classes, in its order.
@@ -49,7 +49,8 @@ impl Classes {
             }
             places[place] = Class { name: class.name.clone(), direction: class.direction, ..Class::nobody() };
         }
-        let mut classes = Classes { places, accounts, order: Vec::new(), nested: false };
+        let mut classes =
+            Classes { places, shares: Shares::default(), accounts, order: Vec::new(), nested: false };
         classes.change(config, None);
         classes
     }
@@ -113,33 +114,26 @@ impl Classes {
             return;
         }
         self.nested = nests;
-        let alone =
-            |class: &&mut Class| class.index.is_none_or(|i| config.classes[i as usize].nested.is_none());
-        self.places
-            .iter_mut()
-            .filter(alone)
-            .filter_map(|class| class.share.as_mut())
-            .for_each(Share::stand_alone);
+        for (class, share) in self.places.iter().zip(self.shares.iter_mut()) {
+            if class.index.is_none_or(|i| config.classes[i as usize].nested.is_none()) {
+                share.into_iter().for_each(Share::stand_alone);
+            }
+        }
         for (index, class) in config.classes.iter().enumerate() {
             let Some(nested) = class.nested else { continue };
             let parent = nested.parent.map(|parent| self.order[parent]);
-            if let Some(share) = self.share_mut(self.order[index]) {
+            if let Some(share) = self.shares.get_mut(self.order[index]) {
                 share.nest(&nested, parent);
             }
         }
         for index in (0..config.classes.len()).filter(|&i| config.classes[i].nested.is_some_and(|n| !n.lends))
         {
             let place = self.order[index];
-            let top = self.top(place);
-            if let Some(share) = self.share_mut(top) {
+            let top = self.shares.top(place);
+            if let Some(share) = self.shares.get_mut(top) {
                 share.has_leaf(place);
             }
         }
-    }
-
-    /// The place of the class at the top of the tree that this one is in.
-    pub(super) fn top(&self, place: u32) -> u32 {
-        core::iter::successors(Some(place), |&at| self.share(at)?.parent()).last().unwrap_or(place)
     }
 
     /// Are any nested?
@@ -163,9 +157,9 @@ impl Classes {
             return; // its flows find out that they are controlled no longer
         };
         class.policy = Some(policy);
-        match (policy.release.share(), &mut class.share) {
+        match (policy.release.share(), self.shares.get_mut(place)) {
             (Some(law), Some(share)) => share.set_law(law),
-            (Some(law), none) => *none = Some(Share::new(law)),
+            (Some(law), None) => self.shares.put(place, Some(Share::new(law))),
             (None, _) => {} // flows that are listed find out
         }
     }
@@ -182,7 +176,6 @@ impl Classes {
             name: config.name.clone(),
             direction: config.direction,
             policy: config.ack,
-            share: config.ack.and_then(|ack| ack.release.share().map(Share::new)),
             members: 0,
             index: Some(index),
         };
@@ -196,6 +189,7 @@ impl Classes {
                 (self.places.len() - 1) as u32
             }
         };
+        self.shares.put(place, config.ack.and_then(|ack| ack.release.share().map(Share::new)));
         self.accounts.open(place, config);
         place
     }
@@ -232,12 +226,12 @@ impl Classes {
 
     /// How the flows share a rate that refer to this place, if they do.
     pub(super) fn share(&self, place: u32) -> Option<&Share> {
-        self.places[place as usize].share.as_ref()
+        self.shares.get(place)
     }
 
     /// See [`Classes::share`].
     pub(super) fn share_mut(&mut self, place: u32) -> Option<&mut Share> {
-        self.places[place as usize].share.as_mut()
+        self.shares.get_mut(place)
     }
 
     /// The port by which ACKs of the class's flows leave.
@@ -250,7 +244,7 @@ impl Classes {
 
     /// What the flows share that refer to each place, by place.
     pub(super) fn shares_mut(&mut self) -> impl Iterator<Item = (bool, Option<&mut Share>)> {
-        self.places.iter_mut().map(|class| (class.index.is_some(), class.share.as_mut()))
+        self.places.iter().map(|class| class.index.is_some()).zip(self.shares.iter_mut())
     }
 
     /// Places that there are.
@@ -278,7 +272,7 @@ impl Class {
     /// A place that no class has.
     fn nobody() -> Class {
         let (name, direction) = (String::new(), Direction::Out);
-        Class { name, direction, policy: None, share: None, members: 0, index: None }
+        Class { name, direction, policy: None, members: 0, index: None }
     }
 }
 

@@ -3,14 +3,11 @@
 
 use super::hold::Held;
 use super::{after, Gateway, Headers};
-use crate::ack::{AckControl, Hold, Segments};
+use crate::ack::{AckControl, Hold};
 use crate::flow::{flag, Record};
 use crate::time::Time;
 use crate::wire::TcpOptions;
 use core::sync::atomic::Ordering::Relaxed;
-
-/// Bytes of the timestamps option with its padding.
-const TIMESTAMPS_LEN: u16 = 12;
 
 impl Gateway {
     /// The record's numbers follow the receiver's from here on, and its slot is the kernel's to use once it
@@ -200,18 +197,6 @@ impl Record {
     /// Is what is kept of the flow what such a policy keeps?
     pub(super) fn obeys(&self, policy: &AckControl) -> bool {
         self.flags & LAW == law_flags(policy)
-    }
-
-    /// The flow's full segments, in packets like the receiver's.
-    pub(super) fn segments(&self) -> Segments {
-        let timestamps = self.has(flag::TIMESTAMPS);
-        let less = timestamps || !self.has(flag::SENDER_SYN | flag::RECEIVER_SYN);
-        Segments {
-            payload: if less { self.mss.saturating_sub(TIMESTAMPS_LEN).max(1) } else { self.mss },
-            ipv6: self.template.version == 6,
-            tags: self.template.tags & 3,
-            options: if timestamps { TIMESTAMPS_LEN as u8 } else { 0 },
-        }
     }
 }
 

@@ -81,6 +81,7 @@ use crate::frame::{Frame, Frames};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
 use crate::stats::DropReason;
 use crate::steer::{after, Bound, FlowBound, Slot, Strangers, Tally};
+use crate::systems::class_rate::Share;
 use crate::time::{Duration, Time};
 use crate::track::Doubt;
 use arrive::Copied;
@@ -89,7 +90,6 @@ use classes::Classes;
 use core::cell::OnceCell;
 use outbox::Outbox;
 use segment::Headers;
-use share::Share;
 use slots::{Places, Slots};
 use verdicts::Verdicts;
 

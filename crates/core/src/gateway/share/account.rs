@@ -1,10 +1,10 @@
 //! Charges to a class and its flow, and what is given back. At any time `permitted = received + early` of
 //! each flow.
 
-use super::repeats::Repeats;
 use crate::ack::Turn;
 use crate::flow::flag;
 use crate::gateway::Gateway;
+use crate::systems::class_rate::Repeats;
 use crate::time::Time;
 
 impl Gateway {

@@ -11,22 +11,17 @@
 //! transfer say. Then turns come eight times as often as the class could send a packet, until one of them
 //! brings data: of a sender that has halved its window, half a window of ACKs does not.
 
-use super::idle::Load;
-use super::Share;
 use crate::ack::{window, ShareRelease, Turns};
-use crate::flow::{flag, Key, Table};
+use crate::flow::{flag, Key};
 use crate::gateway::blocked::wheel;
 use crate::gateway::{direction_of, Direction, Gateway};
 use crate::node::Cx;
 use crate::systems::postack::{Alone, Came, Departure, Next};
-use crate::time::{Duration, Time};
+use crate::time::Time;
 use crate::wire::TCP;
 
 /// Listed flows that have a turn with a departure.
 const TURNS: u32 = 2;
-/// Bytes of a packet that a class could send, and turns in its time while nothing waits.
-const PACKET: u64 = 1500;
-const IDLE_TURNS: u64 = 8;
 
 impl Gateway {
     /// The record of the flow with this key, if its class releases ACKs by its data.
@@ -259,57 +254,5 @@ impl Gateway {
             self.visit_listed(cx, place);
             self.arm_idle(place, cx.now);
         }
-    }
-}
-
-/// What a class knows of its queue.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Departures {
-    /// Packets that have left, wrapping.
-    pub(super) count: u32,
-    /// Flows of which something waits.
-    pub(super) flows: u32,
-    /// Something waits.
-    pub(super) busy: bool,
-    /// Which queues these are: flows count what waits in others as nothing.
-    pub(super) queues: u16,
-    /// With one queue: packets in it that no flow of the class has sent.
-    pub(super) others: u32,
-    /// With one queue: turns that flows have.
-    pub(super) turns: i32,
-    /// With one queue: when the next turn may come while it is empty.
-    pub(super) next_idle: Time,
-    /// How much of the time something waits.
-    pub(super) load: Load,
-}
-
-impl Departures {
-    /// Something waits from `now` on, or nothing does.
-    pub(super) fn note(&mut self, busy: bool, now: Time) {
-        self.load.note(self.busy, now);
-        self.busy = busy;
-    }
-
-    /// Nothing waits from `now` on: whatever flows have sent is gone.
-    pub(super) fn run_empty(&mut self, now: Time) {
-        self.note(false, now);
-        (self.others, self.turns) = (0, self.turns.max(0));
-        self.queues = self.queues.wrapping_add(1);
-    }
-}
-
-impl Share {
-    fn first_listed(&self) -> Option<u32> {
-        self.old.head()
-    }
-
-    fn list_idle(&mut self, table: &mut Table, i: u32) {
-        self.listed += 1;
-        self.old.push(table, i);
-    }
-
-    /// Time between turns while the class has nothing to send.
-    pub(super) fn idle_time(&self) -> Duration {
-        self.law.rate.time_for(PACKET / IDLE_TURNS)
     }
 }

@@ -12,11 +12,9 @@
 //! meanwhile.
 
 use super::turns::Visit;
-use super::Share;
 use crate::gateway::Gateway;
 use crate::node::Cx;
 use crate::systems::postack::Departure;
-use crate::time::Time;
 
 /// Flows looked at in one call.
 const VISITS: u32 = 32;
@@ -97,12 +95,5 @@ impl Gateway {
         if let Some(share) = self.classes.share(place) {
             self.table[i].law.steps_mut().set_packets(share.departures.queues, packets);
         }
-    }
-}
-
-impl Share {
-    /// A turn was had: where the queue is empty the next one comes a little later.
-    fn note_turn(&mut self, now: Time) {
-        self.departures.next_idle = now + self.idle_time();
     }
 }

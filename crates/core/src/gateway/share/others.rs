@@ -1,76 +1,18 @@
 //! Packets of a class that ACKs cannot slow. They are charged to the class's clock whenever the gateway looks
 //! at the clock, and the windows of the class's flows are shares of what these packets leave.
 
-use super::node::Meter;
-use super::Share;
-use crate::ack::{ShareRelease, Turns};
+use crate::ack::Turns;
 use crate::flow::Key;
 use crate::frame::Frame;
 use crate::gateway::{Direction, Gateway};
 use crate::node::Cx;
 use crate::steer::{Counted, Fields, Kind, Load, Tally};
+use crate::systems::class_rate::Share;
 use crate::time::Time;
 use crate::wire::{self, TCP};
 
 /// Classes of a tree that are looked at in one call.
 const LEAVES: usize = 4;
-
-/// What is known of that.
-#[derive(Default)]
-pub(super) struct Others {
-    counted: Counted,
-    /// Has `counted` been what the tally said?
-    begun: bool,
-    /// When that was looked at.
-    at: Time,
-    /// Its rate: what is free for the flows is theirs after a round trip only, and windows that are still
-    /// small would keep them from it.
-    meter: Meter,
-}
-
-impl Others {
-    /// When it was looked at last.
-    pub(super) fn at(&self) -> Time {
-        self.at
-    }
-
-    /// Bits per second that pass, on average.
-    pub(super) fn bps(&self) -> u64 {
-        self.meter.bps()
-    }
-
-    /// What has passed since the last look, in what `law` counts, and when that was.
-    fn look(&mut self, law: &ShareRelease, counted: Counted, now: Time) -> (u64, Time) {
-        let passed = counted.since(core::mem::replace(&mut self.counted, counted));
-        let cost = law.cost_of_packets(passed.packets, passed.bytes);
-        let before = self.at;
-        self.at = before.max(now);
-        self.meter.note(cost, now);
-        (cost, before)
-    }
-}
-
-impl Share {
-    /// Its tally is another one.
-    pub(in crate::gateway) fn count_anew(&mut self) {
-        self.others.begun = false;
-    }
-
-    /// Its bound is another one, or data has passed that this has not counted.
-    pub(in crate::gateway) fn compare_anew(&mut self) {
-        self.repeats.restart();
-    }
-
-    /// Bytes that its flows have sent again, if `held` bytes of them have passed. Turns of ACKs are charged
-    /// as they are had, and not compared.
-    fn repeated(&mut self, held: u64) -> u64 {
-        if self.law.turns == Turns::Bytes {
-            self.repeats.look(held)
-        } else {
-            0
-        }
-    }
-}
 
 impl Gateway {
     /// What the hooks count of each class, by place.
@@ -186,7 +128,7 @@ impl Gateway {
     pub(super) fn charge_others_of(&mut self, place: u32, now: Time) {
         let Some(tally) = self.tallies.all().get(place as usize) else { return };
         let (counted, bound) = (tally.counted(), self.bounds.all().get(place as usize));
-        let owes = self.classes.owe(place);
+        let owes = self.classes.shares.owe(place);
         let Some(share) = self.classes.share_mut(place) else { return };
         let (cost, since) = share.others.look(&share.law, counted, now);
         let held = bound.filter(|bound| bound.is_set()).map(|bound| bound.passed().held);

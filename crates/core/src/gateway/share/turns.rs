@@ -1,18 +1,15 @@
 //! Turns in a class: which flow is released next, and how much of it.
 
-use super::tree::Tree;
-use super::Share;
 use crate::ack::{window, Turns};
-use crate::flow::{flag, Record, Table};
+use crate::flow::{flag, Record};
 use crate::gateway::blocked::wheel;
 use crate::gateway::Gateway;
 use crate::node::{Cx, Port};
+use crate::systems::class_rate::Tree;
 use crate::time::{Duration, Time};
 
 /// Turns further back than this are not made up for.
 const CATCH_UP: Duration = Duration::from_millis(100);
-/// A flow that has waited for its turn for so long goes before fresh ones, and those that begin wait too.
-const LATE: Duration = Duration::from_millis(10);
 /// Flows looked at in one call.
 const VISITS: u32 = 32;
 
@@ -132,7 +129,12 @@ impl Gateway {
     /// The class at this place, with those that are above it.
     pub(in crate::gateway) fn tree(&mut self, place: u32) -> Tree<'_> {
         let wheel = wheel(self.classes.ack_out(place));
-        Tree { classes: &mut self.classes, timers: &mut self.timers, first: self.table.capacity(), wheel }
+        Tree {
+            shares: &mut self.classes.shares,
+            timers: &mut self.timers,
+            first: self.table.capacity(),
+            wheel,
+        }
     }
 
     /// The time of a class, whose timer was just taken off its wheel, has come: at most one ACK is made.
@@ -278,35 +280,5 @@ impl Record {
     /// Is there anything that a turn of the flow is for?
     fn awaits_turn(&self) -> bool {
         self.holds() || self.has(flag::EDGE_WAITS)
-    }
-}
-
-impl Share {
-    /// The flow whose turn it is: a fresh one, unless one that had its turn has waited longer, and for too
-    /// long.
-    fn first(&self, table: &Table, now: Time) -> Option<u32> {
-        let (Some(fresh), Some(old)) = (self.fresh.head(), self.old.head()) else { return self.head() };
-        let [of_fresh, of_old] = [fresh, old].map(|i| table[i].law.listed().place.waited(now));
-        let is_late = !self.law.is_of_acks() && of_old >= LATE && of_old > of_fresh;
-        Some(if is_late { old } else { fresh })
-    }
-
-    /// Has a flow waited for its turn for too long?
-    pub(super) fn is_late(&self, table: &Table, now: Time) -> bool {
-        let heads = [self.fresh.head(), self.old.head()];
-        heads.into_iter().flatten().any(|i| table[i].law.listed().place.waited(now) >= LATE)
-    }
-
-    /// Something may be released now: what can be goes together.
-    fn begin(&mut self, now: Time) {
-        self.note_active(now);
-        if now >= self.next {
-            self.next = now + self.gap();
-        }
-    }
-
-    /// Has it something to release, and is its clock not ahead?
-    fn may_release(&self, now: Time) -> bool {
-        self.offers() && self.clock.due() <= now
     }
 }

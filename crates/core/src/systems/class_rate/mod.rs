@@ -1,8 +1,37 @@
 //! Classes whose flows share a rate by their ACKs.
+//!
+//! - [`settings`]: the settings of a class; `nested`: its place among classes that borrow from each other;
+//! - `share`: the state of a class; [`turn`]: of a flow;
+//! - `clock`, `average`, `meter`, `debt`: the parts of it;
+//! - `node`, `tree`: classes that borrow from each other;
+//! - `windows`: windows; `guarantee`: flows that have a guarantee, and those for which there is too little;
+//! - `grants`: bytes that may pass unasked where the rate does not bind;
+//! - `others`: traffic that ACKs cannot slow; `floor`: the rate that TCP keeps beside it;
+//! - `repeats`: data that senders repeat.
 
+mod average;
+mod clock;
+mod debt;
+mod floor;
+mod grants;
+mod guarantee;
+mod meter;
+mod nested;
+mod node;
+mod others;
+mod repeats;
 mod settings;
+mod share;
+mod shares;
+mod tree;
 mod turn;
+mod windows;
 
+pub(crate) use grants::portion;
+pub use nested::{Nested, DEEPEST};
+pub(crate) use repeats::Repeats;
 pub use settings::{ShareRelease, Turns, Unresponsive};
-pub(crate) use turn::Place;
+pub(crate) use share::Share;
+pub(crate) use shares::Shares;
+pub(crate) use tree::Tree;
 pub use turn::Turn;

@@ -35,6 +35,7 @@ mod cache;
 pub mod classes;
 mod follow;
 mod pacing;
+mod refuse;
 mod replace;
 mod sound;
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! State of a flow whose turns are ACKs ([`Turns`](crate::ack::Turns)).
 
-use crate::flow::{flag, law_state, Record};
+use crate::flow::{flag, law_state, Place, Record};
 use crate::frame::List;
-use crate::systems::class_rate::Place;
 use crate::time::{Duration, Time};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 

@@ -4,11 +4,11 @@ use crate::rate::{ByteClock, Rate};
 use crate::time::{Duration, Time};
 
 /// What is further ahead than this is forgiven: ACKs that wait longer meet their senders' time-outs.
-pub(super) const MOST_AHEAD: Duration = Duration::from_millis(100);
+pub(crate) const MOST_AHEAD: Duration = Duration::from_millis(100);
 
 /// See the module documentation.
 #[derive(Clone)]
-pub(in crate::gateway) struct Clock {
+pub(crate) struct Clock {
     /// When more may be permitted.
     due: Time,
     bytes: ByteClock,
@@ -20,44 +20,44 @@ pub(in crate::gateway) struct Clock {
 
 impl Clock {
     /// A clock that has never run.
-    pub(super) fn new(rate: Rate, credit: Duration) -> Clock {
+    pub(crate) fn new(rate: Rate, credit: Duration) -> Clock {
         Clock { due: Time::ZERO, bytes: ByteClock::new(rate), credit, forgotten: Duration::ZERO }
     }
 
     /// When more may be permitted.
-    pub(super) fn due(&self) -> Time {
+    pub(crate) fn due(&self) -> Time {
         self.due
     }
 
     /// Has it earned all that it can while nobody asked? One that can earn nothing has not: it says nothing
     /// of whether the rate is used.
-    pub(super) fn is_idle(&self, now: Time) -> bool {
+    pub(crate) fn is_idle(&self, now: Time) -> bool {
         self.credit > Duration::ZERO && now.since(self.due) >= self.credit
     }
 
     /// Time for which it was charged nothing, and that it has forgotten.
-    pub(super) fn forgotten(&self) -> Duration {
+    pub(crate) fn forgotten(&self) -> Duration {
         self.forgotten
     }
 
     /// Its rate.
-    pub(super) fn rate(&self) -> Rate {
+    pub(crate) fn rate(&self) -> Rate {
         self.bytes.rate()
     }
 
     /// Bytes that may be permitted by `within` after `now` without its being ahead then.
-    pub(super) fn earned_by(&self, now: Time, within: Duration) -> u64 {
+    pub(crate) fn earned_by(&self, now: Time, within: Duration) -> u64 {
         self.rate().bytes_in(now.since(self.due).min(self.credit) + within)
     }
 
     /// Bytes that may be charged up to `now` without its being ahead then, where it earned since `since`.
-    pub(super) fn spare(&self, since: Time, now: Time) -> u64 {
+    pub(crate) fn spare(&self, since: Time, now: Time) -> u64 {
         self.rate().bytes_in(now.since(self.due.max(since.saturating_sub(self.credit))))
     }
 
     /// `bytes` were permitted, or sent, from `since` to `now`: as much of it as the rate allowed meanwhile is
     /// not ahead. Returns those that are forgiven.
-    pub(super) fn charge_since(&mut self, bytes: u64, since: Time, now: Time) -> u64 {
+    pub(crate) fn charge_since(&mut self, bytes: u64, since: Time, now: Time) -> u64 {
         let earliest = since.saturating_sub(self.credit);
         if self.due < earliest {
             self.forgotten = self.forgotten + earliest.since(self.due);
@@ -77,7 +77,7 @@ impl Clock {
 
     /// A turn that costs so many bytes is had `now`, when the clock is not ahead: so it is ahead of one turn
     /// at most, and nothing is forgiven.
-    pub(super) fn spend(&mut self, bytes: u64, now: Time) {
+    pub(crate) fn spend(&mut self, bytes: u64, now: Time) {
         if self.due < now {
             self.forgotten = self.forgotten + now.since(self.due);
             self.due = now;
@@ -87,12 +87,12 @@ impl Clock {
     }
 
     /// `bytes` that were permitted will not be sent.
-    pub(super) fn give_back(&mut self, bytes: u64) {
+    pub(crate) fn give_back(&mut self, bytes: u64) {
         self.due = self.due.saturating_sub(self.bytes.rate().time_for(bytes));
     }
 
     /// The rate is another one for all that is permitted from now on.
-    pub(super) fn set_rate(&mut self, rate: Rate, credit: Duration) {
+    pub(crate) fn set_rate(&mut self, rate: Rate, credit: Duration) {
         self.due += self.bytes.set_rate(rate, Duration::ZERO);
         self.credit = credit;
     }

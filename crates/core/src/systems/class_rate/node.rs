@@ -3,51 +3,20 @@
 
 use super::average::{Average, ONE};
 use super::clock::Clock;
-use super::floor::Debt;
+use super::debt::Debt;
+use super::meter::{Meter, LESS};
+use super::Nested;
 use crate::base::ring::{Links, Ring};
-use crate::flow::NONE;
-use crate::gateway::Nested;
+use crate::base::NONE;
 use crate::time::{Duration, Time};
 
 /// What a class earns at least while others have their turns, at its ceiling and at its own rate. A
 /// millisecond is too little.
 const CREDIT: Duration = Duration::from_millis(5);
-/// Rates are measured over so long at least.
-const SPAN: Duration = Duration::from_millis(10);
-/// How fast an average of a rate follows when it becomes less: what is free for others is theirs after a
-/// round trip only, and windows that are still small would keep them from it.
-pub(super) const LESS: Duration = Duration::from_millis(10);
-
-/// A rate in bits per second, on average.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Meter {
-    /// Bytes since when.
-    sum: u64,
-    since: Time,
-    average: Average,
-}
-
-impl Meter {
-    /// So many bytes more.
-    pub(super) fn note(&mut self, bytes: u64, now: Time) {
-        self.sum += bytes;
-        let span = now.since(self.since);
-        if span >= SPAN && (self.sum > 0 || self.average.value() > 0) {
-            let bps = u128::from(self.sum) * 8_000_000_000 / u128::from(span.as_nanos());
-            self.average.note(bps.min(1 << 40) as u64, now, LESS);
-            (self.sum, self.since) = (0, now);
-        }
-    }
-
-    /// Bits per second.
-    pub(super) fn bps(&self) -> u64 {
-        self.average.value() / ONE
-    }
-}
 
 /// The two lists of a parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum List {
+pub(crate) enum List {
     /// Children that are below their own rates.
     Below,
     /// Those that borrow.
@@ -55,12 +24,12 @@ pub(super) enum List {
 }
 
 impl List {
-    pub(super) const BOTH: [List; 2] = [List::Below, List::Borrows];
+    pub(crate) const BOTH: [List; 2] = [List::Below, List::Borrows];
 }
 
 /// Where a class stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(crate) enum Standing {
     /// Nothing is held in it.
     Idle,
     /// All of its children wait for time.
@@ -73,18 +42,18 @@ pub(super) enum Standing {
 
 impl Standing {
     /// Is nothing held in it?
-    pub(super) fn is_idle(self) -> bool {
+    pub(crate) fn is_idle(self) -> bool {
         self == Standing::Idle
     }
 }
 
 /// A list of children that take turns.
 #[derive(Clone, Copy)]
-pub(super) struct Children {
-    pub(super) ring: Ring,
-    pub(super) count: u64,
+pub(crate) struct Children {
+    pub(crate) ring: Ring,
+    pub(crate) count: u64,
     /// Of their portions.
-    pub(super) sum: u64,
+    pub(crate) sum: u64,
 }
 
 impl Children {
@@ -92,48 +61,48 @@ impl Children {
 }
 
 /// See the module documentation.
-pub(in crate::gateway) struct Node {
+pub(crate) struct Node {
     /// The place of the class that it borrows from; [`NONE`] at the top.
-    pub(super) parent: u32,
+    pub(crate) parent: u32,
     /// Others borrow from it.
-    pub(super) lends: bool,
+    pub(crate) lends: bool,
     /// The class's clock is one of the most that it may send.
-    pub(super) bounded: bool,
+    pub(crate) bounded: bool,
     /// What it has for itself.
-    pub(super) own: Option<Clock>,
+    pub(crate) own: Option<Clock>,
     own_bps: u64,
     weight: u32,
-    pub(super) standing: Standing,
-    pub(super) links: Links,
+    pub(crate) standing: Standing,
+    pub(crate) links: Links,
     /// Bytes that it may be let send in this round of each list.
-    pub(super) deficits: [i64; 2],
+    pub(crate) deficits: [i64; 2],
     /// The least of these.
-    pub(super) most_owed: i64,
+    pub(crate) most_owed: i64,
     /// Its own children.
-    pub(super) lists: [Children; 2],
+    pub(crate) lists: [Children; 2],
     /// Children in which something is held, with their rates and weights: now, and on average.
     active: u32,
     rates: (u64, Average),
     weights: (u64, Average),
     /// What it sends, and what of that ACKs cannot slow.
-    pub(super) used: Meter,
-    pub(super) others: Meter,
+    pub(crate) used: Meter,
+    pub(crate) others: Meter,
     /// Bytes of unresponsive traffic that its turns do not pay for yet.
-    pub(super) debt: Debt,
+    pub(crate) debt: Debt,
     /// When what its flows have of the rate was found last.
-    pub(super) entitled: Time,
+    pub(crate) entitled: Time,
     /// Until when what was permitted is ahead of the clocks above it, as of then.
-    pub(super) ahead: Time,
+    pub(crate) ahead: Time,
     /// At the top: the classes below that have flows, and which of them is looked at next for what ACKs
     /// cannot slow.
-    pub(super) leaves: Vec<u32>,
-    pub(super) next_leaf: usize,
+    pub(crate) leaves: Vec<u32>,
+    pub(crate) next_leaf: usize,
     /// When any were.
-    pub(super) looked: Time,
+    pub(crate) looked: Time,
 }
 
 impl Node {
-    pub(super) fn new(nested: &Nested, parent: Option<u32>) -> Node {
+    pub(crate) fn new(nested: &Nested, parent: Option<u32>) -> Node {
         let mut node = Node {
             parent: NONE,
             lends: false,
@@ -163,7 +132,7 @@ impl Node {
     }
 
     /// The settings are others, and it is in no list.
-    pub(super) fn set(&mut self, nested: &Nested, parent: Option<u32>) {
+    pub(crate) fn set(&mut self, nested: &Nested, parent: Option<u32>) {
         self.parent = parent.unwrap_or(NONE);
         (self.lends, self.weight) = (nested.lends, nested.weight);
         self.bounded = nested.bound().is_some();
@@ -184,12 +153,12 @@ impl Node {
     }
 
     /// Is it below its own rate?
-    pub(super) fn is_below(&self, now: Time) -> bool {
+    pub(crate) fn is_below(&self, now: Time) -> bool {
         self.own.as_ref().is_some_and(|own| own.due() <= now)
     }
 
     /// Its part in a list, next to others in it.
-    pub(super) fn portion(&self, list: List) -> u64 {
+    pub(crate) fn portion(&self, list: List) -> u64 {
         match list {
             List::Below => (self.own_bps / 1000).max(1),
             List::Borrows => u64::from(self.weight),
@@ -197,22 +166,22 @@ impl Node {
     }
 
     /// What it has for itself, in bits per second.
-    pub(super) fn own_bps(&self) -> u64 {
+    pub(crate) fn own_bps(&self) -> u64 {
         self.own_bps
     }
 
     /// Is something held in a child, or in what is below that?
-    pub(super) fn is_active(&self) -> bool {
+    pub(crate) fn is_active(&self) -> bool {
         self.active > 0
     }
 
     /// Has it a child that takes turns?
-    pub(super) fn offers(&self) -> bool {
+    pub(crate) fn offers(&self) -> bool {
         self.lists.iter().any(|list| list.count > 0)
     }
 
     /// A child with such a rate and weight has come to hold something, or holds nothing any more.
-    pub(super) fn note_child(&mut self, holds: bool, own_bps: u64, weight: u64, now: Time) {
+    pub(crate) fn note_child(&mut self, holds: bool, own_bps: u64, weight: u64, now: Time) {
         self.note_active(now);
         if holds {
             self.active += 1;
@@ -226,14 +195,14 @@ impl Node {
     }
 
     /// The averages follow up to `now`.
-    pub(super) fn note_active(&mut self, now: Time) {
+    pub(crate) fn note_active(&mut self, now: Time) {
         self.rates.1.note(self.rates.0, now, LESS);
         self.weights.1.note(self.weights.0, now, LESS);
     }
 
     /// What a child with such a rate and weight has of `rate`, in bits per second: its own, and by its weight
     /// what is not the own of any.
-    pub(super) fn divide(&self, rate: u64, own_bps: u64, weight: u64) -> u64 {
+    pub(crate) fn divide(&self, rate: u64, own_bps: u64, weight: u64) -> u64 {
         let owned = (self.rates.1.value() / ONE).max(own_bps);
         let weights = self.weights.1.value().max(weight * ONE);
         let free = u128::from(rate.saturating_sub(owned)) * u128::from(weight * ONE) / u128::from(weights);
@@ -242,8 +211,8 @@ impl Node {
 }
 
 /// What is earned at a rate while others have their turns.
-pub(super) fn credit(rate: crate::rate::Rate) -> Duration {
-    crate::ack::ShareRelease::new(rate).credit().max(CREDIT)
+pub(crate) fn credit(rate: crate::rate::Rate) -> Duration {
+    super::ShareRelease::new(rate).credit().max(CREDIT)
 }
 
 #[cfg(test)]
@@ -270,15 +239,5 @@ mod tests {
         node.note_child(false, 40_000_000, 3, Time::from_secs(1_000_000));
         node.note_active(Time::from_secs(2_000_000));
         assert!(node.divide(100_000_000, 20_000_000, 1) > 99_900_000);
-    }
-
-    #[test]
-    fn a_meter_measures() {
-        let mut m = Meter::default();
-        // 1,000 bytes every millisecond for a second: 8 Mb/s.
-        (1..=1_000).for_each(|ms| m.note(1_000, Time::from_millis(ms)));
-        assert!((7_990_000..=8_000_000).contains(&m.bps()), "{}", m.bps());
-        m.note(0, Time::from_secs(2));
-        assert!(m.bps() < 100_000, "{}", m.bps());
     }
 }

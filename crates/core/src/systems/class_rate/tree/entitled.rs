@@ -1,10 +1,10 @@
 //! What the flows of a class have together now.
 
-use super::super::node::List;
 use super::{Share, Tree};
-use crate::flow::NONE;
-use crate::gateway::DEEPEST;
+use crate::base::NONE;
 use crate::rate::Rate;
+use crate::systems::class_rate::node::List;
+use crate::systems::class_rate::DEEPEST;
 use crate::time::{Duration, Time};
 
 /// How often what flows have of their class is found anew.
@@ -16,14 +16,14 @@ const LEAST: u64 = 8_000;
 
 impl Tree<'_> {
     /// As [`Tree::entitle`], if that was some time ago.
-    pub(in crate::gateway::share) fn refresh(&mut self, place: u32, now: Time) {
+    pub(crate) fn refresh(&mut self, place: u32, now: Time) {
         if self.node(place).is_some_and(|node| now.since(node.entitled) >= FRESH) {
             self.entitle(place, now);
         }
     }
 
     /// Finds what the flows of a class have together, by what is used now: windows are for that.
-    pub(in crate::gateway::share) fn entitle(&mut self, place: u32, now: Time) {
+    pub(crate) fn entitle(&mut self, place: u32, now: Time) {
         let mut path = [NONE; DEEPEST];
         let mut depth = 0;
         let mut at = Some(place);
@@ -33,16 +33,16 @@ impl Tree<'_> {
             at = self.parent(place);
         }
         let Some(&top) = path[..depth].last() else { return };
-        let Some(share) = self.classes.share_mut(top).filter(|share| share.node().is_some()) else { return };
+        let Some(share) = self.shares.get_mut(top).filter(|share| share.node().is_some()) else { return };
         share.begin_entitling(now);
         let (mut rate, mut ahead) = (share.law.rate.bps(), share.clock.due());
         for pair in path[..depth].windows(2).rev() {
             let (child, parent) = (pair[0], pair[1]);
-            if let Some(share) = self.classes.share_mut(child) {
+            if let Some(share) = self.shares.get_mut(child) {
                 share.begin_entitling(now);
             }
             rate = self.entitled(child, parent, rate).unwrap_or(rate);
-            if let Some(share) = self.classes.share_mut(child) {
+            if let Some(share) = self.shares.get_mut(child) {
                 ahead = share.entitle(rate, ahead, now);
             }
         }
@@ -51,7 +51,7 @@ impl Tree<'_> {
     /// What a class has of what its parent has: by rates and weights, or what the others leave if that is
     /// more, up to its ceiling.
     fn entitled(&self, child: u32, parent: u32, rate: u64) -> Option<u64> {
-        let share = self.classes.share(child)?;
+        let share = self.shares.get(child)?;
         let (c, p) = (share.node()?, self.node(parent)?);
         let others = p.others.bps().saturating_sub(c.others.bps());
         let there = rate.saturating_sub(others).max(rate / 10);

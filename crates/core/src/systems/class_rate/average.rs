@@ -8,11 +8,11 @@ const UP: Duration = Duration::from_millis(50);
 /// Fraction bits.
 const FRACTION: u32 = 16;
 /// One.
-pub(super) const ONE: u64 = 1 << FRACTION;
+pub(crate) const ONE: u64 = 1 << FRACTION;
 
 /// See the module documentation.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Average {
+pub(crate) struct Average {
     /// In units of 1/65536.
     value: u64,
     /// Up to when.
@@ -21,12 +21,12 @@ pub(super) struct Average {
 
 impl Average {
     /// The average in units of 1 / [`ONE`].
-    pub(super) fn value(&self) -> u64 {
+    pub(crate) fn value(&self) -> u64 {
         self.value
     }
 
     /// The quantity has been `x` since the last call; the average goes down with the time constant `down`.
-    pub(super) fn note(&mut self, x: u64, now: Time, down: Duration) {
+    pub(crate) fn note(&mut self, x: u64, now: Time, down: Duration) {
         let elapsed = now.since(self.until).as_nanos();
         self.until = self.until.max(now);
         let x = x << FRACTION;

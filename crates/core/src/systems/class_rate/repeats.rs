@@ -7,7 +7,7 @@
 
 /// Bytes of a class, as its rate counts them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Repeats {
+pub(crate) struct Repeats {
     /// Bytes that receivers have got.
     received: i64,
     /// Bytes that they have told of twice.
@@ -20,22 +20,22 @@ pub(super) struct Repeats {
 
 impl Repeats {
     /// Receivers have got `bytes` more.
-    pub(super) fn received(&mut self, bytes: u64) {
+    pub(crate) fn received(&mut self, bytes: u64) {
         self.received = self.received.wrapping_add_unsigned(bytes);
     }
 
     /// A receiver tells of `bytes` that have arrived twice.
-    pub(super) fn arrived_twice(&mut self, bytes: u64) {
+    pub(crate) fn arrived_twice(&mut self, bytes: u64) {
         self.told = self.told.saturating_add(bytes);
     }
 
     /// Begins anew with the next look: data has passed that nobody has counted.
-    pub(super) fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         (self.told, self.charged, self.first) = (0, 0, None);
     }
 
     /// Returns the repeated bytes to charge, if `passed` have passed in total.
-    pub(super) fn look(&mut self, passed: u64) -> u64 {
+    pub(crate) fn look(&mut self, passed: u64) -> u64 {
         let beyond = (passed as i64).wrapping_sub(self.received);
         let first = *self.first.get_or_insert(beyond);
         // Whoever tells of it has got it, so it has passed by now.

@@ -1,0 +1,94 @@
+//! A floor for TCP beside unresponsive traffic.
+//!
+//! Unresponsive traffic is charged to the clock of its class, and to those above it. If all of it were
+//! charged as it passes, traffic at the class's rate would keep the clock ahead for ever, and no ACK would be
+//! released. So it is charged no faster than at the rate less a [floor](ShareRelease::floor), or than TCP
+//! leaves. The rest is a debt, which is paid in the intervals that follow: a burst counts as a whole. A debt
+//! beyond 100 ms of the rate is written off.
+
+use super::average::ONE;
+use super::node::List;
+use super::{Share, ShareRelease, Shares, Tree};
+use crate::rate::Rate;
+use crate::time::{Duration, Time};
+
+/// Turns pay for so much time at once, at most: they are looked at more often while they are taken.
+const LUMP: Duration = Duration::from_millis(10);
+
+impl Share {
+    /// Rate that TCP keeps of `rate` beside unresponsive traffic.
+    fn floor(&self, rate: Rate) -> Rate {
+        ShareRelease::floor(rate, self.active.value().div_ceil(ONE))
+    }
+
+    /// Rate at which unresponsive traffic may be charged against `rate` while TCP competes.
+    fn pace(&self, rate: Rate) -> Rate {
+        Rate::from_bps(rate.bps() - self.floor(rate).bps()).unwrap_or(rate)
+    }
+
+    /// Bits per second that its flows have together beside the unresponsive traffic.
+    pub(crate) fn left_to_flows(&self) -> u64 {
+        let rate = self.law.rate;
+        rate.bps().saturating_sub(self.others.bps()).max(self.floor(rate).bps())
+    }
+
+    /// Charges this class alone unresponsive bytes. Returns those that are written off.
+    fn charge_unresponsive(&mut self, bytes: u64, since: Time, now: Time) -> u64 {
+        let (turns, pace) = (self.pace(self.law.rate), self.pace(self.clock.rate()));
+        let (rate, bounded, quantum) = (self.law.rate, self.is_bounded(), i64::from(self.quantum));
+        if let Some(node) = self.node_mut() {
+            node.used.note(bytes, now);
+            let paid = node.debt.pay(bytes, turns, 0, LUMP, now);
+            let list = if node.is_below(now) { List::Below } else { List::Borrows };
+            let deficit = &mut node.deficits[list as usize];
+            // A class that takes no turns earns none: it begins with no more than a turn to make up for.
+            let least = if node.standing.is_idle() { -quantum } else { -node.most_owed };
+            *deficit = deficit.saturating_sub_unsigned(paid).max(least.min(*deficit));
+            if let Some(own) = node.own.as_mut().filter(|_| list == List::Below) {
+                own.charge_since(paid, since, now);
+            }
+            node.debt.write_off(rate);
+        }
+        match bounded {
+            true => self.debt.charge(&mut self.clock, pace, bytes, (since, now)),
+            false => 0,
+        }
+    }
+
+    /// Bytes that would be written off of these.
+    pub(crate) fn beyond(&self, bytes: u64, since: Time, now: Time) -> u64 {
+        if !self.is_bounded() {
+            return 0;
+        }
+        let (mut debt, mut clock) = (self.debt.clone(), self.clock.clone());
+        debt.charge(&mut clock, self.pace(self.clock.rate()), bytes, (since, now))
+    }
+}
+
+impl Shares {
+    /// Is a debt of unresponsive bytes left in the class, or in one above it?
+    pub(crate) fn owe(&self, place: u32) -> bool {
+        let owes =
+            |share: &Share| share.debt.bytes > 0 || share.node().is_some_and(|node| node.debt.bytes > 0);
+        let mut above = core::iter::successors(self.get(place), |share| self.get(share.parent()?));
+        above.any(owes)
+    }
+}
+
+impl Tree<'_> {
+    /// Charges a class, and those above it, unresponsive bytes that passed from `since` to `now`. Returns
+    /// those that are written off.
+    pub(crate) fn charge_unresponsive(&mut self, place: u32, bytes: u64, since: Time, now: Time) -> u64 {
+        let mut beyond = 0;
+        let mut at = place;
+        while let Some(share) = self.shares.get_mut(at) {
+            beyond = share.charge_unresponsive(bytes, since, now).max(beyond);
+            let Some(parent) = share.parent() else { break };
+            at = parent;
+        }
+        if at != place {
+            self.settle(place, now);
+        }
+        beyond
+    }
+}

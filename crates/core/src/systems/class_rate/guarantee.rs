@@ -1,0 +1,68 @@
+//! Parts of a class's rate where flows have a guarantee.
+
+use super::Share;
+use crate::rate::Rate;
+
+/// The part of a turn that a flow has at least, as a divisor.
+const LEAST_PART: u64 = 64;
+
+impl Share {
+    /// Bits per second that its flows have now.
+    pub(crate) fn there(&self) -> u64 {
+        self.law.rate.bps().saturating_sub(self.others.bps())
+    }
+
+    /// What flows that hold something and have not the least rate are given of `amount`, where the others may
+    /// be given all of it.
+    pub(crate) fn part_of(&self, sure: bool, amount: u32) -> u32 {
+        let Some((left, wanted)) = self.shortage().filter(|_| !sure) else { return amount };
+        (u128::from(amount) * u128::from(left) / u128::from(wanted)) as u32
+    }
+
+    /// What a flow has of the rate, with the least rate or without.
+    pub(crate) fn each_of(&self, sure: bool) -> Rate {
+        let each = self.each();
+        let (Some(least), Some((left, wanted))) = (self.law.flow_min, self.shortage()) else { return each };
+        let bps = u128::from(least.bps()) * u128::from(left) / u128::from(wanted);
+        if sure {
+            each.max(least)
+        } else {
+            Rate::from_bps(bps as u64).map_or(each, |rate| rate.min(each))
+        }
+    }
+
+    /// Where there is too little for those that hold something to have the least rate each: what flows that
+    /// have it leave, and what the others would need. `None` if there is enough, or nobody has it.
+    pub(crate) fn shortage(&self) -> Option<(u64, u64)> {
+        let least = self.law.flow_min?.bps();
+        let (sure, others) = (u64::from(self.listed_sure), u64::from(self.listed - self.listed_sure));
+        let wanted = others.saturating_mul(least);
+        let left = self.there().saturating_sub(sure.saturating_mul(least)).max(wanted / LEAST_PART);
+        (sure > 0 && left < wanted).then_some((left, wanted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::systems::class_rate::ShareRelease;
+
+    #[test]
+    fn flows_without_the_least_rate_have_what_the_others_leave() {
+        let law = ShareRelease { flow_min: Some(Rate::mbit(3)), ..ShareRelease::new(Rate::mbit(10)) };
+        let mut share = Share::new(&law);
+        let parts = |share: &Share| (share.part_of(true, 2_920), share.part_of(false, 2_920));
+        // Two with 3 of 10 Mb/s each: two more have 2 each, of the 3 that they would need.
+        (share.listed, share.listed_sure) = (4, 2);
+        assert_eq!(parts(&share), (2_920, 1_946));
+        // One more has what the others have.
+        (share.listed, share.listed_sure) = (3, 2);
+        assert_eq!(parts(&share), (2_920, 2_920));
+        // Nothing is left but a 64th.
+        share.law.rate = Rate::mbit(6);
+        assert_eq!(parts(&share), (2_920, 45));
+        // Nobody has it: equal shares.
+        (share.listed, share.listed_sure) = (9, 0);
+        assert_eq!(parts(&share), (2_920, 2_920));
+    }
+}

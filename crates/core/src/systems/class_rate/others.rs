@@ -1,0 +1,41 @@
+//! Packets of a class that ACKs cannot slow.
+
+use super::meter::Meter;
+use super::ShareRelease;
+use crate::steer::Counted;
+use crate::time::Time;
+
+/// What is known of that.
+#[derive(Default)]
+pub(crate) struct Others {
+    pub(crate) counted: Counted,
+    /// Has `counted` been what the tally said?
+    pub(crate) begun: bool,
+    /// When that was looked at.
+    pub(crate) at: Time,
+    /// Its rate: what is free for the flows is theirs after a round trip only, and windows that are still
+    /// small would keep them from it.
+    pub(crate) meter: Meter,
+}
+
+impl Others {
+    /// When it was looked at last.
+    pub(crate) fn at(&self) -> Time {
+        self.at
+    }
+
+    /// Bits per second that pass, on average.
+    pub(crate) fn bps(&self) -> u64 {
+        self.meter.bps()
+    }
+
+    /// What has passed since the last look, in what `law` counts, and when that was.
+    pub(crate) fn look(&mut self, law: &ShareRelease, counted: Counted, now: Time) -> (u64, Time) {
+        let passed = counted.since(core::mem::replace(&mut self.counted, counted));
+        let cost = law.cost_of_packets(passed.packets, passed.bytes);
+        let before = self.at;
+        self.at = before.max(now);
+        self.meter.note(cost, now);
+        (cost, before)
+    }
+}

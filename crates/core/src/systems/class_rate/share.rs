@@ -1,0 +1,303 @@
+//! A class whose flows share its rate: its clock, its flows that take turns, and what it knows of the rest.
+
+use super::average::{Average, ONE};
+use super::clock::Clock;
+use super::debt::Debt;
+use super::node::{self, List, Node, Standing};
+use super::others::Others;
+use super::repeats::Repeats;
+use super::{Nested, ShareRelease, Turns};
+use crate::base::ring::Ring;
+use crate::base::NONE;
+use crate::flow::Table;
+use crate::rate::Rate;
+use crate::systems::postack::Departures;
+use crate::time::{Duration, Time};
+
+/// A flow that has waited for its turn for so long goes before fresh ones, and those that begin wait too.
+const LATE: Duration = Duration::from_millis(10);
+/// Bytes of a packet that a class could send, and turns in its time while nothing waits.
+const PACKET: u64 = 1500;
+const IDLE_TURNS: u64 = 8;
+
+/// Time between two times at which a class whose rate does not bind releases anything, at most.
+const GAP: Duration = Duration::from_micros(200);
+
+/// How fast the average number of flows follows when they become fewer, and where they leave some of the
+/// rate.
+const FEWER: Duration = Duration::from_millis(200);
+const FEWER_IDLE: Duration = Duration::from_millis(50);
+
+/// What is kept of a class whose flows share a rate.
+pub(crate) struct Share {
+    /// Its rate is what the flows have together now.
+    pub(crate) law: ShareRelease,
+    /// The most that they may have.
+    pub(crate) most: Rate,
+    /// Bytes of a turn.
+    pub(crate) quantum: u32,
+    /// Of the most that it may send.
+    pub(crate) clock: Clock,
+    /// Flows that came to hold something and have not had a turn.
+    pub(crate) fresh: Ring,
+    /// Flows that have had one.
+    pub(crate) old: Ring,
+    /// How many flows are in the two lists.
+    pub(crate) listed: u32,
+    /// How many of them have the least rate of the class.
+    pub(crate) listed_sure: u32,
+    /// Flows that have it, listed or not.
+    pub(crate) sure: u32,
+    /// The average of that.
+    pub(crate) active: Average,
+    /// What passes beside its flows.
+    pub(crate) others: Others,
+    /// What its flows send again.
+    pub(crate) repeats: Repeats,
+    /// Unresponsive bytes that its clock is not charged yet.
+    pub(crate) debt: Debt,
+    /// When the next releases may be.
+    pub(crate) next: Time,
+    /// When something had to wait for its clock last.
+    pub(crate) bound: Time,
+    /// Bytes that the hooks may let pass, and that are not charged yet.
+    pub(crate) granted: u64,
+    /// What is known of its queue.
+    pub(crate) departures: Departures,
+    /// Its place in a tree, if it has one.
+    pub(crate) node: Option<Box<Node>>,
+}
+
+impl Share {
+    pub(crate) fn new(law: &ShareRelease) -> Share {
+        Share {
+            law: *law,
+            most: law.rate,
+            quantum: law.quantum(),
+            clock: Clock::new(law.rate, law.credit()),
+            fresh: Ring::EMPTY,
+            old: Ring::EMPTY,
+            listed: 0,
+            listed_sure: 0,
+            sure: 0,
+            active: Average::default(),
+            others: Others::default(),
+            repeats: Repeats::default(),
+            debt: Debt::default(),
+            next: Time::ZERO,
+            bound: Time::ZERO,
+            granted: 0,
+            departures: Departures::default(),
+            node: None,
+        }
+    }
+
+    /// The settings are others from now on.
+    pub(crate) fn set_law(&mut self, law: &ShareRelease) {
+        self.clock.set_rate(law.rate, law.credit());
+        (self.law, self.most, self.quantum) = (*law, law.rate, law.quantum());
+    }
+
+    /// It is nested in the class at this place, or at the top.
+    pub(crate) fn nest(&mut self, nested: &Nested, parent: Option<u32>) {
+        match &mut self.node {
+            Some(node) => node.set(nested, parent),
+            none => *none = Some(Box::new(Node::new(nested, parent))),
+        }
+        if let Some(bound) = nested.bound() {
+            let credit = if parent.is_some() { node::credit(bound) } else { self.law.credit() };
+            self.clock.set_rate(bound, credit);
+        }
+    }
+
+    /// It is in no tree.
+    pub(crate) fn stand_alone(&mut self) {
+        if self.node.take().is_some() {
+            self.law.rate = self.most;
+            self.clock.set_rate(self.most, self.law.credit());
+        }
+    }
+
+    /// A class with flows is below this one, which is at the top.
+    pub(crate) fn has_leaf(&mut self, place: u32) {
+        if let Some(node) = self.node_mut() {
+            node.leaves.push(place);
+        }
+    }
+
+    /// Whose turn it is.
+    pub(crate) fn head(&self) -> Option<u32> {
+        self.fresh.head().or(self.old.head())
+    }
+
+    /// Time between two times at which anything is released.
+    pub(crate) fn gap(&self) -> Duration {
+        GAP.min(self.law.rate.time_for(u64::from(self.quantum)))
+    }
+
+    /// What each flow has of the rate.
+    pub(crate) fn each(&self) -> Rate {
+        let bps =
+            u128::from(self.left_to_flows()) * u128::from(ONE) / u128::from(self.active.value().max(ONE));
+        Rate::from_bps(bps as u64).unwrap_or(self.law.rate)
+    }
+
+    /// The average follows the number of flows up to `now`.
+    pub(crate) fn note_active(&mut self, now: Time) {
+        let down = if self.clock.is_idle(now) { FEWER_IDLE } else { FEWER };
+        self.active.note(u64::from(self.listed), now, down);
+    }
+
+    /// The flow whose turn it is: a fresh one, unless one that had its turn has waited longer, and for too
+    /// long.
+    pub(crate) fn first(&self, table: &Table, now: Time) -> Option<u32> {
+        let (Some(fresh), Some(old)) = (self.fresh.head(), self.old.head()) else { return self.head() };
+        let [of_fresh, of_old] = [fresh, old].map(|i| table[i].law.listed().place.waited(now));
+        let is_late = !self.law.is_of_acks() && of_old >= LATE && of_old > of_fresh;
+        Some(if is_late { old } else { fresh })
+    }
+
+    /// Has a flow waited for its turn for too long?
+    pub(crate) fn is_late(&self, table: &Table, now: Time) -> bool {
+        let heads = [self.fresh.head(), self.old.head()];
+        heads.into_iter().flatten().any(|i| table[i].law.listed().place.waited(now) >= LATE)
+    }
+
+    /// Something may be released now: what can be goes together.
+    pub(crate) fn begin(&mut self, now: Time) {
+        self.note_active(now);
+        if now >= self.next {
+            self.next = now + self.gap();
+        }
+    }
+
+    /// Has it something to release, and is its clock not ahead?
+    pub(crate) fn may_release(&self, now: Time) -> bool {
+        self.offers() && self.clock.due() <= now
+    }
+
+    /// Its place in a tree, if it is in one.
+    pub(crate) fn node(&self) -> Option<&Node> {
+        self.node.as_deref()
+    }
+
+    /// See [`Share::node`].
+    pub(crate) fn node_mut(&mut self) -> Option<&mut Node> {
+        self.node.as_deref_mut()
+    }
+
+    /// The place of the class that it borrows from.
+    pub(crate) fn parent(&self) -> Option<u32> {
+        self.node().map(|node| node.parent).filter(|&parent| parent != NONE)
+    }
+
+    /// Do other classes borrow from it?
+    pub(crate) fn lends(&self) -> bool {
+        self.node().is_some_and(|node| node.lends)
+    }
+
+    /// Something is to be released: does that have to wait?
+    pub(crate) fn note_bound(&mut self, now: Time) {
+        if self.clock.due() > now {
+            self.bound = now;
+        }
+    }
+
+    /// Is there anything to release?
+    pub(crate) fn offers(&self) -> bool {
+        self.head().is_some() || self.node().is_some_and(Node::offers)
+    }
+
+    /// Where it belongs.
+    pub(crate) fn standing(&self, node: &Node, now: Time) -> Standing {
+        if self.head().is_none() && !node.is_active() {
+            Standing::Idle
+        } else if !self.offers() {
+            Standing::Bare
+        } else if node.bounded && self.clock.due() > now {
+            Standing::Waits
+        } else if node.is_below(now) {
+            Standing::Listed(List::Below)
+        } else {
+            Standing::Listed(List::Borrows)
+        }
+    }
+
+    /// See [`Tree::charge`]: for this class alone.
+    pub(crate) fn charge(&mut self, bytes: u64, since: Time, now: Time) -> u64 {
+        let Some(node) = self.node.as_deref_mut() else { return self.clock.charge_since(bytes, since, now) };
+        node.used.note(bytes, now);
+        let list = if node.is_below(now) { List::Below } else { List::Borrows };
+        let deficit = &mut node.deficits[list as usize];
+        *deficit = deficit.saturating_sub_unsigned(bytes).max(-node.most_owed);
+        if let Some(own) = node.own.as_mut().filter(|_| list == List::Below) {
+            own.charge_since(bytes, since, now);
+        }
+        if node.bounded {
+            self.clock.charge_since(bytes, since, now)
+        } else {
+            0
+        }
+    }
+
+    /// See [`Tree::give_back`]: for this class alone.
+    pub(crate) fn give_back(&mut self, bytes: u64, now: Time) {
+        let quantum = i64::from(self.quantum);
+        let Some(node) = self.node.as_deref_mut() else { return self.clock.give_back(bytes) };
+        if node.is_below(now) {
+            if let Some(own) = &mut node.own {
+                own.give_back(bytes);
+            }
+        } else {
+            let deficit = &mut node.deficits[List::Borrows as usize];
+            *deficit = deficit.saturating_add_unsigned(bytes).min(quantum.max(*deficit));
+        }
+        if node.bounded {
+            self.clock.give_back(bytes);
+        }
+    }
+
+    /// Is its clock one of the most that it may send?
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.node().is_none_or(|node| node.bounded)
+    }
+
+    /// Its tally is another one.
+    pub(crate) fn count_anew(&mut self) {
+        self.others.begun = false;
+    }
+
+    pub(crate) fn first_listed(&self) -> Option<u32> {
+        self.old.head()
+    }
+
+    pub(crate) fn list_idle(&mut self, table: &mut Table, i: u32) {
+        self.listed += 1;
+        self.old.push(table, i);
+    }
+
+    /// Time between turns while the class has nothing to send.
+    pub(crate) fn idle_time(&self) -> Duration {
+        self.law.rate.time_for(PACKET / IDLE_TURNS)
+    }
+
+    /// A turn was had: where the queue is empty the next one comes a little later.
+    pub(crate) fn note_turn(&mut self, now: Time) {
+        self.departures.next_idle = now + self.idle_time();
+    }
+
+    /// Its bound is another one, or data has passed that this has not counted.
+    pub(crate) fn compare_anew(&mut self) {
+        self.repeats.restart();
+    }
+
+    /// Bytes that its flows have sent again, if `held` bytes of them have passed. Turns of ACKs are charged
+    /// as they are had, and not compared.
+    pub(crate) fn repeated(&mut self, held: u64) -> u64 {
+        if self.law.turns == Turns::Bytes {
+            self.repeats.look(held)
+        } else {
+            0
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The classes whose flows share a rate, by place.
+
+use super::Share;
+
+/// What is kept of each class, by its place in the gateway. A place without shared rate has nothing.
+#[derive(Default)]
+pub(crate) struct Shares(Vec<Option<Share>>);
+
+impl Shares {
+    /// Returns what is kept of the class at a place.
+    pub(crate) fn get(&self, place: u32) -> Option<&Share> {
+        self.0.get(place as usize)?.as_ref()
+    }
+
+    /// Returns what is kept of the class at a place, for changes.
+    pub(crate) fn get_mut(&mut self, place: u32) -> Option<&mut Share> {
+        self.0.get_mut(place as usize)?.as_mut()
+    }
+
+    /// Puts what is kept of a class, or nothing, at its place.
+    pub(crate) fn put(&mut self, place: u32, share: Option<Share>) {
+        let place = place as usize;
+        if place >= self.0.len() {
+            self.0.resize_with(place + 1, || None);
+        }
+        self.0[place] = share;
+    }
+
+    /// Returns what is kept of each place, in their order.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = Option<&mut Share>> {
+        self.0.iter_mut().map(Option::as_mut)
+    }
+
+    /// Returns the place of the class at the top of the tree that this one is in.
+    pub(crate) fn top(&self, place: u32) -> u32 {
+        core::iter::successors(Some(place), |&at| self.get(at)?.parent()).last().unwrap_or(place)
+    }
+}
