@@ -43,6 +43,18 @@ pub struct AckControl {
     pub when: When,
 }
 
+impl AckControl {
+    /// Returns whether ACKs may be held now, of the class with this index if it still has one.
+    #[inline(always)]
+    pub(crate) fn engages(
+        &self,
+        congestion: &crate::systems::ack_shaper::Congestion,
+        class: Option<u32>,
+    ) -> bool {
+        self.when == When::Always || class.is_some_and(|class| congestion.is(class as usize))
+    }
+}
+
 /// Condition under which ACKs are held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub enum When {

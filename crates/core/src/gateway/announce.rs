@@ -6,9 +6,10 @@
 //! batch: the index, the flows, their neighbours in the order of activity. Between two lines that a pass asks
 //! for lies as little as possible: what the processor works on at a time is bounded.
 
-use super::{millis, Gateway};
-use crate::base::prefetch;
-use crate::flow::Key;
+use super::millis;
+use super::slots::Slots;
+use crate::base::{prefetch, Timers};
+use crate::flow::{Key, Table};
 use crate::frame::{Frame, Frames};
 use crate::node::Port;
 use crate::time::Time;
@@ -41,7 +42,14 @@ impl Few {
     }
 }
 
-impl Gateway {
+/// What is kept of flows.
+pub(super) struct Kept<'a> {
+    pub(super) table: &'a Table,
+    pub(super) slots: &'a Slots,
+    pub(super) timers: &'a Timers<2>,
+}
+
+impl Kept<'_> {
     /// Loads what is kept of the flows whose frames are about to come, and of those whose releases are due
     /// before the last of them.
     pub(super) fn load(&self, frames: &Frames, coming: &[(Time, Port, Frame)]) {

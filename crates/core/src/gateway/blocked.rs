@@ -5,7 +5,8 @@
 //! order. No flow makes up for more than [`MADE_UP`]: a flow earns nothing while its port is blocked. An
 //! exhausted pool blocks both ports until it is looked at again.
 
-use super::{Gateway, LAN, WAN};
+use super::{LAN, WAN};
+use crate::base::Timers;
 use crate::node::{Cx, Port, PortSet};
 use crate::time::{Duration, Time};
 
@@ -62,48 +63,45 @@ impl Blocked {
         let span = &self.spans[usize::from(port.0)];
         span.since <= due && due <= span.until
     }
-}
 
-impl Gateway {
-    /// The ports by which releases can be carried out by a poll for these.
-    pub(super) fn find_open(&mut self, cx: &Cx<'_>, writable: PortSet) {
+    /// Finds the ports by which releases can be carried out, by a poll for these.
+    pub(super) fn find_open(&mut self, cx: &Cx<'_>, timers: &Timers<2>, writable: PortSet) {
         let mut open = writable.and(BOTH);
-        if let Some(retry) = self.blocked.retry {
+        if let Some(retry) = self.retry {
             if cx.now < retry {
                 open = PortSet::NONE;
             } else if cx.frames.is_exhausted() {
-                self.blocked.retry = Some(cx.now + RETRY);
+                self.retry = Some(cx.now + RETRY);
                 open = PortSet::NONE;
             } else {
-                self.blocked.retry = None;
+                self.retry = None;
             }
         }
-        if open != self.blocked.open {
-            self.set_open(cx.now, open);
+        if open != self.open {
+            self.set_open(timers, cx.now, open);
         }
     }
 
     /// There is no frame for the release that is due.
     #[cold]
-    pub(super) fn rest(&mut self, now: Time) {
-        self.stats.pool_exhausted += 1;
-        self.blocked.retry = Some(now + RETRY);
-        self.set_open(now, PortSet::NONE);
+    pub(super) fn rest(&mut self, timers: &Timers<2>, now: Time) {
+        self.retry = Some(now + RETRY);
+        self.set_open(timers, now, PortSet::NONE);
     }
 
     /// Other ports are open than before.
     #[cold]
-    pub(super) fn set_open(&mut self, now: Time, open: PortSet) {
+    fn set_open(&mut self, timers: &Timers<2>, now: Time, open: PortSet) {
         for port in [LAN, WAN] {
-            let span = &mut self.blocked.spans[usize::from(port.0)];
-            match (self.blocked.open.contains(port), open.contains(port)) {
+            let span = &mut self.spans[usize::from(port.0)];
+            match (self.open.contains(port), open.contains(port)) {
                 // What is due already could not be carried out either.
-                (true, false) => span.since = self.timers.next(wheel(port)).min(now),
+                (true, false) => span.since = timers.next(wheel(port)).min(now),
                 (false, true) => span.until = now,
                 _ => {}
             }
         }
-        self.blocked.open = open;
+        self.open = open;
     }
 }
 

@@ -1,7 +1,7 @@
 //! A change of configuration while flows live. Nothing is done at once: each flow follows when it is next
 //! touched, by a segment or its timer, so a change costs the same whatever the number of flows.
 
-use super::hold::Held;
+use super::held::Held;
 use super::slots::Places;
 use super::{direction_of, ClassConfig, Compiled, Gateway, Share};
 use crate::ack::Window;

@@ -1,7 +1,7 @@
 //! How a record follows its flow: from the segment with which its numbers begin, by what its slot says has
 //! left or passed, and across a change of engines.
 
-use super::hold::Held;
+use super::held::Held;
 use super::{after, Gateway, Headers};
 use crate::ack::{AckControl, Hold};
 use crate::flow::{flag, Record};

@@ -1,20 +1,15 @@
 //! Held ACKs: how progress comes to be held, gets its timer, goes ahead of its time, and is counted.
 
-use super::{ack_out, after, ClassStats, Gateway, Headers};
+use super::held::Held;
+use super::release::gap;
+use super::{ack_out, after, Gateway, Headers};
 use crate::ack::Arrival;
-use crate::flow::{flag, Record};
+use crate::flow::flag;
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::time::Time;
 use crate::wire::{Flags, TcpOptions};
 use core::sync::atomic::Ordering::Relaxed;
-
-/// What a flow holds.
-#[derive(Clone, Copy)]
-pub(super) struct Held {
-    pub(super) bytes: u32,
-    pub(super) acks: u32,
-}
 
 impl Gateway {
     /// A pure ACK whose number is all that it tells, of so many bytes `more`.
@@ -256,6 +251,27 @@ impl Gateway {
         self.note_held(i, before);
     }
 
+    /// The flow's ACKs are not held now, so its rate is not asked.
+    pub(super) fn not_asked(&mut self, i: u32, now: Time) {
+        let depth = self.policy(&self.table[i]).release.depth();
+        self.table[i].law.pace_mut().begin_anew(now, depth);
+    }
+
+    /// Nothing is held back any more, and what is held leaves by and by: up to `most` bytes now, a segment at
+    /// least, and a step after each period in which no ACK brings more. All at once would be as large a burst
+    /// as the window. Where there is no room, it is tried again.
+    pub(super) fn pass_held(&mut self, cx: &mut Cx<'_>, i: u32, most: u32) {
+        self.not_asked(i, cx.now);
+        let r = &mut self.table[i];
+        r.set(flag::WAITING, false);
+        let to = r.tx.wrapping_add(r.held().min(most.max(r.mss.into())));
+        if self.generate(cx, i, to, cx.now) {
+            let pace = self.table[i].law.pace_mut();
+            pace.due = (cx.now + pace.period()).saturating_sub(gap(pace)).as_nanos();
+        }
+        self.wait(i, cx.now);
+    }
+
     /// Nothing is held any more. Releases go on while the right edge lags behind.
     pub(super) fn settle(&mut self, i: u32, now: Time) {
         let r = &self.table[i];
@@ -294,37 +310,5 @@ impl Gateway {
     pub(super) fn note_held(&mut self, i: u32, before: Held) {
         let r = &self.table[i];
         self.classes[r.class].note_held(before, r.held_now());
-    }
-}
-
-impl Record {
-    /// What the flow holds.
-    #[inline]
-    pub(super) fn held_now(&self) -> Held {
-        let bytes = self.held();
-        let acks = match self.has(flag::QUEUED) {
-            true => self.law.steps().waiting_acks(),
-            false if bytes > 0 => self.held_acks,
-            false => 0,
-        };
-        Held { bytes, acks }
-    }
-}
-
-impl ClassStats {
-    /// A flow that held so much `before` does so `now`.
-    #[inline]
-    pub(super) fn note_held(&mut self, before: Held, now: Held) {
-        self.held_bytes = self.held_bytes + u64::from(now.bytes) - u64::from(before.bytes);
-        self.held_bytes_peak = self.held_bytes_peak.max(self.held_bytes);
-        self.held_acks = self.held_acks + u64::from(now.acks) - u64::from(before.acks);
-        self.held_acks_peak = self.held_acks_peak.max(self.held_acks);
-    }
-
-    /// As [`ClassStats::note_held`], of a flow that does not hold more than before.
-    #[inline]
-    pub(super) fn note_released(&mut self, before: Held, now: Held) {
-        self.held_bytes -= u64::from(before.bytes) - u64::from(now.bytes);
-        self.held_acks -= u64::from(before.acks) - u64::from(now.acks);
     }
 }

@@ -10,13 +10,8 @@
 //! sender is shown must never be more than it can tell apart. So an ACK that would carry the counter around
 //! is preceded by one that shows the counter as it was.
 
-use super::Gateway;
-use crate::ack::{News, ACE_MOST};
+use crate::ack::ACE_MOST;
 use crate::flow::{flag, Record};
-use crate::node::Cx;
-
-/// AccECN's counter is passed on when it has moved this far unseen.
-const ACE_STEP: u8 = 4;
 
 impl Record {
     /// So many bytes of progress came, with ECE or without.
@@ -43,28 +38,7 @@ impl Record {
     }
 
     /// How far the AccECN counter has moved since the sender saw it.
-    fn ace_unseen(&self) -> u8 {
+    pub(super) fn ace_unseen(&self) -> u8 {
         self.ace.wrapping_sub(self.ace_sent) & ACE_MOST
-    }
-}
-
-impl Gateway {
-    /// An ACK is about to be held. If its counter would hide what the one before has told, that goes first.
-    pub(super) fn show_counter(&mut self, cx: &mut Cx<'_>, i: u32, news: &News) {
-        let r = &self.table[i];
-        if !r.has(flag::ACCECN) || r.held() == 0 {
-            return;
-        }
-        if r.ace_unseen() + news.counter > ACE_MOST {
-            self.release_early(cx, i);
-        }
-    }
-
-    /// An ACK was held: its counter is shown before it can have gone around.
-    pub(super) fn show_held_counter(&mut self, cx: &mut Cx<'_>, i: u32) {
-        let r = &self.table[i];
-        if r.has(flag::ACCECN) && r.ace_unseen() >= ACE_STEP {
-            self.release_early(cx, i);
-        }
     }
 }

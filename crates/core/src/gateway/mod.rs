@@ -11,7 +11,6 @@
 //!
 //! - `plain`: the short way of ACKs that tell nothing but progress of what is held already;
 //! - `handshake`, `end`: what SYN, FIN and RST tell about a flow, and how one begins and ends;
-//! - `data`: what segments of the data's sender tell;
 //! - `admit`: is a segment of the receiver the flow's; `passing`: segments and flows that are let through;
 //! - `follow`: how a record follows its flow;
 //! - `path`: what happens to what acknowledges data;
@@ -22,7 +21,6 @@
 //! - `share`: classes whose flows share a rate;
 //! - `grant`: what the hooks let pass without it;
 //! - `place`: what tells more than progress and waits all the same;
-//! - `congestion`: classes that hold ACKs only while their queues are long;
 //! - `marks`: the congestion marks of what is held;
 //! - `sizing`: how large a window may be;
 //! - `verdicts`: what the kernel is told of flows;
@@ -38,14 +36,13 @@ mod blocked;
 mod bound;
 mod change;
 mod classes;
-mod congestion;
-mod data;
 mod end;
 mod flows;
 mod follow;
 mod generate;
 mod grant;
 mod handshake;
+mod held;
 mod hold;
 mod marks;
 mod outbox;
@@ -379,6 +376,19 @@ impl Gateway {
         self.classes.policy(r.class)
     }
 
+    /// From now on this says which classes are congested.
+    pub fn heed(&mut self, congestion: Congestion) {
+        self.congestion = congestion;
+    }
+
+    /// May ACKs of the flow be held now?
+    #[inline]
+    pub(super) fn is_engaged(&self, i: u32) -> bool {
+        let r = &self.table[i];
+        let index = self.classes.index(r.class).map(|index| index as u32);
+        self.policy(r).engages(&self.congestion, index)
+    }
+
     fn rtt(&self, r: &Record) -> Duration {
         r.rtt(self.config.assumed_rtt)
     }
@@ -386,7 +396,8 @@ impl Gateway {
 
 impl Node for Gateway {
     fn announce(&self, frames: &Frames, coming: &[(Time, Port, Frame)]) {
-        self.load(frames, coming);
+        let Gateway { table, slots, timers, .. } = self;
+        announce::Kept { table, slots, timers }.load(frames, coming);
     }
 
     fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
@@ -407,7 +418,7 @@ impl Node for Gateway {
     }
 
     fn poll_transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
-        self.find_open(cx, writable);
+        self.blocked.find_open(cx, &self.timers, writable);
         if self.is_quiet(cx.now) {
             return None;
         }

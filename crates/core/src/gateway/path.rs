@@ -9,12 +9,15 @@ use super::admit::Admitted;
 use super::passing::Reading;
 use super::{ack_out, after, Copied, Gateway, Headers};
 use crate::ack::window;
-use crate::ack::{Fate, Kind, News};
+use crate::ack::{Fate, Kind, News, ACE_MOST};
 use crate::flow::flag;
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::steer::{self, Action, Seen};
 use crate::wire::{Flags, TcpOptions};
+
+/// AccECN's counter is passed on when it has moved this far unseen.
+const ACE_STEP: u8 = 4;
 
 impl Gateway {
     /// A segment that is here.
@@ -288,6 +291,25 @@ impl Gateway {
         }
         if r.ace & 6 != 0 && segment.tcp.payload_len == 0 {
             r.flags |= flag::ACCECN; // a pure ACK carries neither AE nor CWR otherwise
+        }
+    }
+
+    /// An ACK is about to be held. If its counter would hide what the one before has told, that goes first.
+    fn show_counter(&mut self, cx: &mut Cx<'_>, i: u32, news: &News) {
+        let r = &self.table[i];
+        if !r.has(flag::ACCECN) || r.held() == 0 {
+            return;
+        }
+        if r.ace_unseen() + news.counter > ACE_MOST {
+            self.release_early(cx, i);
+        }
+    }
+
+    /// An ACK was held: its counter is shown before it can have gone around.
+    fn show_held_counter(&mut self, cx: &mut Cx<'_>, i: u32) {
+        let r = &self.table[i];
+        if r.has(flag::ACCECN) && r.ace_unseen() >= ACE_STEP {
+            self.release_early(cx, i);
         }
     }
 }

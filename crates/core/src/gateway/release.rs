@@ -90,7 +90,8 @@ impl Gateway {
     #[inline(always)]
     fn run_due(&mut self, cx: &mut Cx<'_>, port: Port) -> bool {
         if cx.frames.is_exhausted() {
-            self.rest(cx.now);
+            self.stats.pool_exhausted += 1;
+            self.blocked.rest(&self.timers, cx.now);
             return false;
         }
         let Some(i) = self.timers.pop(wheel(port), cx.now) else { return false };
@@ -305,6 +306,13 @@ impl Record {
             self.flags |= flag::ARMED;
             timers.arm_again(wheel(ack_out(self)), i, Time::from_nanos(self.law.pace().due));
         }
+    }
+
+    /// What the flow's rate is in a period.
+    pub(super) fn step(&self) -> u32 {
+        let pace = self.law.pace();
+        let step = pace.rate().map_or(0, |rate| rate.bytes_in(pace.period()));
+        step.min(u64::from(u32::MAX)) as u32
     }
 
     /// When the flow's timer is due.

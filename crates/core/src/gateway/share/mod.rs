@@ -33,9 +33,6 @@
 mod account;
 mod departures;
 mod grants;
-mod idle;
-mod least;
-mod limits;
 mod one_queue;
 mod others;
 mod rounds;
