@@ -71,20 +71,21 @@ impl Release {
         each!(self, law => law.begin(segments, from_syn, now))
     }
 
-    /// Applies changed settings to `state`. `sized` tells that the window is sized. A scheduled release stays,
-    /// and later ones follow the new settings.
+    /// Applies changed settings to `state`. `sized` tells that the window is sized. A scheduled release
+    /// stays, and later ones follow the new settings.
     pub fn retune(&self, state: &mut LawState, segments: &Segments, sized: bool) {
         each!(self, law => law.retune(state, segments, sized));
     }
 
-    /// Carries out a release time, see [`Pace::tick`](super::Pace::tick). A law whose flows have turns releases
-    /// nothing by it.
+    /// Carries out a release time, see [`Pace::tick`](super::Pace::tick). A law whose flows have turns
+    /// releases nothing by it.
     #[inline(always)]
     pub fn tick(&self, state: &mut LawState, rtt: Duration, mss: u16, held: u32) -> Tick {
         each!(self, law => law.tick(state, rtt, mss, held))
     }
 
-    /// Returns the bytes that may pass unasked before the flow is looked at again, see [`Pace::free`](super::Pace::free).
+    /// Returns the bytes that may pass unasked before the flow is looked at again, see
+    /// [`Pace::free`](super::Pace::free).
     pub fn free(&self, state: &LawState, now: Time, within: Duration, rtt: Duration) -> u32 {
         each!(self, law => law.free(state, now, within, rtt))
     }

@@ -234,6 +234,11 @@ impl Classes {
         self.shares.get_mut(place)
     }
 
+    /// What is kept of all classes whose flows share a rate, and the totals of the class in this place.
+    pub(super) fn split(&mut self, place: u32) -> (&mut Shares, &mut ClassStats) {
+        (&mut self.shares, self.accounts.stats_mut(place))
+    }
+
     /// The port by which ACKs of the class's flows leave.
     pub(super) fn ack_out(&self, place: u32) -> Port {
         match self.places[place as usize].direction {

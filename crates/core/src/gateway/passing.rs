@@ -128,7 +128,7 @@ impl Gateway {
         }
         let early = ack.wrapping_sub(r.tx);
         let shared = r.has(flag::SHARED);
-        if shared && self.is_early(r, early, self.now) {
+        if shared && self.classes.shares.is_early(r, early, self.now) {
             return true;
         }
         let most = match self.policy(r).window {

@@ -89,7 +89,7 @@ impl Gateway {
                 r.law.pace().rate().map(|rate| rate.bytes_in(AHEAD))
             }
             Window::Size { .. } if r.has(flag::SCALE_KNOWN) => None,
-            Window::Size { .. } if shared && self.is_early(r, early, self.now) => Some(0),
+            Window::Size { .. } if shared && self.classes.shares.is_early(r, early, self.now) => Some(0),
             Window::Size { .. } => self.window_limit(r).map(u64::from),
             Window::Keep if shared => None, // its data waits in its class's queue
             Window::Keep => r.law.pace().rate().map(|rate| rate.bytes_in(AHEAD)),

@@ -1,18 +1,18 @@
 //! Charges to a class and its flow, and what is given back. At any time `permitted = received + early` of
 //! each flow.
 //!
-//! A class may guarantee each flow a rate. A flow has it if, when its receiver's first acknowledgement confirms
-//! it, there is as much for it and for all that have it already; otherwise it has what they leave, and asks
-//! again at each of its turns. SYNs pass in the kernel, so no connection is refused.
+//! A class may guarantee each flow a rate. A flow has it if, when its receiver's first acknowledgement
+//! confirms it, there is as much for it and for all that have it already; otherwise it has what they leave,
+//! and asks again at each of its turns. SYNs pass in the kernel, so no connection is refused.
 //!
 //! Where equal shares would be less than the guarantee, flows that do not have it are given a part of a turn:
 //! such that together they have what the others leave of the rate, and at least a 64th of the guarantee each,
 //! so that none starves.
 
-use crate::ack::Turn;
-use crate::flow::flag;
-use crate::gateway::Gateway;
-use crate::systems::class_rate::Repeats;
+use crate::flow::{flag, Record};
+use crate::gateway::blocked::wheel;
+use crate::gateway::{ClassStats, Gateway};
+use crate::systems::class_rate::{Charged, Guarantee, Repeats, Tree};
 use crate::time::Time;
 
 impl Gateway {
@@ -51,15 +51,14 @@ impl Gateway {
         if self.table[i].is_ending() {
             return; // it has nothing more to send
         }
-        self.charge(i, bytes, (since, now), |turn, quantum| {
-            turn.permit(bytes, quantum);
-            bytes
-        });
+        let (r, mut tree, stats) = self.with_tree(i);
+        tree.permit(r, bytes, (since, now)).count(stats);
     }
 
     /// The receiver has got so many bytes more. What its sender sent of its own accord is charged.
     pub(in crate::gateway) fn got(&mut self, i: u32, bytes: u32, since: Time, now: Time) {
-        self.charge(i, bytes, (since, now), |turn, quantum| turn.received(bytes, quantum));
+        let (r, mut tree, stats) = self.with_tree(i);
+        tree.got(r, bytes, (since, now)).count(stats);
         self.compare(i, bytes, Repeats::received);
     }
 
@@ -75,30 +74,6 @@ impl Gateway {
         if let Some(share) = self.classes.share_mut(r.class) {
             let cost = share.law.cost(&r.segments(), bytes);
             note(&mut share.repeats, cost);
-        }
-    }
-
-    /// Changes what is kept of a flow, and charges its class the bytes that this says, from `since` to `now`.
-    fn charge(
-        &mut self,
-        i: u32,
-        most: u32,
-        (since, now): (Time, Time),
-        change: impl FnOnce(&mut Turn, u32) -> u32,
-    ) {
-        let r = &mut self.table[i];
-        let counted = most > 0 && !r.has(flag::STEPS); // turns of ACKs are charged as they are had
-        let Some(share) = self.classes.share(r.class).filter(|_| counted) else { return };
-        let bytes = change(r.law.turn_mut(), share.quantum);
-        if bytes > 0 {
-            let (place, cost) = (r.class, share.law.cost(&r.segments(), bytes));
-            if let Some(most) = share.law.flow_max {
-                r.law.turn_mut().spend(cost, most, now);
-            }
-            let forgiven = self.tree(place).charge(place, cost, since, now);
-            let stats = &mut self.classes[place];
-            stats.permitted_bytes += u64::from(bytes);
-            stats.forgiven_bytes += forgiven;
         }
     }
 
@@ -119,20 +94,17 @@ impl Gateway {
 
     /// What the sender was permitted and will not send, beyond `left` bytes, is given back.
     pub(in crate::gateway) fn give_back(&mut self, i: u32, left: u32, now: Time) {
+        let (r, mut tree, stats) = self.with_tree(i);
+        stats.permitted_bytes -= u64::from(tree.take_back(r, left, now));
+    }
+
+    /// A flow, the tree that its class is in, and the totals of that class.
+    fn with_tree(&mut self, i: u32) -> (&mut Record, Tree<'_>, &mut ClassStats) {
+        let first = self.table.capacity();
         let r = &mut self.table[i];
-        let counted = r.has(flag::SHARED) && !r.has(flag::STEPS);
-        let Some(share) = self.classes.share(r.class).filter(|_| counted) else { return };
-        let turn = r.law.turn_mut();
-        let back = turn.early.saturating_sub(left);
-        turn.early -= back;
-        if back > 0 {
-            let (place, cost) = (r.class, share.law.cost(&r.segments(), back));
-            if let Some(most) = share.law.flow_max {
-                r.law.turn_mut().unspend(cost, most);
-            }
-            self.classes[place].permitted_bytes -= u64::from(back);
-            self.tree(place).give_back(place, cost, now);
-        }
+        let wheel = wheel(self.classes.ack_out(r.class));
+        let (shares, stats) = self.classes.split(r.class);
+        (r, Tree { shares, timers: &mut self.timers, first, wheel }, stats)
     }
 
     /// The sender's FIN is known: what it was permitted beyond it cannot be sent.
@@ -151,33 +123,32 @@ impl Gateway {
         }
     }
 
-    /// The flow has the least rate of its class from now on, if there is room. False if there is not.
+    /// The flow has the guarantee of its class from now on, if there is room. False if there is not.
     pub(super) fn ask_for_least(&mut self, i: u32) -> bool {
         let r = &mut self.table[i];
-        if r.has(flag::TRANSIENT) {
-            return true; // a promise to whoever opens a connection is everybody's to take
+        let ends = r.is_ending();
+        let (shares, stats) = self.classes.split(r.class);
+        match shares.get_mut(r.class).map(|share| share.guarantee(r, ends)) {
+            Some(Guarantee::Given) => stats.guaranteed += 1,
+            Some(Guarantee::NoRoom) => return false,
+            Some(Guarantee::NotAsked) | None => {}
         }
-        let Some(share) = self.classes.share_mut(r.class).filter(|_| !r.has(flag::GUARANTEED)) else {
-            return true;
-        };
-        let Some(least) = share.law.flow_min else { return true };
-        if r.is_ending() || u64::from(share.sure + 1).saturating_mul(least.bps()) > share.there() {
-            return r.is_ending();
-        }
-        share.sure += 1;
-        share.listed_sure += u32::from(r.has(flag::LISTED));
-        r.flags |= flag::GUARANTEED;
-        self.classes[self.table[i].class].guaranteed += 1;
         true
     }
 
-    /// The flow has the least rate no more: it ends, or is of another class.
+    /// The flow has the guarantee no more: it ends, or is of another class.
     pub(in crate::gateway) fn give_up_least(&mut self, i: u32) {
         let r = &mut self.table[i];
-        let Some(share) = self.classes.share_mut(r.class).filter(|_| r.has(flag::GUARANTEED)) else { return };
-        share.sure -= 1;
-        share.listed_sure -= u32::from(r.has(flag::LISTED));
-        r.flags &= !flag::GUARANTEED;
-        self.classes[self.table[i].class].guaranteed -= 1;
+        let (shares, stats) = self.classes.split(r.class);
+        if shares.get_mut(r.class).is_some_and(|share| share.give_up(r)) {
+            stats.guaranteed -= 1;
+        }
+    }
+}
+
+impl Charged {
+    fn count(self, stats: &mut ClassStats) {
+        stats.permitted_bytes += u64::from(self.bytes);
+        stats.forgiven_bytes += self.forgiven;
     }
 }

@@ -239,7 +239,12 @@ impl Gateway {
     fn move_edge(&mut self, cx: &mut Cx<'_>, i: u32) -> Visit {
         let r = &self.table[i];
         let (tx, edge) = (r.tx, r.edge);
-        let Some((limit, bytes)) = self.edge_of_turn(r) else {
+        let edge_of_turn = || {
+            let times = self.times(r).filter(|_| !self.ends)?;
+            let turn = self.classes.shares.edge_of_turn(r, times)?;
+            r.edge_moves(Some(turn.0)).then_some(turn)
+        };
+        let Some((limit, bytes)) = edge_of_turn() else {
             self.table[i].set(flag::EDGE_WAITS, false);
             return Visit::Passed;
         };
@@ -259,7 +264,7 @@ impl Gateway {
         let ends = r.is_ending();
         let bytes = if ends { held } else { held.min(share.law.turn(r.segments().payload)) };
         let payload = share.payload(r);
-        let cut = self.cut(r, bytes);
+        let cut = self.times(r).map_or(0, |times| self.classes.shares.cut(r, times, bytes));
         let wanted = r.tx.wrapping_add(bytes + cut);
         let to = window::on_grid(r, wanted, self.window_limit(r)).0;
         self.table[i].law.turn_mut().set_share(payload);

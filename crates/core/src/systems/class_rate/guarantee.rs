@@ -1,14 +1,52 @@
 //! Parts of a class's rate where flows have a guarantee.
 
 use super::Share;
+use crate::flow::{flag, Record};
 use crate::rate::Rate;
 
 /// The part of a turn that a flow has at least, as a divisor.
 const LEAST_PART: u64 = 64;
 
+/// Answer to a flow that asks for the guarantee of its class.
+pub(crate) enum Guarantee {
+    /// It has it from now on.
+    Given,
+    /// There is too little for it.
+    NoRoom,
+    /// There is none, it has it already, or it has nothing more to send.
+    NotAsked,
+}
+
 impl Share {
+    /// Gives a flow the guarantee, if there is room. `ends`: it has nothing more to send.
+    pub(crate) fn guarantee(&mut self, r: &mut Record, ends: bool) -> Guarantee {
+        // A promise to whoever opens a connection is everybody's to take.
+        if r.flags & (flag::TRANSIENT | flag::GUARANTEED) != 0 {
+            return Guarantee::NotAsked;
+        }
+        let Some(least) = self.law.flow_min.filter(|_| !ends) else { return Guarantee::NotAsked };
+        if u64::from(self.sure + 1).saturating_mul(least.bps()) > self.there() {
+            return Guarantee::NoRoom;
+        }
+        self.sure += 1;
+        self.listed_sure += u32::from(r.has(flag::LISTED));
+        r.flags |= flag::GUARANTEED;
+        Guarantee::Given
+    }
+
+    /// Takes the guarantee from a flow. False if it had none.
+    pub(crate) fn give_up(&mut self, r: &mut Record) -> bool {
+        let had = r.has(flag::GUARANTEED);
+        if had {
+            self.sure -= 1;
+            self.listed_sure -= u32::from(r.has(flag::LISTED));
+            r.flags &= !flag::GUARANTEED;
+        }
+        had
+    }
+
     /// Bits per second that its flows have now.
-    pub(crate) fn there(&self) -> u64 {
+    fn there(&self) -> u64 {
         self.law.rate.bps().saturating_sub(self.others.bps())
     }
 

@@ -4,11 +4,13 @@
 //! - `share`: the state of a class; [`turn`]: of a flow;
 //! - `clock`, `average`, `meter`, `debt`: the parts of it;
 //! - `node`, `tree`: classes that borrow from each other;
-//! - `windows`: windows; `guarantee`: flows that have a guarantee, and those for which there is too little;
+//! - `account`: charges to a class and its flows; `windows`: windows; `guarantee`: flows that have a
+//!   guarantee, and those for which there is too little;
 //! - `grants`: bytes that may pass unasked where the rate does not bind;
 //! - `others`: traffic that ACKs cannot slow; `floor`: the rate that TCP keeps beside it;
 //! - `repeats`: data that senders repeat.
 
+mod account;
 mod average;
 mod clock;
 mod debt;
@@ -27,7 +29,9 @@ mod tree;
 mod turn;
 mod windows;
 
+pub(crate) use account::Charged;
 pub(crate) use grants::portion;
+pub(crate) use guarantee::Guarantee;
 pub use nested::{Nested, DEEPEST};
 pub(crate) use repeats::Repeats;
 pub use settings::{ShareRelease, Turns, Unresponsive};

@@ -1,7 +1,7 @@
 //! Windows of flows that share a class's rate.
 
-use super::Share;
-use crate::flow::{flag, Record};
+use super::{Share, Shares};
+use crate::flow::{flag, Record, Table};
 use crate::rate::Rate;
 use crate::time::{Duration, Time};
 
@@ -10,9 +10,74 @@ const CROWDED: Duration = Duration::from_millis(20);
 /// Segments of a first window where it is further, or flows that have begun are late for their turns.
 const FEW: u32 = 1;
 
+/// What a flow may hold longer than what is meant to wait, before it is released without a window for it.
+const TOO_LONG: Duration = Duration::from_millis(50);
+
+/// The round-trip time of a flow, and the time for which acknowledged bytes may wait.
+type Times = (Duration, Duration);
+
+impl Shares {
+    /// Returns the most bytes that a flow's window may be, told with an acknowledgement of `to`. The right
+    /// edge moves by no more than twice what is released, since what a sender was not let send before it may
+    /// send at once.
+    pub(crate) fn window(
+        &self,
+        table: &Table,
+        r: &Record,
+        (rtt, standing): Times,
+        to: u32,
+        now: Time,
+    ) -> Option<u32> {
+        let share = self.get(r.class)?;
+        if r.has(flag::STEPS) {
+            return Some(share.law.window_of_segments(share.payload(r), rtt, r.segments().payload));
+        }
+        let window = share.window(r, rtt, standing);
+        if !r.has(flag::EDGE_KNOWN) {
+            return Some(window.min(share.first_window(r.mss, share.is_late(table, now), now)));
+        }
+        let ahead = (r.edge.wrapping_sub(to) as i32).max(0) as u32;
+        if r.has(flag::EDGE_WAITS) {
+            return Some(window.min(ahead.max(1)));
+        }
+        let step = to.wrapping_sub(r.tx).saturating_mul(2);
+        Some(window.min(ahead.saturating_add(step).max(2 * u32::from(r.mss))))
+    }
+
+    /// Returns the window of a flow whose right edge waits, once that has moved by a turn, and the bytes of
+    /// that turn.
+    pub(crate) fn edge_of_turn(&self, r: &Record, (rtt, standing): Times) -> Option<(u32, u32)> {
+        let share = self.get(r.class).filter(|_| r.has(flag::EDGE_KNOWN))?;
+        let turn = share.law.turn(r.segments().payload);
+        let ahead = (r.edge.wrapping_sub(r.tx) as i32).max(0) as u32;
+        Some((share.window(r, rtt, standing).min(ahead.saturating_add(turn)), turn))
+    }
+
+    /// Returns whether the flow, its class or one above it has nothing to spare now, or some of these bytes
+    /// would be forgiven.
+    pub(crate) fn is_early(&self, r: &Record, bytes: u32, now: Time) -> bool {
+        let Some(share) = self.get(r.class) else { return false };
+        let cost = share.law.cost(&r.segments(), bytes);
+        let mut classes = core::iter::successors(Some(share), |share| self.get(share.parent()?));
+        share.law.flow_max.is_some() && r.law.turn().free_from() > now
+            || classes.any(|class| class.is_ahead(cost, now))
+    }
+
+    /// Returns how much a release of `bytes` takes along of what is held, since the flow's share has
+    /// collapsed: of what is too much, as far as the right edge need not move for it.
+    pub(crate) fn cut(&self, r: &Record, (rtt, standing): Times, bytes: u32) -> u32 {
+        let Some(share) = self.get(r.class).filter(|_| r.has(flag::EDGE_KNOWN)) else { return 0 };
+        let window = share.window(r, rtt, standing);
+        let kept = share.payload(r).bytes_in(standing + TOO_LONG).min(1 << 30) as u32 + 4 * u32::from(r.mss);
+        let too_much = (r.held() - bytes).saturating_sub(kept);
+        let beyond = r.edge.wrapping_sub(r.tx.wrapping_add(bytes)).wrapping_sub(window) as i32;
+        too_much.min(beyond.max(0) as u32)
+    }
+}
+
 impl Share {
     /// Is the most that it may send used up, or would some of these bytes be forgiven?
-    pub(crate) fn is_ahead(&self, bytes: u64, now: Time) -> bool {
+    fn is_ahead(&self, bytes: u64, now: Time) -> bool {
         let clock = &self.clock;
         self.is_bounded() && (clock.due() > now || clock.clone().charge_since(bytes, now, now) > 0)
     }
@@ -27,7 +92,7 @@ impl Share {
     /// many flows begin at once, or where others are `late` for their turns. The rest waits for turns of its
     /// own, in order of arrival: first windows alone would take all of the rate, and those that wait would
     /// time out.
-    pub(crate) fn first_window(&self, mss: u16, late: bool, now: Time) -> u32 {
+    fn first_window(&self, mss: u16, late: bool, now: Time) -> u32 {
         let ahead = self.node().map_or(self.clock.due(), |node| node.ahead);
         if late && !self.law.is_of_acks() || ahead > now + CROWDED {
             return FEW * u32::from(mss);
@@ -35,7 +100,7 @@ impl Share {
         self.law.first_window(mss)
     }
 
-    pub(crate) fn window(&self, r: &Record, rtt: Duration, standing: Duration) -> u32 {
+    fn window(&self, r: &Record, rtt: Duration, standing: Duration) -> u32 {
         self.law.window(self.payload(r), rtt, standing, r.mss)
     }
 }

@@ -1,0 +1,71 @@
+//! Charges to a class and its flow, and what is given back. At any time `permitted = received + early` of
+//! each flow.
+
+use super::{Tree, Turn};
+use crate::flow::{flag, Record};
+use crate::time::Time;
+
+/// Bytes charged to a class and those above it.
+#[derive(Default)]
+pub(crate) struct Charged {
+    /// Bytes of the flow.
+    pub(crate) bytes: u32,
+    /// Bytes of these, as the class counts them, that were forgiven since its clock is too far ahead.
+    pub(crate) forgiven: u64,
+}
+
+impl Tree<'_> {
+    /// The sender may send `bytes` more, which it was permitted in a span of time.
+    pub(crate) fn permit(&mut self, r: &mut Record, bytes: u32, span: (Time, Time)) -> Charged {
+        self.charge_flow(r, bytes, span, |turn, quantum| {
+            turn.permit(bytes, quantum);
+            bytes
+        })
+    }
+
+    /// The receiver has got `bytes` more in a span of time. What its sender sent of its own accord is
+    /// charged.
+    pub(crate) fn got(&mut self, r: &mut Record, bytes: u32, span: (Time, Time)) -> Charged {
+        self.charge_flow(r, bytes, span, |turn, quantum| turn.received(bytes, quantum))
+    }
+
+    /// Changes what is kept of a flow, and charges its class the bytes that this says. Turns of ACKs are
+    /// charged as they are had.
+    fn charge_flow(
+        &mut self,
+        r: &mut Record,
+        most: u32,
+        (since, now): (Time, Time),
+        change: impl FnOnce(&mut Turn, u32) -> u32,
+    ) -> Charged {
+        let counted = most > 0 && !r.has(flag::STEPS);
+        let Some(share) = self.shares.get(r.class).filter(|_| counted) else { return Charged::default() };
+        let bytes = change(r.law.turn_mut(), share.quantum);
+        if bytes == 0 {
+            return Charged::default();
+        }
+        let cost = share.law.cost(&r.segments(), bytes);
+        if let Some(most) = share.law.flow_max {
+            r.law.turn_mut().spend(cost, most, now);
+        }
+        Charged { bytes, forgiven: self.charge(r.class, cost, since, now) }
+    }
+
+    /// What the sender was permitted and will not send, beyond `left` bytes, is given back. Returns its
+    /// bytes.
+    pub(crate) fn take_back(&mut self, r: &mut Record, left: u32, now: Time) -> u32 {
+        let counted = r.has(flag::SHARED) && !r.has(flag::STEPS);
+        let Some(share) = self.shares.get(r.class).filter(|_| counted) else { return 0 };
+        let turn = r.law.turn_mut();
+        let back = turn.early.saturating_sub(left);
+        turn.early -= back;
+        if back > 0 {
+            let cost = share.law.cost(&r.segments(), back);
+            if let Some(most) = share.law.flow_max {
+                r.law.turn_mut().unspend(cost, most);
+            }
+            self.give_back(r.class, cost, now);
+        }
+        back
+    }
+}
