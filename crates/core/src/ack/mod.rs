@@ -23,8 +23,9 @@ pub use presets::{preset, ClassPreset, Leaf, Preset, CLASS_PRESETS, PRESETS};
 pub use release::{NewLaw, Release, LAWS};
 
 pub use crate::packet::{Counts, Segments};
-pub use crate::systems::ack_shaper::{Action, Arrival, Meter, Pace, Period, RateRelease, SlowStart, Tick};
-pub use crate::systems::class_rate::{ShareRelease, Turn, Turns, Unresponsive};
+pub use crate::systems::ack_shaper::{Action, Arrival, Meter, Pace, Period, RateRelease, SlowStart};
+pub use crate::systems::class_rate::{ShareRelease, Turn, Turns};
+pub use crate::systems::{Tick, Unresponsive};
 pub use crate::tcp::{Kind, ACE_MOST};
 
 use crate::queue::QueueLimit;

@@ -3,9 +3,9 @@
 use crate::flow::LawState;
 use crate::packet::Segments;
 use crate::rate::Rate;
-use crate::systems::ack_shaper::{RateRelease, Tick};
+use crate::systems::ack_shaper::RateRelease;
 use crate::systems::class_rate::ShareRelease;
-use crate::systems::Law;
+use crate::systems::{Law, Tick};
 use crate::time::{Duration, Time};
 
 /// Law that lets the acknowledgement advance.
@@ -52,7 +52,10 @@ impl Release {
 
     /// Returns the law by which the flows of a class share its rate, if they do.
     pub fn share(&self) -> Option<&ShareRelease> {
-        each!(self, law => law.share())
+        match self {
+            Release::Share(law) => Some(law),
+            Release::Rate(_) => None,
+        }
     }
 
     /// Returns the limit of catching up: release times further back than this are forfeited.

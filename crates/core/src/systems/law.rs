@@ -1,7 +1,5 @@
-//! The interface of a law of release.
+//! The interface of a law of release, and what the laws have in common.
 
-use super::ack_shaper::Tick;
-use super::class_rate::ShareRelease;
 use crate::flow::LawState;
 use crate::packet::Segments;
 use crate::rate::Rate;
@@ -18,10 +16,6 @@ pub(crate) trait Law {
     /// See [`Release::flow_rate`](crate::ack::Release::flow_rate).
     fn flow_rate(&self) -> Option<Rate> {
         Some(self.rate())
-    }
-    /// See [`Release::share`](crate::ack::Release::share).
-    fn share(&self) -> Option<&ShareRelease> {
-        None
     }
     /// See [`Release::catch_up`](crate::ack::Release::catch_up).
     fn catch_up(&self) -> Duration {
@@ -47,5 +41,38 @@ pub(crate) trait Law {
     /// See [`Release::is_bounded_by_window`](crate::ack::Release::is_bounded_by_window).
     fn is_bounded_by_window(&self) -> bool {
         false
+    }
+}
+
+/// Outcome of one release time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tick {
+    /// Bytes to acknowledge now.
+    pub release: u32,
+    /// Slow start has just been detected.
+    pub entered_slow_start: bool,
+}
+
+/// The treatment of traffic that ACKs cannot slow: datagrams, and TCP that is not controlled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub enum Unresponsive {
+    /// Clamps it to the class's rate, or a tenth less where the class has TCP. All traffic of the class
+    /// together has a [bound](crate::steer::Bound).
+    #[default]
+    Bound,
+    /// `Bound` with a bucket of 20 ms.
+    Police,
+    /// Counts it and charges it to the class. Nothing is dropped.
+    Count,
+}
+
+impl Unresponsive {
+    /// Returns the burst that may pass at once, as time at the rate. `None`: everything passes.
+    pub const fn burst(self) -> Option<Duration> {
+        match self {
+            Unresponsive::Bound => Some(Duration::from_millis(40)),
+            Unresponsive::Police => Some(Duration::from_millis(20)),
+            Unresponsive::Count => None,
+        }
     }
 }

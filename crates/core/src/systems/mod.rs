@@ -16,3 +16,4 @@ pub mod link_sharing;
 pub mod postack;
 
 pub(crate) use law::Law;
+pub use law::{Tick, Unresponsive};

@@ -5,6 +5,7 @@ mod echo;
 mod news;
 pub mod steer;
 pub mod track;
+pub mod window;
 
 pub use echo::Echoes;
 pub use news::{Kind, ACE_MOST};

@@ -6,5 +6,5 @@ mod pace;
 mod settings;
 
 pub use congestion::Congestion;
-pub use pace::{Arrival, Pace, Tick};
+pub use pace::{Arrival, Pace};
 pub use settings::{Action, Meter, Period, RateRelease, SlowStart};

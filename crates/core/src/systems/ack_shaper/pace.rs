@@ -20,6 +20,7 @@ mod tests;
 use super::settings::{Meter, RateRelease, SlowStart};
 use crate::flow::law_state;
 use crate::rate::{Earned, Rate};
+use crate::systems::Tick;
 use crate::time::{Duration, Time};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -72,15 +73,6 @@ pub enum Arrival {
     Release,
     /// Schedule the release for [`Pace::due`].
     Schedule,
-}
-
-/// Outcome of one release time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tick {
-    /// Bytes to acknowledge now.
-    pub release: u32,
-    /// Slow start has just been detected.
-    pub entered_slow_start: bool,
 }
 
 impl Pace {

@@ -1,12 +1,11 @@
 //! The law *rate*: each flow is acknowledged at a rate of its own (ACK shaper, figs 1 and 5). This file has
 //! its settings. Its state of a flow is a [`Pace`].
 
-use super::{Pace, Tick};
+use super::Pace;
 use crate::flow::LawState;
 use crate::packet::{Counts, Segments};
 use crate::rate::Rate;
-use crate::systems::class_rate::Unresponsive;
-use crate::systems::Law;
+use crate::systems::{Law, Tick, Unresponsive};
 use crate::time::{Duration, Time};
 
 /// Release at a per-flow rate.

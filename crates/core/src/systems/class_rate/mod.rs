@@ -34,7 +34,7 @@ pub(crate) use grants::portion;
 pub(crate) use guarantee::Guarantee;
 pub use nested::{Nested, DEEPEST};
 pub(crate) use repeats::Repeats;
-pub use settings::{ShareRelease, Turns, Unresponsive};
+pub use settings::{ShareRelease, Turns};
 pub(crate) use share::Share;
 pub(crate) use shares::Shares;
 pub(crate) use tree::Tree;

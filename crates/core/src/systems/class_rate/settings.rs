@@ -11,7 +11,7 @@ use crate::flow::LawState;
 use crate::packet::{Counts, Segments};
 use crate::rate::Rate;
 use crate::systems::postack::Steps;
-use crate::systems::Law;
+use crate::systems::{Law, Unresponsive};
 use crate::time::{Duration, Time};
 
 /// Release of all flows of a class at one rate.
@@ -29,30 +29,6 @@ pub struct ShareRelease {
     pub flow_min: Option<Rate>,
     /// Content of a turn, and the event that gives it.
     pub turns: Turns,
-}
-
-/// The treatment of traffic that ACKs cannot slow: datagrams, and TCP that is not controlled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
-pub enum Unresponsive {
-    /// Clamps it to the class's rate, or a tenth less where the class has TCP. All traffic of the class
-    /// together has a [bound](crate::steer::Bound).
-    #[default]
-    Bound,
-    /// `Bound` with a bucket of 20 ms.
-    Police,
-    /// Counts it and charges it to the class. Nothing is dropped.
-    Count,
-}
-
-impl Unresponsive {
-    /// Returns the burst that may pass at once, as time at the rate. `None`: everything passes.
-    pub const fn burst(self) -> Option<Duration> {
-        match self {
-            Unresponsive::Bound => Some(Duration::from_millis(40)),
-            Unresponsive::Police => Some(Duration::from_millis(20)),
-            Unresponsive::Count => None,
-        }
-    }
 }
 
 /// Content of a flow's turn, and the event that gives it.
@@ -232,9 +208,6 @@ impl Law for ShareRelease {
     /// No flow has a rate of its own.
     fn flow_rate(&self) -> Option<Rate> {
         None
-    }
-    fn share(&self) -> Option<&ShareRelease> {
-        Some(self)
     }
     fn begin(&self, _: &Segments, _from_syn: bool, now: Time) -> LawState {
         match self.is_of_acks() {

@@ -19,7 +19,7 @@
 
 use super::flow_bound::{FlowBound, FlowLimit};
 use super::tally::{served, Tally};
-use crate::ack::Counts;
+use crate::packet::Counts;
 use crate::rate::Rate;
 use crate::time::Time;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};

@@ -1,7 +1,7 @@
 //! The fields of a packet that is not TCP which some rule looks at. Packets that are alike in these fields
 //! are of one class, so a hook learns the class of all of them at once.
 
-use crate::flow::Key;
+use crate::tcp::track::Key;
 
 /// A set of the parts of a [`Key`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

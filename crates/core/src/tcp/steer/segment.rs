@@ -5,7 +5,7 @@ use super::{
     after, slot_flag, Action, Numbers, Seen, Slot, Stamp, ACK, ACK_RANGE, DOUBT_SAMPLE, FIN, PURE_BEHIND,
     SEQ_AHEAD, SEQ_BEHIND, URG,
 };
-use crate::ack::window;
+use crate::tcp::window;
 use core::sync::atomic::Ordering::Relaxed;
 
 impl Numbers {
