@@ -28,6 +28,7 @@ pub use crate::systems::class_rate::{ShareRelease, Turn, Turns};
 pub use crate::systems::{Tick, Unresponsive};
 pub use crate::tcp::{Kind, ACE_MOST};
 
+use crate::flow::{flag, Record};
 use crate::queue::QueueLimit;
 use crate::time::Duration;
 
@@ -96,4 +97,28 @@ pub enum Window {
 impl Window {
     /// The default bound: 20 ms, or two periods if that is longer.
     pub const SIZE: Window = Window::Size { standing_delay: Duration::from_millis(20) };
+}
+
+/// Flags that say by which kind of law a flow is held and released.
+const LAW: u32 = flag::SHARED | flag::STEPS | flag::QUEUED;
+
+impl Record {
+    /// Lets the flow be held and released by this policy.
+    pub(crate) fn obey(&mut self, policy: &AckControl) {
+        self.flags = self.flags & !LAW | law_flags(policy);
+    }
+
+    /// Returns whether what is kept of the flow is what such a policy keeps.
+    pub(crate) fn obeys(&self, policy: &AckControl) -> bool {
+        self.flags & LAW == law_flags(policy)
+    }
+}
+
+fn law_flags(policy: &AckControl) -> u32 {
+    let shared = match policy.release.share() {
+        Some(law) if law.is_of_acks() => flag::SHARED | flag::STEPS,
+        Some(_) => flag::SHARED,
+        None => 0,
+    };
+    shared | if policy.hold == Hold::Queue { flag::QUEUED } else { 0 }
 }

@@ -8,7 +8,6 @@
 
 use super::segment::parse;
 use super::{ack_out, after, Gateway, Headers};
-use crate::flow::flag;
 use crate::frame::{Charge, Frame, List, Waiting};
 use crate::node::Cx;
 use crate::wire::{Flags, TcpOptions};
@@ -106,7 +105,7 @@ impl Gateway {
 
     /// All ACKs that wait leave. False if there is no room: those that are left wait still.
     pub(super) fn release_acks(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
-        if !self.table[i].has(flag::QUEUED) {
+        if !self.table[i].queues_acks() {
             return true;
         }
         while self.table[i].law.steps().waiting_acks() > 0 {
@@ -120,7 +119,7 @@ impl Gateway {
     /// No ACK of the flow waits any more: what they acknowledge is held as a number, what else they tell is
     /// lost, as by any queue.
     pub(super) fn clear_acks(&mut self, cx: &mut Cx<'_>, i: u32) {
-        if !self.table[i].has(flag::QUEUED) {
+        if !self.table[i].queues_acks() {
             return;
         }
         let before = self.held(i);
@@ -133,11 +132,11 @@ impl Gateway {
     /// The ACKs that waited in an earlier engine were lost with its pool, and the data with its queues.
     pub(super) fn forget_acks(&mut self, i: u32) {
         let r = &mut self.table[i];
-        if r.has(flag::STEPS) {
+        if r.takes_steps() {
             r.law.steps_mut().set_packets(0, 0);
             r.law.steps_mut().end_probe();
         }
-        if r.has(flag::QUEUED) {
+        if r.queues_acks() {
             r.law.steps_mut().set_acks(&List::new());
         }
     }

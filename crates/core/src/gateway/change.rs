@@ -156,7 +156,7 @@ impl Gateway {
         let r = &mut self.table[i];
         let segments = r.segments();
         policy.release.retune(&mut r.law, &segments, sized);
-        if r.flags & (flag::SHARED | flag::CLOSED) == flag::SHARED {
+        if r.takes_turns() && !r.has(flag::CLOSED) {
             self.enlist(i, now); // of another class
         }
         let r = &self.table[i];

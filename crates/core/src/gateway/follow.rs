@@ -3,8 +3,7 @@
 
 use super::held::Held;
 use super::{after, Gateway, Headers};
-use crate::ack::{AckControl, Hold};
-use crate::flow::{flag, Record};
+use crate::flow::flag;
 use crate::time::Time;
 use crate::wire::TcpOptions;
 use core::sync::atomic::Ordering::Relaxed;
@@ -66,7 +65,7 @@ impl Gateway {
             return;
         }
         let r = &mut self.table[i];
-        if r.has(flag::SHARED) {
+        if r.takes_turns() {
             self.got(i, bytes, since, now);
         } else {
             r.law.pace_mut().progressed(bytes);
@@ -80,7 +79,7 @@ impl Gateway {
         let epoch = self.table.epoch();
         let r = &mut self.table[i];
         let absent = core::mem::replace(&mut r.epoch, epoch) != epoch;
-        let paced = !r.has(flag::SHARED);
+        let paced = !r.takes_turns();
         let has_passed = after(tx, r.tx);
         if absent || has_passed {
             // It has overtaken what waits in the ring.
@@ -93,7 +92,7 @@ impl Gateway {
             return;
         }
         let passed = tx.wrapping_sub(r.tx);
-        let since = if granted { r.last_grant().1 } else { now };
+        let since = if granted { r.kept().last_grant().1 } else { now };
         if after(tx, r.rx) {
             let bytes = tx.wrapping_sub(r.rx);
             r.rx = tx;
@@ -164,7 +163,7 @@ impl Gateway {
         }
         self.follow_law(i, Time::ZERO);
         let r = &mut self.table[i];
-        if r.flags & (flag::SHARED | flag::CLOSED) == flag::SHARED {
+        if r.takes_turns() && !r.has(flag::CLOSED) {
             if r.held() > 0 || r.has(flag::EDGE_WAITS) {
                 self.enlist(i, Time::ZERO);
                 self.blocked.since_ever();
@@ -183,28 +182,4 @@ impl Gateway {
         }
         self.note_held(i, Held { bytes: 0, acks: 0 });
     }
-}
-
-/// Flags that say by which kind of law a flow is held and released.
-const LAW: u32 = flag::SHARED | flag::STEPS | flag::QUEUED;
-
-impl Record {
-    /// The flow is held and released by this policy.
-    pub(super) fn obey(&mut self, policy: &AckControl) {
-        self.flags = self.flags & !LAW | law_flags(policy);
-    }
-
-    /// Is what is kept of the flow what such a policy keeps?
-    pub(super) fn obeys(&self, policy: &AckControl) -> bool {
-        self.flags & LAW == law_flags(policy)
-    }
-}
-
-fn law_flags(policy: &AckControl) -> u32 {
-    let shared = match policy.release.share() {
-        Some(law) if law.is_of_acks() => flag::SHARED | flag::STEPS,
-        Some(_) => flag::SHARED,
-        None => 0,
-    };
-    shared | if policy.hold == Hold::Queue { flag::QUEUED } else { 0 }
 }

@@ -40,7 +40,7 @@ impl Gateway {
     #[inline]
     pub(super) fn granted(&self, i: u32) -> Option<Look> {
         let r = &self.table[i];
-        r.has(flag::GRANTED).then(|| Look { tx: r.tx, since: r.last_grant().1 })
+        r.has(flag::GRANTED).then(|| Look { tx: r.tx, since: r.kept().last_grant().1 })
     }
 
     /// The next ACKs of the flow may pass, if they would here. What has passed is looked at after `within`.
@@ -48,7 +48,7 @@ impl Gateway {
         let r = &self.table[i];
         let policy = self.classes.policy(r.class);
         let slot = &self.slots[i];
-        if r.has(flag::SHARED) || !self.may_grant(i) {
+        if r.takes_turns() || !self.may_grant(i) {
             return;
         }
         let bytes = policy.release.free(&r.law, now, LONGEST, self.rtt(r)).min(1 << 30);
@@ -69,7 +69,7 @@ impl Gateway {
         self.hooked
             && !self.ends
             && r.generation == self.generation
-            && (r.has(flag::STEPS) || self.classes.policy(r.class).hold.is_number())
+            && (r.takes_steps() || self.classes.policy(r.class).hold.is_number())
             && self.classes.policy(r.class).when == When::Always
             && r.may_be_granted()
             && self.slots[i].window() != 0
@@ -116,7 +116,7 @@ impl Gateway {
     /// The flow, whose grant has ended and was charged, gets another one if it used the last.
     pub(super) fn grant_again(&mut self, i: u32, now: Time, last: Look) {
         let r = &self.table[i];
-        if r.has(flag::SHARED) {
+        if r.takes_turns() {
             return self.grant_shared(i, now, Some(last));
         }
         let used = r.tx.wrapping_sub(last.tx);
@@ -133,18 +133,9 @@ impl Gateway {
 impl Record {
     /// The flow, which shares a rate, was granted so many bytes at `now`.
     pub(super) fn note_grant(&mut self, bytes: u32, now: Time) {
-        match self.has(flag::STEPS) {
+        match self.takes_steps() {
             true => self.law.steps_mut().note_grant(bytes, now),
             false => self.law.turn_mut().note_grant(bytes, now),
-        }
-    }
-
-    /// The bytes of its last grant, of a flow that shares a rate, and when that was made.
-    pub(super) fn last_grant(&self) -> (u32, Time) {
-        match (self.has(flag::SHARED), self.has(flag::STEPS)) {
-            (false, _) => (0, Time::from_nanos(self.law.pace().due)),
-            (true, false) => self.law.turn().last_grant(),
-            (true, true) => self.law.steps().last_grant(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Accounts of what is held.
 
 use super::ClassStats;
-use crate::flow::{flag, Record};
+use crate::flow::Record;
 
 /// What a flow holds.
 #[derive(Clone, Copy)]
@@ -15,7 +15,7 @@ impl Record {
     #[inline]
     pub(super) fn held_now(&self) -> Held {
         let bytes = self.held();
-        let acks = match self.has(flag::QUEUED) {
+        let acks = match self.queues_acks() {
             true => self.law.steps().waiting_acks(),
             false if bytes > 0 => self.held_acks,
             false => 0,

@@ -22,7 +22,7 @@ impl Gateway {
         frame: Frame,
         more: u32,
     ) {
-        if self.table[i].has(flag::SHARED) {
+        if self.table[i].takes_turns() {
             self.table[i].held_acks += 1;
             self.note_echo(i, options);
             self.await_turn(cx, i, more);
@@ -78,7 +78,7 @@ impl Gateway {
         if r.held() == 0 {
             return;
         }
-        if r.has(flag::SHARED) {
+        if r.takes_turns() {
             self.note_echo(i, options);
             return self.await_turn(cx, i, more);
         }
@@ -128,7 +128,7 @@ impl Gateway {
     /// What is held waits for the end of the gap after the last ACK, or for its turn, unless it waits
     /// already.
     pub(super) fn wait(&mut self, i: u32, now: Time) {
-        if self.table[i].has(flag::SHARED) {
+        if self.table[i].takes_turns() {
             return self.enlist(i, now);
         }
         let r = &mut self.table[i];
@@ -141,7 +141,7 @@ impl Gateway {
 
     /// Up to one segment ahead of its time, so that the sender sees a counter move.
     pub(super) fn release_early(&mut self, cx: &mut Cx<'_>, i: u32) {
-        if self.table[i].has(flag::QUEUED) {
+        if self.table[i].queues_acks() {
             return; // each ACK shows its own
         }
         let r = &self.table[i];
@@ -157,7 +157,7 @@ impl Gateway {
 
     /// Makes an ACK up to `to` that does not wait for its time.
     fn generate_early(&mut self, cx: &mut Cx<'_>, i: u32, to: u32) -> bool {
-        if self.table[i].has(flag::SHARED) {
+        if self.table[i].takes_turns() {
             return self.release_at_once(cx, i, to);
         }
         let bytes = to.wrapping_sub(self.table[i].tx);
@@ -179,7 +179,7 @@ impl Gateway {
         if held > 0 && in_order {
             self.generate_early(cx, i, rx);
         }
-        if after(ack, rx) && !self.table[i].has(flag::SHARED) {
+        if after(ack, rx) && !self.table[i].takes_turns() {
             self.told_early(i, ack.wrapping_sub(rx), cx.now);
         }
     }
@@ -189,7 +189,7 @@ impl Gateway {
         if self.is_counted(i) {
             return;
         }
-        if self.table[i].has(flag::SHARED) {
+        if self.table[i].takes_turns() {
             return self.permit(i, bytes, now);
         }
         if !self.is_engaged(i) {
@@ -238,7 +238,7 @@ impl Gateway {
 
     /// Nobody is left to hear of what is held. ACKs that wait are [cleared](Gateway::clear_acks) before.
     pub(super) fn drop_held(&mut self, i: u32) {
-        debug_assert!(!self.table[i].has(flag::QUEUED) || self.table[i].law.steps().waiting_acks() == 0);
+        debug_assert!(!self.table[i].queues_acks() || self.table[i].law.steps().waiting_acks() == 0);
         let before = self.held(i);
         let r = &mut self.table[i];
         r.tx = r.rx;
@@ -275,7 +275,7 @@ impl Gateway {
     /// Nothing is held any more. Releases go on while the right edge lags behind.
     pub(super) fn settle(&mut self, i: u32, now: Time) {
         let r = &self.table[i];
-        if r.has(flag::SHARED) {
+        if r.takes_turns() {
             return; // its turn comes and finds nothing
         }
         if r.law.pace().lag() > 0 && r.has(flag::ARMED) && !r.has(flag::WAITING) {

@@ -10,8 +10,8 @@
 //! sender is shown must never be more than it can tell apart. So an ACK that would carry the counter around
 //! is preceded by one that shows the counter as it was.
 
-use crate::ack::ACE_MOST;
-use crate::flow::{flag, Record};
+use crate::ack::{Pace, ACE_MOST};
+use crate::flow::Record;
 
 impl Record {
     /// So many bytes of progress came, with ECE or without.
@@ -30,7 +30,7 @@ impl Record {
     /// marks, at most a step: more would hide congestion.
     pub(super) fn told_marks(&mut self, bytes: u32, ece: bool) {
         if ece {
-            let step = if self.has(flag::SHARED) { 0 } else { self.law.pace().step() };
+            let step = self.kept().pace().map_or(0, Pace::step);
             let step = step.max(2 * u32::from(self.mss));
             let least = -i32::try_from(step).unwrap_or(i32::MAX);
             self.marked = self.marked.saturating_sub_unsigned(bytes).max(least);

@@ -127,7 +127,7 @@ impl Gateway {
             return false;
         }
         let early = ack.wrapping_sub(r.tx);
-        let shared = r.has(flag::SHARED);
+        let shared = r.takes_turns();
         if shared && self.classes.shares.is_early(r, early, self.now) {
             return true;
         }
@@ -136,7 +136,7 @@ impl Gateway {
             Window::Keep if shared => None, // its data waits in its class's queue
             Window::Keep => r.law.pace().rate().map(|rate| rate.bytes_in(AHEAD)),
         };
-        let before = r.ahead();
+        let before = r.kept().ahead();
         most.is_some_and(|most| u64::from(early) + u64::from(before) > most)
     }
 
@@ -151,7 +151,7 @@ impl Gateway {
         frame: Frame,
     ) {
         let r = &self.table[i];
-        if r.has_news() || r.has(flag::QUEUED) {
+        if r.has_news() || r.queues_acks() {
             self.flush(cx, i); // it keeps its place
         }
         let r = &self.table[i];

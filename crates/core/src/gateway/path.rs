@@ -51,7 +51,7 @@ impl Gateway {
                 self.take(cx, i, segment, options, frame);
                 match look {
                     Some(look) => self.grant_again(i, cx.now, look),
-                    None if self.table[i].has(flag::STEPS) => self.grant_shared(i, cx.now, None),
+                    None if self.table[i].takes_steps() => self.grant_shared(i, cx.now, None),
                     None => {}
                 }
             }
@@ -229,7 +229,7 @@ impl Gateway {
             self.got_twice(i, right.wrapping_sub(left));
         }
         let loss = matches!(news.kind, Kind::Sack | Kind::Duplicate) && fate != Fate::Keep;
-        if loss && self.table[i].has(flag::SHARED) {
+        if loss && self.table[i].takes_turns() {
             self.table[i].flags |= flag::LOSS;
             self.drop_probe(i);
         }

@@ -81,7 +81,7 @@ impl Gateway {
     /// Would the sender, whose window is not sized, be acknowledged too much ahead of its time with so many
     /// bytes?
     pub(super) fn is_too_much(&self, r: &Record, early: u32) -> bool {
-        let shared = r.has(flag::SHARED);
+        let shared = r.takes_turns();
         let most = match self.policy(r).window {
             // Once a segment has passed with the receiver's own window nothing is bounded by that which is
             // told here.
@@ -94,7 +94,7 @@ impl Gateway {
             Window::Keep if shared => None, // its data waits in its class's queue
             Window::Keep => r.law.pace().rate().map(|rate| rate.bytes_in(AHEAD)),
         };
-        let before = r.ahead();
+        let before = r.kept().ahead();
         most.is_some_and(|most| u64::from(early) + u64::from(before) > most)
     }
 
@@ -124,15 +124,6 @@ impl Gateway {
 }
 
 impl Record {
-    /// Returns the bytes that the flow's sender has ahead of the rate, or of its turns.
-    pub(super) fn ahead(&self) -> u32 {
-        match (self.has(flag::SHARED), self.has(flag::STEPS)) {
-            (false, _) => self.law.pace().debt(),
-            (true, false) => self.law.turn().early,
-            (true, true) => 0,
-        }
-    }
-
     /// What an ACK for `ack` tells beyond progress is still to be told.
     fn note_news(&mut self, ack: u32, options: &TcpOptions) {
         if let Some(block) = options.sack.only_twice(ack) {

@@ -17,6 +17,7 @@ use crate::ack::{window, AckControl, Arrival, Pace, Window};
 use crate::flow::{flag, Record, Timers};
 use crate::node::{Cx, Port, PortSet};
 use crate::steer::Slot;
+use crate::systems::Kept;
 use crate::time::{Duration, Time};
 
 /// Time between two ACKs of a flow that is not backlogged, at most a period.
@@ -175,7 +176,7 @@ impl Gateway {
         let r = &mut self.table[i];
         if let Some(look) = look {
             self.grant_again(i, now, look);
-        } else if r.has(flag::SHARED) {
+        } else if r.takes_turns() {
             r.set(flag::WAITING, false);
             self.enlist(i, now);
         } else if r.held() == 0 && r.law.pace().lag() == 0 {
@@ -315,16 +316,14 @@ impl Record {
         step.min(u64::from(u32::MAX)) as u32
     }
 
-    /// When the flow's timer is due.
+    /// When the flow's timer is due. One whose turns are ACKs has none but for a look at a grant, which is
+    /// as of the time at which that is found out.
     pub(super) fn timer(&self) -> Time {
-        if self.has(flag::SHARED) {
-            return if self.has(flag::STEPS) { Time::ZERO } else { self.law.turn().free_from() };
-        }
-        let due = Time::from_nanos(self.law.pace().due);
-        if self.has(flag::WAITING) {
-            due + gap(self.law.pace())
-        } else {
-            due
+        match self.kept() {
+            Kept::Rate(pace) if self.has(flag::WAITING) => Time::from_nanos(pace.due) + gap(pace),
+            Kept::Rate(pace) => Time::from_nanos(pace.due),
+            Kept::Turn(turn) => turn.free_from(),
+            Kept::Steps(_) => Time::ZERO,
         }
     }
 

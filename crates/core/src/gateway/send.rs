@@ -156,7 +156,7 @@ impl Gateway {
         r.ace_sent = r.ace;
         // A window that is kept is touched only where the acknowledgement is. Of an ACK that has waited, the
         // record's is a newer one.
-        let kept = limit.is_none() || r.has(flag::QUEUED) && !r.has(flag::SCALE_KNOWN);
+        let kept = limit.is_none() || r.queues_acks() && !r.has(flag::SCALE_KNOWN);
         let field = if kept && ack == segment.tcp.ack {
             window::forwarded(r, ack, segment.tcp.window);
             segment.tcp.window

@@ -25,7 +25,7 @@ impl Gateway {
 
     /// The same, where it is told with an acknowledgement of `to`.
     pub(super) fn window_limit_at(&self, r: &Record, to: u32) -> Option<u32> {
-        if r.has(flag::SHARED) {
+        if r.takes_turns() {
             return self.window_of_share(r, to);
         }
         if self.ends {
@@ -45,7 +45,7 @@ impl Gateway {
     /// (`docs/ack-shaper.md`).
     pub(super) fn bound(&mut self, i: u32) {
         let r = &self.table[i];
-        if !r.has(flag::EDGE_KNOWN) || r.has(flag::SHARED) {
+        if !r.has(flag::EDGE_KNOWN) || r.takes_turns() {
             return;
         }
         let bounds = self.policy(r).release.is_bounded_by_window();
@@ -120,8 +120,9 @@ impl Gateway {
     /// might send for them, the right edge stays where it is until then.
     pub(super) fn keep_edge(&mut self, i: u32, bytes: u32, now: Time) {
         let r = &self.table[i];
-        let waits = r.has(flag::SHARED | flag::EDGE_KNOWN)
-            && !r.has(flag::STEPS)
+        let waits = r.takes_turns()
+            && r.has(flag::EDGE_KNOWN)
+            && !r.takes_steps()
             && !r.is_ending()
             && self.times(r).is_some()
             && self.classes.shares.is_early(r, bytes, now);

@@ -1,6 +1,7 @@
 //! Statistics of a gateway, its classes and its flows.
 
 use super::{direction_of, millis, ClassAccount, Gateway};
+use crate::ack::Pace;
 use crate::flow::{flag, Key, Record};
 use crate::stats::Ledger;
 use crate::systems::postack::Alone;
@@ -220,24 +221,20 @@ pub struct FlowStats {
 
 impl FlowStats {
     fn of(r: &Record, class: usize) -> FlowStats {
-        let shared = r.has(flag::SHARED);
-        let rate = match (shared, r.has(flag::STEPS)) {
-            (false, _) => r.law.pace().rate(),
-            (true, false) => r.law.turn().share(),
-            (true, true) => None,
-        };
+        let (kept, held) = (r.kept(), u64::from(r.held()));
+        let pace = kept.pace();
         FlowStats {
             key: r.key,
             class,
             pass: r.has(flag::PASSES).then(|| r.pass_reason()),
             acked_bytes: r.acked,
             held_bytes: r.held(),
-            held_delay: rate.map_or(Duration::ZERO, |rate| rate.time_for(u64::from(r.held()))),
-            debt_bytes: if shared { 0 } else { r.law.pace().debt() },
-            slow_start: !shared && r.law.pace().in_slow_start(),
+            held_delay: kept.rate().map_or(Duration::ZERO, |rate| rate.time_for(held)),
+            debt_bytes: pace.map_or(0, Pace::debt),
+            slow_start: pace.is_some_and(Pace::in_slow_start),
             rtt: Duration::from_nanos(u64::from(r.rtt_ns)),
             window: window_known(r),
-            period: if shared { Duration::ZERO } else { r.law.pace().period() },
+            period: pace.map_or(Duration::ZERO, Pace::period),
             closed: r.has(flag::CLOSED),
         }
     }

@@ -11,9 +11,11 @@ pub mod ack_filter;
 pub mod ack_shaper;
 pub mod class_rate;
 pub mod gap_pacing;
+mod kept;
 mod law;
 pub mod link_sharing;
 pub mod postack;
 
+pub(crate) use kept::Kept;
 pub(crate) use law::Law;
 pub use law::{Tick, Unresponsive};

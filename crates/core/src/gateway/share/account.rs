@@ -38,10 +38,10 @@ impl Gateway {
     /// right edge was `edge` before.
     pub(in crate::gateway) fn permit_early(&mut self, i: u32, bytes: u32, edge: u32, now: Time) {
         let r = &self.table[i];
-        if r.has(flag::SHARED | flag::EDGE_WAITS) {
+        if r.takes_turns() && r.has(flag::EDGE_WAITS) {
             self.permit_released(i, bytes, edge, now);
             self.enlist(i, now);
-        } else if r.has(flag::SHARED) {
+        } else if r.takes_turns() {
             self.permit(i, bytes, now);
         }
     }
@@ -81,7 +81,7 @@ impl Gateway {
     /// else short flows would come for nothing, and all others be late for it.
     pub(in crate::gateway) fn permit_first(&mut self, i: u32, now: Time) {
         let r = &self.table[i];
-        if !r.has(flag::SHARED | flag::EDGE_KNOWN) || r.has(flag::STEPS) {
+        if !r.takes_turns() || !r.has(flag::EDGE_KNOWN) || r.takes_steps() {
             return;
         }
         let window = r.edge.wrapping_sub(r.tx);
@@ -118,7 +118,7 @@ impl Gateway {
     /// A flow whose first window is known was confirmed by its receiver: it asks for the least rate.
     pub(in crate::gateway) fn begin_least(&mut self, i: u32) {
         let r = &self.table[i];
-        if r.has(flag::SHARED | flag::EDGE_KNOWN) && !r.has(flag::STEPS) && !self.ask_for_least(i) {
+        if r.takes_turns() && r.has(flag::EDGE_KNOWN) && !r.takes_steps() && !self.ask_for_least(i) {
             self.classes[self.table[i].class].best_effort += 1;
         }
     }

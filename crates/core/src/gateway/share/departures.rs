@@ -35,7 +35,7 @@ impl Gateway {
             Err(Alone::NoAcks)
         } else if r.has(flag::PASSES) {
             Err(Alone::Untouched)
-        } else if r.has(flag::STEPS | flag::SYNCED) {
+        } else if r.takes_steps() && r.has(flag::SYNCED) {
             Ok(i)
         } else {
             Err(Alone::NoAcks)
@@ -69,7 +69,7 @@ impl Gateway {
     /// So many frames of the flow wait in the queue of its class.
     pub(crate) fn note_frames(&mut self, i: u32, frames: u32, now: Time) {
         let r = &mut self.table[i];
-        let Some(share) = self.classes.share(r.class).filter(|_| r.has(flag::STEPS)) else { return };
+        let Some(share) = self.classes.share(r.class).filter(|_| r.takes_steps()) else { return };
         if share.law.turns != Turns::Departures {
             return;
         }
@@ -121,7 +121,7 @@ impl Gateway {
     fn is_of(&self, i: u32, place: u32) -> bool {
         i < self.table.capacity() && {
             let r = &self.table[i];
-            r.class == place && r.has(flag::USED | flag::STEPS | flag::SYNCED) && !r.has(flag::CLOSED)
+            r.class == place && r.takes_steps() && r.has(flag::USED | flag::SYNCED) && !r.has(flag::CLOSED)
         }
     }
 
@@ -176,7 +176,7 @@ impl Gateway {
         if !self.table[i].holds() {
             return Some(0);
         }
-        if !self.table[i].has(flag::QUEUED) {
+        if !self.table[i].queues_acks() {
             return self.release_segments(cx, i, turns).then_some(turns);
         }
         let mut used = 0;

@@ -39,7 +39,7 @@ impl Gateway {
         if !may || self.classes.share(place).is_none_or(|share| share.law.flow_max.is_some()) {
             return;
         }
-        if self.table[i].has(flag::STEPS) {
+        if self.table[i].takes_steps() {
             return self.grant_idle(i, now, last);
         }
         let Some(used) = self.used(i, now, last) else { return };
@@ -80,8 +80,8 @@ impl Gateway {
     /// What was granted to a flow is not any more.
     pub(in crate::gateway) fn unreserve(&mut self, i: u32) {
         let r = &self.table[i];
-        if r.has(flag::SHARED) {
-            let (place, (bytes, _)) = (r.class, r.last_grant());
+        if r.takes_turns() {
+            let (place, (bytes, _)) = (r.class, r.kept().last_grant());
             self.tree(place).unreserve(place, u64::from(bytes));
         }
     }

@@ -40,7 +40,7 @@ impl Gateway {
     /// downloads the handshake's stays.
     pub(in crate::gateway) fn note_sent(&mut self, i: u32, end: u32, now: Time) {
         let r = &mut self.table[i];
-        let measured = r.has(flag::STEPS | flag::SYNCED) && !r.has(flag::INWARD);
+        let measured = r.takes_steps() && r.has(flag::SYNCED) && !r.has(flag::INWARD);
         if measured && r.law.steps().probe().is_none() && after(end, r.rx) {
             r.law.steps_mut().set_probe(end, now);
         }
@@ -50,7 +50,7 @@ impl Gateway {
     /// smoothed RTT (RFC 6298 section 2.3), as in section 2.4.3 of the paper.
     pub(in crate::gateway) fn note_delay(&mut self, i: u32, now: Time) {
         let r = &mut self.table[i];
-        if !r.has(flag::STEPS) || r.law.steps().probe().is_none_or(|end| after(end, r.rx)) {
+        if !r.takes_steps() || r.law.steps().probe().is_none_or(|end| after(end, r.rx)) {
             return;
         }
         let Some(delay) = r.law.steps_mut().probed(now) else { return };
@@ -63,18 +63,14 @@ impl Gateway {
     /// The next segment of the flow's data is to be seen, if its window is sized.
     pub(in crate::gateway) fn ask_for_probe(&self, i: u32) {
         let r = &self.table[i];
-        if self.measures
-            && r.has(flag::STEPS)
-            && !r.has(flag::INWARD)
-            && self.policy(r).window != Window::Keep
-        {
+        if self.measures && r.takes_steps() && !r.has(flag::INWARD) && self.policy(r).window != Window::Keep {
             self.slots[i].ask();
         }
     }
 
     /// A loss delays the acknowledgement of what comes behind it: that tells nothing of the path (Karn).
     pub(in crate::gateway) fn drop_probe(&mut self, i: u32) {
-        if self.table[i].has(flag::STEPS) {
+        if self.table[i].takes_steps() {
             self.table[i].law.steps_mut().end_probe();
             self.ask_for_probe(i);
         }

@@ -96,7 +96,7 @@ impl Gateway {
     /// at once after a loss: it has waited long enough.
     pub(in crate::gateway) fn await_turn(&mut self, cx: &mut Cx<'_>, i: u32, more: u32) {
         let r = &mut self.table[i];
-        if r.has(flag::STEPS) {
+        if r.takes_steps() {
             return self.await_step(cx, i, more);
         }
         let bytes = if r.is_ending() {
@@ -156,7 +156,7 @@ impl Gateway {
         for _ in 0..VISITS {
             let Some((i, class)) = self.ready(place, now) else { break };
             let r = &self.table[i];
-            let would = r.awaits_turn() && (r.has(flag::STEPS) || r.law.turn().deficit > 0);
+            let would = r.awaits_turn() && (r.takes_steps() || r.law.turn().deficit > 0);
             if released && would {
                 break;
             }
@@ -187,7 +187,7 @@ impl Gateway {
         self.follow(i, cx.now);
         self.tree(place).refresh(place, cx.now);
         let r = &mut self.table[i];
-        let steps = r.has(flag::STEPS);
+        let steps = r.takes_steps();
         if !r.awaits_turn() || r.flags & (flag::CLOSED | flag::SYNCED) != flag::SYNCED {
             r.set(flag::EDGE_WAITS, false);
             if r.has(flag::FRESH) {

@@ -2,7 +2,7 @@
 //! each flow.
 
 use super::{Tree, Turn};
-use crate::flow::{flag, Record};
+use crate::flow::Record;
 use crate::time::Time;
 
 /// Bytes charged to a class and those above it.
@@ -38,7 +38,7 @@ impl Tree<'_> {
         (since, now): (Time, Time),
         change: impl FnOnce(&mut Turn, u32) -> u32,
     ) -> Charged {
-        let counted = most > 0 && !r.has(flag::STEPS);
+        let counted = most > 0 && !r.takes_steps();
         let Some(share) = self.shares.get(r.class).filter(|_| counted) else { return Charged::default() };
         let bytes = change(r.law.turn_mut(), share.quantum);
         if bytes == 0 {
@@ -54,7 +54,7 @@ impl Tree<'_> {
     /// What the sender was permitted and will not send, beyond `left` bytes, is given back. Returns its
     /// bytes.
     pub(crate) fn take_back(&mut self, r: &mut Record, left: u32, now: Time) -> u32 {
-        let counted = r.has(flag::SHARED) && !r.has(flag::STEPS);
+        let counted = r.takes_turns() && !r.takes_steps();
         let Some(share) = self.shares.get(r.class).filter(|_| counted) else { return 0 };
         let turn = r.law.turn_mut();
         let back = turn.early.saturating_sub(left);

@@ -29,7 +29,7 @@ impl Shares {
         now: Time,
     ) -> Option<u32> {
         let share = self.get(r.class)?;
-        if r.has(flag::STEPS) {
+        if r.takes_steps() {
             return Some(share.law.window_of_segments(share.payload(r), rtt, r.segments().payload));
         }
         let window = share.window(r, rtt, standing);

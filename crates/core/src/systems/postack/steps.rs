@@ -1,6 +1,6 @@
 //! State of a flow whose turns are ACKs ([`Turns`](crate::ack::Turns)).
 
-use crate::flow::{flag, law_state, Place, Record};
+use crate::flow::{law_state, Place, Record};
 use crate::frame::List;
 use crate::time::{Duration, Time};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -46,7 +46,8 @@ impl Steps {
         }
     }
 
-    /// Returns the queue of ACKs of a flow with [`flag::QUEUED`]. To be put back with [`Steps::set_acks`].
+    /// Returns the queue of ACKs of a flow with [`flag::QUEUED`](crate::flow::flag::QUEUED). To be put back
+    /// with [`Steps::set_acks`].
     pub(crate) fn acks(&self) -> List {
         List::from_raw(self.acks)
     }
@@ -116,7 +117,7 @@ impl Record {
     /// Returns whether anything is held: bytes, or queued ACKs.
     #[inline]
     pub fn holds(&self) -> bool {
-        self.held() > 0 || self.has(flag::QUEUED) && self.law.steps().waiting_acks() > 0
+        self.held() > 0 || self.queues_acks() && self.law.steps().waiting_acks() > 0
     }
 }
 
