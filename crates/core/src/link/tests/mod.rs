@@ -97,10 +97,10 @@ fn a_token_bucket_sends_its_depth_at_once() {
 
 #[test]
 fn a_timer_lets_what_has_its_tokens_leave_together() {
-    // As above, with a timer of 4 ms: the third packet has its tokens at 10.5 ms and leaves at 12 ms, with the
-    // fourth, which had them at 11.5 ms. The fifth has them at 12.5 ms, and waits for the next tick with the
-    // sixth. From 13.5 ms until 17 ms the bucket fills with all it holds, so two leave when they come; the third
-    // of them lacks 500 bytes at 17 ms.
+    // As above, with a timer of 4 ms: the third packet has its tokens at 10.5 ms and leaves at 12 ms, with
+    // the fourth, which had them at 11.5 ms. The fifth has them at 12.5 ms, and waits for the next tick with
+    // the sixth. From 13.5 ms until 17 ms the bucket fills with all it holds, so two leave when they come;
+    // the third of them lacks 500 bytes at 17 ms.
     let (rate, timer) = (Some(Rate::mbit(8)), Duration::from_millis(4));
     let mut r = rig(Config { rate, burst: 2_500, timer, ..Config::default() });
     for tag in 1..=6 {
