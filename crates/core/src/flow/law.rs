@@ -3,7 +3,7 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Bytes of a flow's record that belong to the law by which it is held and released. Each law has a struct of
-/// its own for them, see [`law_state!`]. A flow that comes to another law begins with that law's state.
+/// its own for them (`law_state!`). A flow that comes to another law begins with that law's state.
 #[derive(Clone, Copy, Debug, Default, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(transparent)]
 pub struct LawState([u64; 7]);

@@ -1,7 +1,7 @@
 //! Classes whose flows share one rate: a byte clock per class, and a deficit round robin over the flows that
 //! hold something.
 //!
-//! What its senders may send because of what leaves here is charged to the class's [clock](clock::Clock) as
+//! What its senders may send because of what leaves here is charged to the class's clock as
 //! it leaves: first windows, releases, what a loss makes go early. What arrives without having been
 //! permitted, since its sender's window grew, is charged as it arrives. While the clock is not ahead, the
 //! flow whose turn it is gets its release. A flow that comes to hold something is *fresh* and goes before
@@ -14,21 +14,18 @@
 //! number of flows listed. A window that became too large shrinks as its flow is released without its right
 //! edge moving.
 //!
-//! Classes may be nested: then the clocks are a [tree], and which class has a turn is found before the flow.
+//! Classes may be nested: then the clocks are a tree, and which class has a turn is found before the flow.
 //!
-//! - [`clock`], [`average`]: the parts;
-//! - `turns`: who is released next, and how much;
-//! - `node`, `tree`: classes that borrow from each other;
+//! The state of classes is in [`class_rate`](crate::systems::class_rate), that of queues in
+//! [`postack`](crate::systems::postack). Here is what needs frames, slots and timers:
+//!
+//! - `turns`: the flow that is released next, and how much of it;
 //! - `rounds`: turns of an ACK, and the delay of the WAN;
 //! - `departures`: turns of an ACK as data leaves the class's queue;
 //! - `one_queue`: turns of an ACK as data leaves the one queue of a class;
-//! - `account`: what is charged, and given back;
-//! - `limits`: windows;
-//! - `least`: flows that have a least rate, and those for which there is too little;
-//! - `grants`: what the hooks let pass where the rate does not bind;
-//! - `idle`: the same where nothing waits in the class's queue;
-//! - `others`: what passes beside the flows, which ACKs cannot slow;
-//! - `floor`: what TCP keeps beside that.
+//! - `account`: charges, and guarantees;
+//! - `grants`: bytes that the hooks let pass where the rate does not bind;
+//! - `others`: traffic beside the flows, which ACKs cannot slow.
 
 mod account;
 mod departures;

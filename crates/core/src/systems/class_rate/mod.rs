@@ -1,7 +1,7 @@
 //! Classes whose flows share a rate by their ACKs.
 //!
-//! - [`settings`]: the settings of a class; `nested`: its place among classes that borrow from each other;
-//! - `share`: the state of a class; [`turn`]: of a flow;
+//! - `settings`: the settings of a class; `nested`: its place among classes that borrow from each other;
+//! - `share`: the state of a class; `turn`: of a flow;
 //! - `clock`, `average`, `meter`, `debt`: the parts of it;
 //! - `node`, `tree`: classes that borrow from each other;
 //! - `account`: charges to a class and its flows; `windows`: windows; `guarantee`: flows that have a
