@@ -61,6 +61,17 @@ fn a_wrong_file() {
     assert_eq!((&report["errors"][0]["line"], &report["errors"][0]["column"]), (&2.into(), &12.into()));
 }
 
+/// A schema is a JSON document for each format.
+#[test]
+fn schemas() {
+    for format in ["experiment", "gateway", "wan"] {
+        let out = weir(&["schema", format]);
+        let schema: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        assert_eq!(schema["type"], "object", "{format}");
+    }
+    assert_eq!(weir(&["schema", "customers"]).status.code(), Some(2));
+}
+
 #[test]
 fn no_file() {
     let out = weir(&["check", "/nonexistent/x.toml"]);

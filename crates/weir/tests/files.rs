@@ -1,6 +1,7 @@
 //! Every configuration file of the repository is right, and can run in a world.
 
 use std::path::{Path, PathBuf};
+use weir::experiment::config::schema::{schema, Format};
 use weir::experiment::config::{self, experiment, File, Source};
 use weir::result::Backend;
 
@@ -43,6 +44,40 @@ fn experiments_and_examples_parse() {
             File::Wan(_) => (),
         }
     }
+}
+
+/// An independent validator finds each file of the repository right by the schema of its format.
+#[test]
+fn experiments_and_examples_follow_the_schema() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    ["experiments", "examples"].iter().for_each(|dir| toml_files(&root.join(dir), &mut files));
+    let schema = |format| jsonschema::validator_for(&schema(format)).unwrap();
+    let [experiment, gateway, wan] = [Format::Experiment, Format::Gateway, Format::Wan].map(schema);
+    for path in files {
+        let source = Source::read(&path).unwrap();
+        let schema = match config::parse(&source).unwrap_or_else(|e| panic!("{e}")) {
+            File::Experiment(_) | File::Sweep(_) => &experiment,
+            File::Gateway(_) => &gateway,
+            File::Wan(_) => &wan,
+        };
+        let value = serde_json::to_value(source.text.parse::<toml::Table>().unwrap()).unwrap();
+        let errors: Vec<String> =
+            schema.iter_errors(&value).map(|e| format!("{}: {e}", e.instance_path())).collect();
+        assert!(errors.is_empty(), "{}: {errors:#?}", path.display());
+    }
+}
+
+/// Most keys have a kind and a sentence.
+#[test]
+fn the_schema_says_what_keys_are() {
+    let schema = schema(Format::Experiment);
+    let link = &schema["$defs"]["path.wan"]["properties"];
+    assert_eq!(link["overhead"]["maximum"], 256);
+    assert_eq!(link["jitter_law"]["enum"], serde_json::json!(["uniform", "exponential", "normal", "pareto"]));
+    assert!(link["rate"]["description"].as_str().unwrap().starts_with("of Ethernet frames"), "{link:#}");
+    assert_eq!(schema["required"], serde_json::json!(["name", "duration", "flow"]));
+    assert_eq!(schema["properties"]["path"]["$ref"], "#/$defs/path");
 }
 
 const MANUALS: [&str; 5] = [

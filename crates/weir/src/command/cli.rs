@@ -58,6 +58,8 @@ pub enum Command {
     Down(super::down::Args),
     /// Parse a configuration and explain what it will do
     Check(super::check::Args),
+    /// Print the JSON Schema of a file, for editors
+    Schema(super::schema::Args),
     /// Run an experiment in virtual time, with simulated hosts
     Sim(super::sim::Args),
     #[cfg(feature = "linux")]
@@ -111,6 +113,7 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         #[cfg(feature = "linux")]
         Command::Down(args) => super::down::run(&args),
         Command::Check(args) => super::check::run(&args, HOST_CHECKS),
+        Command::Schema(args) => super::schema::run(&args),
         Command::Sim(args) => super::sim::run(&args),
         #[cfg(feature = "linux")]
         Command::Lab(args) => super::lab::run(&args),

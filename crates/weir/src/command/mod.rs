@@ -24,6 +24,7 @@ mod present;
 pub mod reload;
 #[cfg(feature = "linux")]
 pub mod run;
+pub mod schema;
 #[cfg(feature = "linux")]
 pub mod shell;
 pub mod short;

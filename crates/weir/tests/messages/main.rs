@@ -6,6 +6,7 @@ mod cases;
 
 use cases::{CASES, CUSTOMERS, EXPERIMENT, GATEWAY, NETWORK, REFUSED, SETTINGS, WAN};
 use std::fmt::Write;
+use weir::experiment::config::schema::{schema, Format};
 use weir::experiment::config::{self, experiment, gateway, Settings, Source};
 use weir::result::Backend;
 
@@ -14,6 +15,42 @@ fn the_files_are_right_before_anything_is_replaced() {
     for text in [GATEWAY, WAN, EXPERIMENT, NETWORK] {
         config::parse(&Source::new("f.toml", text)).unwrap_or_else(|e| panic!("{e}"));
     }
+}
+
+/// Paths of sweeps, and keys whose kind depends on another key.
+const BEYOND_THE_SCHEMA: [&str; 4] = [
+    "a sweep over one value",
+    "a swept key that does not exist",
+    "a sum of shares",
+    "a time that means nothing",
+];
+
+/// What a schema can express is wrong there too: unknown keys and names, kinds and ranges of values. Keys that
+/// depend on others are the reader's alone.
+#[test]
+fn the_schema_refuses_what_it_can_express() {
+    let schema = |format| jsonschema::validator_for(&schema(format)).unwrap();
+    let [experiment, gateway, wan] = [Format::Experiment, Format::Gateway, Format::Wan].map(schema);
+    let (mut refused, mut accepted) = (0, Vec::new());
+    for (title, file, from, to) in CASES {
+        let text = file.replacen(from, to, 1);
+        let Ok(table) = text.parse::<toml::Table>() else { continue };
+        let schema = match ["ports", "path", "flow"].map(|key| table.contains_key(key)) {
+            [true, false, false] => &gateway,
+            [true, true, false] => &wan,
+            _ => &experiment,
+        };
+        let Err(errors) = config::parse(&Source::new("f.toml", text)) else { continue };
+        let said =
+            |what: &[&str]| errors.located().iter().any(|e| what.iter().any(|w| e.message.contains(w)));
+        match schema.is_valid(&serde_json::to_value(&table).unwrap()) {
+            false => refused += 1,
+            true if said(&["unknown key", "expected a", "without a unit"]) => accepted.push(*title),
+            true => {}
+        }
+    }
+    accepted.retain(|title| !BEYOND_THE_SCHEMA.contains(title));
+    assert!(accepted.is_empty() && refused > 60, "{refused} refused; accepted: {accepted:#?}");
 }
 
 /// The list of what exists grows with every algorithm, so it is no part of the texts in the file.

@@ -70,6 +70,7 @@ pub fn read<'k, T: 'k>(keys: impl IntoIterator<Item = &'k Key<T>>, places: &[&Se
     for key in keys {
         for place in places {
             place.has(key.name);
+            place.know(key, key.name);
             for other in key.instead_of.0 {
                 place.at_most_one(&[other, key.name], key.instead_of.1);
             }
@@ -80,7 +81,7 @@ pub fn read<'k, T: 'k>(keys: impl IntoIterator<Item = &'k Key<T>>, places: &[&Se
                 let message = format!("`{}` needs `{}`", place.full(key.name), place.full(other));
                 place.key_fault(key.name, Fault::new(message, why));
             }
-            _ => drop(place.value(key.name, |value| (key.read)(into, value))),
+            _ => place.row(key, key.name, |value| (key.read)(into, value)),
         }
     }
 }

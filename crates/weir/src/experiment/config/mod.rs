@@ -37,6 +37,7 @@ pub mod policy;
 pub mod ports;
 mod queue_limit;
 mod reader;
+pub mod schema;
 mod settings;
 pub mod share;
 mod subject;

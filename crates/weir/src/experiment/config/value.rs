@@ -3,6 +3,7 @@
 use super::addresses;
 use super::decimal::Decimal;
 use super::diag::{listed, nearest, Fault};
+use super::schema::{self, Kind};
 use super::units;
 use core::ops::RangeInclusive;
 use toml::de::DeValue;
@@ -26,7 +27,8 @@ pub(super) fn some(value: &DeValue) -> Result<u64, Fault> {
 
 /// Parses a whole number from `range`.
 pub(super) fn int(value: &DeValue, range: RangeInclusive<u64>) -> Result<u64, Fault> {
-    match u64::from_value(value)? {
+    schema::kind(|| Kind::Whole(*range.start(), *range.end()));
+    match whole(value)? {
         n if range.contains(&n) => Ok(n),
         n => Err(Fault::bare(format!("{n} is not from {} to {}", range.start(), range.end()))),
     }
@@ -62,7 +64,8 @@ pub fn choice<T: Copy>(text: &str, what: &str, known: &[(&str, T)], future: &[&s
 
 /// Parses one of a closed set of names. Names in `future` are known and not built yet.
 pub(super) fn one_of<T: Copy>(value: &DeValue, known: &[(&str, T)], future: &[&str]) -> Result<T, Fault> {
-    choice(&String::from_value(value)?, "value", known, future)
+    schema::kind(|| Kind::Names(known.iter().map(|(name, _)| (*name).to_string()).collect()));
+    choice(&string(value)?, "value", known, future)
 }
 
 /// Describes a value, for messages.
@@ -92,33 +95,47 @@ fn text(value: &DeValue, what: &str, example: &str, numbers: bool) -> Result<Str
 }
 
 macro_rules! from_text {
-    ($type:ty, $what:literal, $example:literal, $numbers:literal, $parse:path) => {
+    ($type:ty, $kind:ident, $what:literal, $example:literal, $numbers:literal, $parse:path) => {
         impl FromValue for $type {
             fn from_value(value: &DeValue) -> Result<Self, Fault> {
+                schema::kind(|| Kind::$kind);
                 $parse(&text(value, $what, $example, $numbers)?)
             }
         }
     };
 }
 
-from_text!(Rate, "rate", "\"10Mbit\"", false, units::rate);
-from_text!(Duration, "duration", "\"10ms\"", false, units::duration);
-from_text!(units::Probability, "probability", "0.0001 or \"0.01%\"", true, units::probability);
-from_text!(units::Limit, "queue limit", "\"100p\", \"64KiB\" or \"1bdp\"", false, units::queue);
-from_text!(RangeInclusive<u16>, "port or range of ports", "5001 or \"5001-5008\"", true, addresses::ports);
-from_text!(Prefix, "prefix", "\"10.1.0.0/16\"", false, addresses::prefix);
+from_text!(Rate, Rate, "rate", "\"10Mbit\"", false, units::rate);
+from_text!(Duration, Time, "duration", "\"10ms\"", false, units::duration);
+from_text!(units::Probability, Probability, "probability", "0.0001 or \"0.01%\"", true, units::probability);
+from_text!(units::Limit, Limit, "queue limit", "\"100p\", \"64KiB\" or \"1bdp\"", false, units::queue);
+from_text!(
+    RangeInclusive<u16>,
+    Ports,
+    "port or range of ports",
+    "5001 or \"5001-5008\"",
+    true,
+    addresses::ports
+);
+from_text!(Prefix, Prefix, "prefix", "\"10.1.0.0/16\"", false, addresses::prefix);
 
 impl FromValue for String {
     fn from_value(value: &DeValue) -> Result<Self, Fault> {
-        match value {
-            DeValue::String(s) => Ok(s.to_string()),
-            v => Err(Fault::bare(format!("expected a string, found {}", found(v)))),
-        }
+        schema::kind(|| Kind::Text);
+        string(value)
+    }
+}
+
+fn string(value: &DeValue) -> Result<String, Fault> {
+    match value {
+        DeValue::String(s) => Ok(s.to_string()),
+        v => Err(Fault::bare(format!("expected a string, found {}", found(v)))),
     }
 }
 
 impl FromValue for bool {
     fn from_value(value: &DeValue) -> Result<Self, Fault> {
+        schema::kind(|| Kind::Switch);
         match value {
             DeValue::Boolean(b) => Ok(*b),
             v => Err(Fault::new(format!("expected true or false, found {}", found(v)), "without quotes")),
@@ -128,18 +145,22 @@ impl FromValue for bool {
 
 impl FromValue for u64 {
     fn from_value(value: &DeValue) -> Result<Self, Fault> {
-        match value {
-            DeValue::Integer(i) => u64::from_str_radix(&i.as_str().replace('_', ""), i.radix())
-                .map_err(|_| Fault::bare(format!("{} is out of range", i.as_str()))),
-            v => Err(Fault::bare(format!("expected a whole number, found {}", found(v)))),
-        }
+        int(value, 0..=u64::MAX)
+    }
+}
+
+fn whole(value: &DeValue) -> Result<u64, Fault> {
+    match value {
+        DeValue::Integer(i) => u64::from_str_radix(&i.as_str().replace('_', ""), i.radix())
+            .map_err(|_| Fault::bare(format!("{} is out of range", i.as_str()))),
+        v => Err(Fault::bare(format!("expected a whole number, found {}", found(v)))),
     }
 }
 
 /// Duration above zero.
 pub struct Positive(pub Duration);
 
-from_text!(Positive, "duration", "\"10ms\"", false, positive);
+from_text!(Positive, Time, "duration", "\"10ms\"", false, positive);
 
 fn positive(text: &str) -> Result<Positive, Fault> {
     units::positive_duration(text).map(Positive)
@@ -148,7 +169,7 @@ fn positive(text: &str) -> Result<Positive, Fault> {
 /// Size in bytes, as an integer or with a unit.
 pub struct Size(pub u64);
 
-from_text!(Size, "size", "\"64KiB\" or 1500", true, size);
+from_text!(Size, Size, "size", "\"64KiB\" or 1500", true, size);
 
 fn size(text: &str) -> Result<Size, Fault> {
     units::size(text).map(Size)
@@ -159,6 +180,7 @@ pub struct Number(pub Decimal);
 
 impl FromValue for Number {
     fn from_value(value: &DeValue) -> Result<Self, Fault> {
+        schema::kind(|| Kind::Number);
         let text = match value {
             DeValue::Integer(i) => i.as_str(),
             DeValue::Float(x) => x.as_str(),
@@ -181,6 +203,8 @@ pub enum Scalar {
 
 impl FromValue for Scalar {
     fn from_value(value: &DeValue) -> Result<Self, Fault> {
+        schema::kind(|| Kind::Text);
+        schema::kind(|| Kind::Number);
         match value {
             DeValue::String(s) => Ok(Scalar::Text(s.to_string())),
             DeValue::Integer(i) if i.radix() == 10 => Ok(Scalar::Number(i.as_str().to_string())),

@@ -127,7 +127,8 @@ fn combined(key: &str, preset: &ClassPreset) -> String {
 }
 
 fn finish(s: Section, preset: &ClassPreset, policy: AckControl) -> AckControl {
-    s.get::<String>("preset");
+    let names: Vec<_> = CLASS_PRESETS.iter().map(|preset| (preset.name, ())).collect();
+    s.choice("preset", &names, &[]);
     for key in CHOSEN.into_iter().filter(|&key| s.has(key)) {
         s.key_fault(key, Fault::new(combined(key, preset), "the preset makes this choice: leave it out"));
     }

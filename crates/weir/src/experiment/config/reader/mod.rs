@@ -10,6 +10,7 @@ pub use super::value::{FromValue, Number, Positive, Scalar, Size};
 pub use sink::{Only, Sink};
 
 use super::diag::{Diagnostic, Errors, Fault, Source};
+use super::schema;
 use super::value::{int, one_of};
 use core::ops::{Range, RangeInclusive};
 use std::cell::RefCell;
@@ -55,6 +56,8 @@ pub struct Section<'a> {
     /// Place of the table's header, or of the table itself if it is inline.
     pub span: Range<usize>,
     path: String,
+    /// Place in the schema: the path in the file, whatever messages call it.
+    place: String,
     sink: &'a Sink,
     asked: RefCell<Vec<&'static str>>,
     /// Missing required keys, with an example of each.
@@ -66,25 +69,33 @@ pub struct Section<'a> {
 impl<'a> Section<'a> {
     /// Returns the root table of a file.
     pub fn root(table: &'a toml::Spanned<DeTable<'a>>, sink: &'a Sink) -> Section<'a> {
-        Section::new(table.get_ref(), 0..0, String::new(), sink)
+        Section::new(table.get_ref(), 0..0, String::new(), String::new(), sink)
     }
 
     /// Returns the options of a command as a table of the keys that they are named after; messages name the
     /// options.
     pub fn options(table: &'a DeTable<'a>, sink: &'a Sink) -> Section<'a> {
-        Section::new(table, 0..0, OPTIONS.to_string(), sink)
+        Section::new(table, 0..0, OPTIONS.to_string(), OPTIONS.to_string(), sink)
     }
 
     /// Returns the table of this name that stands for a value, read on its own.
     pub fn inline(table: &'a DeTable<'a>, name: &str, sink: &'a Sink) -> Section<'a> {
-        Section::new(table, 0..0, name.to_string(), sink)
+        Section::new(table, 0..0, name.to_string(), schema::of_value(name), sink)
     }
 
-    fn new(table: &'a DeTable<'a>, span: Range<usize>, path: String, sink: &'a Sink) -> Section<'a> {
+    fn new(
+        table: &'a DeTable<'a>,
+        span: Range<usize>,
+        path: String,
+        place: String,
+        sink: &'a Sink,
+    ) -> Section<'a> {
+        schema::opened(&place);
         Section {
             table,
             span,
             path,
+            place,
             sink,
             asked: RefCell::default(),
             missing: RefCell::default(),
@@ -100,6 +111,7 @@ impl<'a> Section<'a> {
     fn entry(&self, key: &'static str) -> Option<(Range<usize>, &'a toml::Spanned<DeValue<'a>>)> {
         if !self.asked.borrow().contains(&key) {
             self.asked.borrow_mut().push(key);
+            schema::asked(&self.place, key);
         }
         // A table has few keys: looking at each is cheap, and gives the key's own span.
         self.table.iter().find(|(k, _)| k.get_ref() == key).map(|(k, v)| (k.span(), v))
@@ -172,6 +184,16 @@ impl<'a> Section<'a> {
         &self.path
     }
 
+    /// Notes that the table may have the key of a row.
+    pub fn know<R>(&self, row: &R, key: &'static str) {
+        schema::known(row, &self.place, key);
+    }
+
+    /// Reads the value of a row of a table of keys.
+    pub fn row<T, R>(&self, row: &R, key: &'static str, parse: impl FnOnce(&DeValue) -> Result<T, Fault>) {
+        schema::row(row, || self.value(key, parse));
+    }
+
     /// Returns a key with its path, for messages.
     pub fn full(&self, key: &str) -> String {
         match self.path.as_str() {
@@ -194,7 +216,7 @@ impl<'a> Section<'a> {
     /// Returns the value of a key, parsed by a function.
     pub fn value<T>(&self, key: &'static str, parse: impl FnOnce(&DeValue) -> Result<T, Fault>) -> Option<T> {
         let (_, value) = self.entry(key)?;
-        match parse(value.get_ref()) {
+        match schema::value(&self.place, key, || parse(value.get_ref())) {
             Ok(v) => Some(v),
             Err(fault) => {
                 self.fault_in(key, fault);
@@ -230,6 +252,7 @@ impl<'a> Section<'a> {
 
     /// Requires a key; [`Section::finish`] notes a fault if it is absent.
     pub fn need(&self, key: &'static str, example: &str) {
+        schema::needed(&self.place, key);
         if !self.has(key) {
             self.missing.borrow_mut().push((key, example.to_string()));
         }
@@ -237,6 +260,7 @@ impl<'a> Section<'a> {
 
     /// Notes a fault if more than one of these keys is present: they set the same value.
     pub fn at_most_one(&self, keys: &[&'static str], why: &str) {
+        schema::exclusive(&self.place, keys);
         let there: Vec<_> = keys.iter().filter(|&&k| self.has(k)).collect();
         if let [first, .., last] = there.as_slice() {
             self.sink.push(
