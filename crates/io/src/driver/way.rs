@@ -6,8 +6,8 @@
 //!
 //! A shut way is tried once a second, with the frame that found no way or with a probe. A probe may not
 //! arrive where a filter takes unknown frames. Then a single segment is taken a little later, and the ACK
-//! that the engine makes of it tries the way. A way that lost frames is open again once [`PROOF`] in a row have
-//! arrived.
+//! that the engine makes of it tries the way. A way that lost frames is open again once [`PROOF`] in a row
+//! have arrived.
 
 use super::leg::{Leg, Look};
 use crate::port::Stuck;
