@@ -1,11 +1,13 @@
-//! Error messages for wrong files, word by word: these texts are an interface. They stand in
-//! `messages.txt`; after a change on purpose, `BLESS=1 cargo test -p weir --test messages` writes them
-//! anew, and the diff is what gets reviewed.
+//! Error messages for wrong files, word by word: these texts are an interface. `messages.txt` has one of each
+//! kind, from the first case of it; all cases are refused. After a change on purpose, `BLESS=1 cargo test -p
+//! weir --test messages` writes the file, and the diff is what gets reviewed.
 
 mod cases;
 
 use cases::{CASES, CUSTOMERS, EXPERIMENT, GATEWAY, NETWORK, REFUSED, SETTINGS, WAN};
+use std::collections::BTreeSet;
 use std::fmt::Write;
+use weir::experiment::config::diag::Located;
 use weir::experiment::config::schema::{schema, Format};
 use weir::experiment::config::{self, experiment, gateway, Settings, Source};
 use weir::result::Backend;
@@ -92,39 +94,73 @@ fn listed(toml: &str, row: &str, settings: &Settings) -> Result<gateway::Gateway
     gateway::parse_with(&Source::new("dir/f.toml", toml), settings, &read)
 }
 
+/// Messages found, one of each kind.
+#[derive(Default)]
+struct Found {
+    kinds: BTreeSet<String>,
+    text: String,
+}
+
+impl Found {
+    fn add(&mut self, title: &str, errors: &config::Errors) {
+        let lists = |help: &String| help.contains("known ") || help.contains("exists: ");
+        let kind = |e: &Located| format!("{}{:?}", shape(&e.message), e.help.clone().filter(lists));
+        if self.kinds.insert(errors.located().iter().map(kind).collect()) {
+            writeln!(self.text, "# {title}\n{errors}\n").unwrap();
+        }
+    }
+}
+
+/// The message without its names, values and numbers.
+fn shape(message: &str) -> String {
+    let mut shape = String::new();
+    let mut chars = message.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '`' | '"' => drop(chars.by_ref().find(|&end| end == c)),
+            '0'..='9' => {
+                while chars.next_if(|c| c.is_ascii_alphanumeric() || ".%/".contains(*c)).is_some() {}
+            }
+            _ => shape.push(c),
+        }
+    }
+    shape
+}
+
 #[test]
 fn messages() {
-    let mut found = String::new();
+    let mut found = Found::default();
     for (title, file, from, to) in CASES {
         assert!(file.contains(from), "{title}: the file has no {from:?}");
         let source = Source::new("f.toml", file.replacen(from, to, 1));
         match config::parse(&source) {
             Ok(parsed) => panic!("{title}: accepted: {parsed:?}"),
-            Err(errors) => writeln!(found, "# {title}\n{errors}\n").unwrap(),
+            Err(errors) => found.add(title, &errors),
         }
     }
     let sweep = EXPERIMENT.replacen("[path]", "[sweep]\nseed = [1, 2]\n[path]", 1);
     let errors = experiment::parse(&Source::new("f.toml", sweep)).unwrap_err();
-    writeln!(found, "# a sweep where one experiment is wanted\n{errors}\n").unwrap();
+    found.add("a sweep where one experiment is wanted", &errors);
     for (title, row) in CUSTOMERS {
         let toml =
             LISTED.replace("\"up\"", if row.starts_with("up-to") { "\"up-to-down\"" } else { "\"up\"" });
         let errors = listed(&toml, row, &Settings::default()).unwrap_err();
-        writeln!(found, "# customers: {title}\n{errors}\n").unwrap();
+        found.add(&format!("customers: {title}"), &errors);
     }
     for (title, text) in SETTINGS {
         let mut settings = Settings::default();
         settings.add(text).unwrap();
         let errors = listed(LISTED, "", &settings).unwrap_err().about(&Source::new("set", *text));
-        writeln!(found, "# set: {title}\n{errors}\n").unwrap();
+        found.add(&format!("set: {title}"), &errors);
     }
     for (title, world, from, to) in REFUSED {
         assert!(EXPERIMENT.contains(from), "{title}: the file has no {from:?}");
         let source = Source::new("f.toml", EXPERIMENT.replacen(from, to, 1));
         let parsed = experiment::parse(&source).unwrap_or_else(|e| panic!("{title}: {e}"));
         assert!(!parsed.worlds().contains(world), "{title}");
-        writeln!(found, "# {title}\n{}\n", parsed.plan_for(*world).unwrap_err()).unwrap();
+        found.add(title, &parsed.plan_for(*world).unwrap_err());
     }
+    let found = found.text;
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/messages.txt");
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(path, &found).unwrap();

@@ -1,5 +1,5 @@
-//! Tables and keys as the reader asks for them. While [`learn`] runs, readers note every table that they open,
-//! every key that they ask for, and the kinds of values that they accept.
+//! Tables and keys as the reader asks for them. While [`learn`] runs, readers note every table that they
+//! open, every key that they ask for, and the kinds of values that they accept.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
