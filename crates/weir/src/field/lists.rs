@@ -3,7 +3,7 @@
 use super::Version;
 use crate::experiment::config::diag::Located;
 use crate::experiment::config::gateway::GatewayFile;
-use crate::result::running::{GatewayReport, Note, Notes};
+use crate::result::running::{GatewayReport, Notes};
 
 /// Most notes that are given one by one.
 const MOST: usize = 20;
@@ -38,16 +38,12 @@ impl Lists {
 
 /// Returns notes in the form of reports and answers.
 pub(super) fn first(notes: &[Located]) -> Notes {
-    let note = |located: &Located| {
-        let Located { file, line, column, message, help } = located.clone();
-        Note { file, line, column, message, help }
-    };
-    Notes { count: notes.len(), first: notes.iter().take(MOST).map(note).collect() }
+    Notes { count: notes.len(), first: notes.iter().take(MOST).cloned().collect() }
 }
 
 /// Logs notes, up to a limit.
 pub(super) fn log(notes: &Notes) {
-    for Note { file, line, column, message, help } in &notes.first {
+    for Located { file, line, column, message, help } in &notes.first {
         let help = help.as_ref().map_or(String::new(), |help| format!(": {help}"));
         tracing::warn!("{file}:{line}:{column}: {message}{help}");
     }

@@ -43,22 +43,22 @@ pub struct Notes {
     /// Number of notes.
     pub count: usize,
     /// First 20 notes.
-    pub first: Vec<Note>,
+    pub first: Vec<Located>,
 }
 
-/// A note about a place in a file.
+/// An error in a file, or a note about it, with its place.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Note {
+pub struct Located {
     /// The file.
     pub file: String,
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// Row or key concerned, with the reason.
+    /// What is wrong with the row or key.
     pub message: String,
-    /// Consequence.
+    /// Consequence, or the accepted values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }

@@ -1,6 +1,7 @@
 //! Errors in configuration files: the place, the value found, and the accepted values.
 
 use super::encoding;
+pub use crate::result::running::Located;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
@@ -106,23 +107,6 @@ pub struct Diagnostic {
 pub struct Errors {
     source: Source,
     list: Vec<Diagnostic>,
-}
-
-/// Error as data, for `--json`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Located {
-    /// The file.
-    pub file: String,
-    /// Line, from 1.
-    pub line: usize,
-    /// Column in characters, from 1.
-    pub column: usize,
-    /// Fault.
-    pub message: String,
-    /// Accepted values.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub help: Option<String>,
 }
 
 impl Errors {

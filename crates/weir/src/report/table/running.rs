@@ -3,7 +3,7 @@
 use super::clean;
 use super::gateway::admission;
 use super::grid::{Column, Grid};
-use crate::result::running::{EngineReport, GatewayClass, GatewayFlow, GatewayReport, Note, Notes};
+use crate::result::running::{EngineReport, GatewayClass, GatewayFlow, GatewayReport, Located, Notes};
 
 /// Formats the state, the classes and the active flows.
 pub fn running(report: &GatewayReport) -> String {
@@ -35,8 +35,8 @@ pub fn running(report: &GatewayReport) -> String {
 
 /// Formats notes about lists, a line for each of the first.
 pub fn notes(notes: &Notes) -> String {
-    let line = |note: &Note| {
-        let Note { file, line, column, message, help } = note;
+    let line = |note: &Located| {
+        let Located { file, line, column, message, help } = note;
         let help = help.as_ref().map_or(String::new(), |help| format!(": {help}"));
         format!("{}\n", clean(&format!("{file}:{line}:{column}: {message}{help}")))
     };
