@@ -3,7 +3,7 @@
 use super::life::{children_of, wait_until};
 use super::{holds, id, judged, left_behind, options, root, turn, without_faults};
 use std::fmt::Write;
-use std::process::Command;
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 use weir::execute::lab::{self, Options, Outcome};
 use weir::experiment::config::{engines, experiment, Source};
@@ -61,22 +61,36 @@ fn gateway(id: &str) -> (u32, String) {
     }
 }
 
-fn weir(id: &str, arguments: &[&str]) -> String {
+fn output(id: &str, arguments: &[&str]) -> Output {
     let namespace = format!("weir-{id}-gw");
     let inside = ["netns", "exec", &namespace, env!("CARGO_BIN_EXE_weir")];
-    let output = Command::new("ip").args(inside).args(arguments).output().unwrap();
+    Command::new("ip").args(inside).args(arguments).output().unwrap()
+}
+
+/// Waits until the gateway answers: its programs take the kernel seconds, or more on a busy machine.
+fn wait_for_answers(id: &str) {
+    let until = Instant::now() + Duration::from_secs(30);
+    while !output(id, &["ctl", "show"]).status.success() {
+        assert!(Instant::now() < until, "the gateway never answered");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn weir(id: &str, arguments: &[&str]) -> String {
+    let output = output(id, arguments);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{arguments:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
     text
 }
 
-/// Runs the plan with two engines, and something else from two seconds after the gateway's start on.
+/// Runs the plan with two engines, and something else from two seconds after the gateway's first answer on.
 fn run(plan: &Plan, name: &str, meanwhile: impl FnOnce(u32, String) + Send) -> Outcome {
     let options = Options { engines: Some(2), ..options(name) };
     let outcome = std::thread::scope(|scope| {
         let other = scope.spawn(move || {
             let (pid, file) = gateway(name);
-            std::thread::sleep(Duration::from_secs(3));
+            wait_for_answers(name);
+            std::thread::sleep(Duration::from_secs(2));
             meanwhile(pid, file);
         });
         let outcome = lab::run(plan, &options).unwrap();
