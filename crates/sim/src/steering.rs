@@ -520,6 +520,8 @@ impl Node for Steered {
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_claims;
+#[cfg(test)]
 mod tests_grants;
 #[cfg(test)]
 mod tests_missed;

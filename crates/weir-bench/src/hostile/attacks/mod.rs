@@ -19,6 +19,7 @@ use forge::Forger;
 use judge::{judge, Got, Shown};
 use serde::Serialize;
 use site::{Limiter, Site};
+use std::net::TcpListener;
 use std::sync::atomic::Ordering;
 use std::sync::Barrier;
 use std::time::Instant;
@@ -130,6 +131,8 @@ fn side_by_side(case: &Case, limiters: &[(&str, Limiter)]) -> Result<Vec<Shown>,
 /// Plays an attack in a network and returns the received traffic.
 fn play(site: &Site, case: &Case) -> Result<Got, String> {
     let mut forger = Forger::enter(site)?;
+    let listeners: Vec<TcpListener> =
+        (0..).zip(case.connections).map(|(n, _)| traffic::listen(site, n)).collect::<Result<_, _>>()?;
     let epoch = Instant::now();
     let connections: Vec<(Bins, Bins)> =
         case.connections.iter().map(|_| (Bins::new(), Bins::new())).collect();
@@ -139,8 +142,9 @@ fn play(site: &Site, case: &Case) -> Result<Got, String> {
             scope.spawn(|| traffic::count_datagrams(site, epoch, &datagrams)),
             scope.spawn(|| forger.play(case, epoch).map_err(|e| format!("the attacker: {e}"))),
         ];
-        for ((connection, (up, down)), number) in case.connections.iter().zip(&connections).zip(0..) {
-            threads.push(scope.spawn(move || traffic::serve(site, case, connection, number, epoch, up)));
+        let ends = case.connections.iter().zip(&listeners).zip(&connections).zip(0..);
+        for (((connection, listener), (up, down)), number) in ends {
+            threads.push(scope.spawn(move || traffic::serve(listener, case, connection, number, epoch, up)));
             threads.push(scope.spawn(move || traffic::ask(site, case, connection, number, epoch, down)));
         }
         threads.into_iter().try_for_each(|t| t.join().unwrap_or_else(|_| Err("a thread panicked".into())))

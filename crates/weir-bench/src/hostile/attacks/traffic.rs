@@ -41,9 +41,18 @@ impl Bins {
     }
 }
 
+/// Listens beyond the WAN for a connection. A client that comes earlier would be refused.
+pub fn listen(site: &Site, number: u16) -> Result<TcpListener, String> {
+    let bind = || TcpListener::bind((SERVER, PORT + number));
+    let listener = site.servers.inside(bind).and_then(|listener| listener);
+    listener
+        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+        .map_err(|e| format!("the server of connection {number}: {e}"))
+}
+
 /// Plays the end of a connection beyond the WAN, and counts bytes from the LAN.
 pub fn serve(
-    site: &Site,
+    listener: &TcpListener,
     case: &Case,
     connection: &Connection,
     number: u16,
@@ -51,9 +60,6 @@ pub fn serve(
     got: &Bins,
 ) -> Result<(), String> {
     let fault = |e: std::io::Error| format!("the server of connection {number}: {e}");
-    let listener =
-        site.servers.inside(|| TcpListener::bind((SERVER, PORT + number))).and_then(|l| l).map_err(fault)?;
-    listener.set_nonblocking(true).map_err(fault)?;
     while epoch.elapsed() < END {
         match listener.accept() {
             Ok((stream, _)) => {
@@ -80,9 +86,11 @@ pub fn ask(
 ) -> Result<(), String> {
     let fault = |e: std::io::Error| format!("the client of connection {number}: {e}");
     std::thread::sleep((connection.begins + Duration::from_millis(20)).saturating_sub(epoch.elapsed()));
-    // A failed connection is no error: it counts as a connection without bytes.
-    let Ok(stream) = site.clients.inside(|| connect(connection, number)).map_err(fault)? else {
-        return Ok(());
+    let stream = match site.clients.inside(|| connect(connection, number)).map_err(fault)? {
+        Ok(stream) => stream,
+        // An attack may do that: it counts as a connection without bytes.
+        Err(e) if e.kind() == ErrorKind::TimedOut => return Ok(()),
+        Err(e) => return Err(fault(e)),
     };
     let sends = match connection.load {
         Load::Up => case.most / STEPS_A_SECOND,
