@@ -25,6 +25,7 @@ impl Gateway {
             Some(_) => Err(PassReason::Implausible), // it came in where its flow's data does
             None => match self.controls(direction, &key) {
                 Some(class) => {
+                    self.classes[class].passed[PassReason::TableFull as usize] += 1;
                     self.count_data(key, class); // it shares what its class has for those without a place
                     Err(PassReason::TableFull)
                 }

@@ -90,6 +90,12 @@ impl Gateway {
         Some(reason)
     }
 
+    /// An ACK of a flow passes as it came.
+    pub(super) fn count_passed(&mut self, i: u32, reason: PassReason) {
+        self.stats.passed[reason as usize] += 1;
+        self.classes[self.table[i].class].passed[reason as usize] += 1;
+    }
+
     /// As [`Gateway::note_oddity`], of a flow that passes until it is clean.
     fn note_passing(&mut self, i: u32, odd: Option<PassReason>) -> Option<PassReason> {
         let r = &mut self.table[i];
@@ -108,7 +114,7 @@ impl Gateway {
         let r = &mut self.table[i];
         r.flags |= flag::PASSES;
         r.pass = reason as u8;
-        self.classes[r.class].flows_passed += 1;
+        self.classes[r.class].flows_passed[reason as usize] += 1;
         self.count_untouched(i);
     }
 
@@ -207,7 +213,7 @@ impl Gateway {
         let r = &mut self.table[i];
         r.flags |= flag::PASSES;
         r.pass = reason as u8;
-        self.classes[r.class].flows_passed += 1;
+        self.classes[r.class].flows_passed[reason as usize] += 1;
         self.still_passes(i);
     }
 

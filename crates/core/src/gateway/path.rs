@@ -37,12 +37,15 @@ impl Gateway {
         }
         match self.admit(cx, i, segment, &reading, &frame, true) {
             Admitted::Odd(reason) if reading.seen.is_pure() => {
-                self.stats.passed[reason as usize] += 1;
+                self.count_passed(i, reason);
                 return self.let_through(cx, i, segment, &reading, frame);
             }
             Admitted::Believed | Admitted::Odd(_) => {}
             Admitted::First => return self.forward_ack(cx, i, segment, frame, segment.tcp.ack),
-            Admitted::Untouched(reason) => return self.pass(cx, out, frame, reason),
+            Admitted::Untouched(reason) => {
+                self.count_passed(i, reason);
+                return self.forward(cx, out, frame);
+            }
             Admitted::Passes => return self.forward_untouched(cx, i, frame),
         }
         let Reading { options, seen, .. } = &reading;
@@ -133,7 +136,7 @@ impl Gateway {
         match self.admit(cx, i, segment, &reading, frame, false) {
             Admitted::Believed | Admitted::Odd(_) => {}
             Admitted::Untouched(reason) => {
-                self.stats.passed[reason as usize] += 1;
+                self.count_passed(i, reason);
                 return;
             }
             Admitted::Passes | Admitted::First => return,

@@ -112,8 +112,10 @@ pub struct GatewayStats {
 pub struct ClassStats {
     /// Flows taken by the class so far.
     pub flows: u64,
-    /// Of those, flows that pass untouched.
-    pub flows_passed: u64,
+    /// Times that a flow of the class came to pass untouched, by reason.
+    pub flows_passed: [u64; PassReason::ALL.len()],
+    /// ACKs of its flows that passed as they came, by reason.
+    pub passed: [u64; PassReason::ALL.len()],
     /// Pure ACKs whose number is held instead of the packet.
     pub acks_absorbed: u64,
     /// ACKs made by the gateway.

@@ -4,7 +4,8 @@ use super::control::Version;
 use super::paced::{self, Device};
 use crate::result::observe;
 use crate::result::running::GatewayClass;
-use weir_core::gateway::Config;
+use std::collections::HashMap;
+use weir_core::gateway::{Config, Direction};
 use weir_core::link;
 use weir_core::sharing::Sharing;
 use weir_core::time::{Duration, Time};
@@ -49,9 +50,14 @@ impl QueueMeters {
             true => (bytes[i] - older.bytes.get(i).copied().unwrap_or(0)) as f64 * 8.0 / lasted,
             false => 0.0,
         };
+        let configured = &sharing.config().classes;
+        let directions: HashMap<&str, Direction> =
+            configured.iter().map(|c| (c.name.as_str(), c.direction)).collect();
         let class = |(i, mut class): (usize, crate::result::ClassResult)| {
             class.bps = rate(i);
-            GatewayClass { class, bytes: bytes[i], ..GatewayClass::default() }
+            let direction =
+                directions.get(class.name.as_str()).copied().map_or(String::new(), observe::direction);
+            GatewayClass { class, direction, bytes: bytes[i], ..GatewayClass::default() }
         };
         (classes.into_iter().enumerate().map(class).collect(), older.at.is_some())
     }

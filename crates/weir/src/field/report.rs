@@ -1,8 +1,8 @@
 //! Reports on the counters of the engine and of the hooks.
 
 use crate::result::running::SteeringReport;
-use crate::result::{Counts, GatewayResult, QuantilesMax};
-use weir_core::gateway::{GatewayStats, PassReason};
+use crate::result::{observe, Counts, GatewayResult, QuantilesMax};
+use weir_core::gateway::GatewayStats;
 use weir_io::bpf::{AcksCounters, AllCounters};
 use weir_io::driver::{HookCounters, Report};
 
@@ -95,9 +95,5 @@ pub(super) fn events(stats: &GatewayStats) -> Counts {
 }
 
 pub(super) fn passed(stats: &GatewayStats) -> Counts {
-    PassReason::ALL
-        .iter()
-        .map(|&r| (r.name().to_string(), stats.passed[r as usize]))
-        .filter(|&(_, n)| n > 0)
-        .collect()
+    observe::by_reason(&stats.passed)
 }

@@ -7,7 +7,9 @@ use crate::result::{
 };
 use weir_core::class::LeafStats;
 use weir_core::combined::Combined;
-use weir_core::gateway::{ClassConfig, ClassStats, Direction, Gateway, GatewayStats, ScheduledOnly};
+use weir_core::gateway::{
+    ClassConfig, ClassStats, Direction, Gateway, GatewayStats, PassReason, ScheduledOnly,
+};
 use weir_core::link::{Link, LinkStats};
 use weir_core::pace::{Probe, Span};
 use weir_core::queue::Queue;
@@ -145,6 +147,20 @@ pub fn classes(gateway: &Gateway, now: Time) -> Vec<ClassResult> {
         ..class(s, c)
     };
     each.map(class).collect()
+}
+
+/// Returns the name of a direction.
+pub fn direction(direction: Direction) -> String {
+    match direction {
+        Direction::Out => "out".into(),
+        Direction::In => "in".into(),
+    }
+}
+
+/// Returns the counts of what passed by reason, without those that are 0.
+pub fn by_reason(counts: &[u64; PassReason::ALL.len()]) -> Counts {
+    let named = PassReason::ALL.iter().zip(counts).filter(|(_, n)| **n > 0);
+    named.map(|(reason, n)| (reason.name().to_string(), *n)).collect()
 }
 
 /// Returns the traffic at the bound of the class with this index, if it has a bound and any traffic came.

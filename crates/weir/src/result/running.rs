@@ -101,8 +101,16 @@ pub struct GatewayClass {
     pub bytes: u64,
     /// Flows taken so far.
     pub flows: u64,
-    /// Flows among these that are left alone.
+    /// Direction of its data: `out` or `in`.
+    pub direction: String,
+    /// Times that one of its flows came to be left alone.
     pub flows_passed: u64,
+    /// The same by reason.
+    #[serde(skip_serializing_if = "Counts::is_empty")]
+    pub passed_flows: Counts,
+    /// ACKs of its flows that passed as they came, by reason.
+    #[serde(skip_serializing_if = "Counts::is_empty")]
+    pub passed_acks: Counts,
     /// Bytes held now.
     pub held_bytes: u64,
     /// ACKs forwarded unchanged.

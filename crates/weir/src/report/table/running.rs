@@ -1,9 +1,11 @@
 //! Tables of a running gateway.
 
 use super::clean;
+use super::columns::counts;
 use super::gateway::admission;
 use super::grid::{Column, Grid};
 use crate::result::running::{EngineReport, GatewayClass, GatewayFlow, GatewayReport, Located, Notes};
+use crate::result::unit::Unit;
 
 /// Formats the state, the classes and the active flows.
 pub fn running(report: &GatewayReport) -> String {
@@ -24,6 +26,11 @@ pub fn running(report: &GatewayReport) -> String {
             lines.push(String::new());
             lines.extend(heads.into_iter().chain(rows));
         }
+    }
+    let traffic: Vec<String> = report.classes.iter().filter_map(traffic).collect();
+    if !traffic.is_empty() {
+        lines.push(String::new());
+        lines.extend(traffic);
     }
     let admissions: Vec<String> = report.classes.iter().filter_map(|c| admission(&c.class)).collect();
     if !admissions.is_empty() {
@@ -65,6 +72,27 @@ fn classes(classes: &[GatewayClass]) -> Grid {
         ]);
     }
     grid
+}
+
+/// Describes the bytes of a class by how they keep to its rate, and what was dropped of them.
+fn traffic(class: &GatewayClass) -> Option<String> {
+    let (bound, others) = (class.class.bound, class.class.others);
+    if bound.is_none() && others.is_none() && class.passed_acks.is_empty() {
+        return None;
+    }
+    let (bound, others) = (bound.unwrap_or_default(), others.unwrap_or_default());
+    let show = |bytes: u64| Unit::Bytes.show(bytes as f64);
+    let why = counts(&class.passed_acks);
+    let why = if why.is_empty() { why } else { format!(" (ACKs as they came: {why})") };
+    Some(format!(
+        "{}, {}: TCP {} held, {} passed{why}; {} unresponsive; {} packets dropped",
+        clean(&class.class.name),
+        class.direction,
+        show(bound.held_bytes),
+        show(bound.free_bytes),
+        show(others.bytes),
+        bound.dropped + others.dropped
+    ))
 }
 
 /// Builds the table of classes with data queues.
@@ -126,7 +154,7 @@ fn mbit(bps: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::{ClassQueue, ClassResult};
+    use crate::result::{ClassBound, ClassOthers, ClassQueue, ClassResult};
 
     #[test]
     fn classes_and_flows() {
@@ -140,6 +168,26 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("up                1   9.960  10.000   3000"), "{text}");
+    }
+
+    #[test]
+    fn what_passed_of_a_class_is_told_by_how_it_keeps_to_the_rate() {
+        let bound =
+            ClassBound { held_bytes: 3_000_000, free_bytes: 20_000, dropped: 4, dropped_bytes: 6_000 };
+        let others = ClassOthers { packets: 50, bytes: 40_000, dropped: 3, exceeded_bytes: 0 };
+        let class = ClassResult {
+            name: "up".into(),
+            bound: Some(bound),
+            others: Some(others),
+            ..ClassResult::default()
+        };
+        let passed_acks = [("malformed".to_string(), 2), ("unknown_option".to_string(), 7)].into();
+        let class = GatewayClass { class, direction: "out".into(), passed_acks, ..GatewayClass::default() };
+        let text = running(&GatewayReport { classes: vec![class], ..GatewayReport::default() });
+        let line = text.lines().last().unwrap_or_default();
+        let numbers =
+            ["up, out: TCP 3", "held, 20", "malformed 2", "unknown_option 7", "; 40", "; 7 packets dropped"];
+        assert!(numbers.iter().all(|n| line.contains(n)), "{line}");
     }
 
     #[test]
