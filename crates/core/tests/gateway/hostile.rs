@@ -3,7 +3,7 @@
 
 use crate::support::uploads::*;
 use crate::support::*;
-use weir_core::ack::AckControl;
+use weir_core::ack::{AckControl, Release, Unresponsive};
 use weir_core::gateway::{ClassConfig, Config, Direction, Gateway, PassReason, Verdict, LAN, LAN_TAP, WAN};
 use weir_core::node::Port;
 use weir_core::rate::Rate;
@@ -329,6 +329,37 @@ fn beside_claims(
 fn expect_rate(told: u32, seconds: u32, free: u32) {
     let least = 1_000_000 * seconds;
     assert!((least - 20_000..=least + 20_000 + free).contains(&told), "{told} bytes in {seconds} s");
+}
+
+/// Verifies the limits of `unresponsive = "count"`. A receiver all of whose ACKs have odd options for half a
+/// second frees its flow meanwhile, and its sender has a window of 512,000 bytes then. Once the ACKs are clean
+/// and the window is used up, the flow has at most 2 Mbit/s again.
+#[test]
+fn odd_acks_free_a_flow_that_is_only_counted_for_as_long_as_they_come() {
+    let policies = [AckControl::ack_share(Rate::mbit(2)), AckControl::ack_shaper(Rate::mbit(2))];
+    for mut policy in policies {
+        match &mut policy.release {
+            Release::Share(law) => law.unresponsive = Unresponsive::Count,
+            Release::Rate(law) => law.unresponsive = Unresponsive::Count,
+        }
+        let mut u = Uploads::begun(config(policy), 1, ms(20));
+        let (mut got, mut right, mut by_second) = (0, FIRST, Vec::new());
+        for n in 0..6_000u32 {
+            got = (got + 1_000).min(right);
+            let at = ms(1_000 + u64::from(n));
+            match n < 500 {
+                true => u.odd_ack(at, 0, got),
+                false => u.ack(at, 0, got),
+            }
+            right = u.rig.run_until(at).iter().filter(|s| s.port == LAN).map(edge).fold(right, u32::max);
+            if n % 1_000 == 999 {
+                by_second.push(got);
+            }
+        }
+        assert!(by_second[0] >= 500_000 && by_second[1] <= 500_000 + 512_000 + 250_000, "{by_second:?}");
+        let rates = by_second[1..].windows(2).map(|w| w[1] - w[0]);
+        assert!(rates.clone().all(|bytes| bytes <= 262_500), "{by_second:?}");
+    }
 }
 
 #[test]

@@ -81,6 +81,12 @@ impl Uploads {
         self.inject(at, WAN, segment);
     }
 
+    /// Injects an ACK like [`Uploads::ack`], with an option that nobody knows.
+    pub fn odd_ack(&mut self, at: Time, f: u16, bytes: u32) {
+        let segment = self.receiver(f).ack(ISN.wrapping_add(1).wrapping_add(bytes)).flags(Flags::ACK);
+        self.inject(at, WAN, segment.raw_options(&[253, 4, 0, 1]));
+    }
+
     pub fn fin(&mut self, at: Time, f: u16, after: u32) {
         let segment = self.sender(f).seq(ISN.wrapping_add(1).wrapping_add(after)).flags(FIN);
         self.inject(at, LAN, segment);
