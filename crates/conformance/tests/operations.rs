@@ -1,6 +1,6 @@
 //! Operations drawn at random on a gateway behind its hooks: segments of both ends with any numbers, forged
-//! ones, wrong checksums, bursts, connections that never began, datagrams, engines that hang, are killed and
-//! come back, budgets of a few.
+//! ones, wrong checksums, bursts, connections that never began, datagrams, packets that cannot be read as a
+//! whole, engines that hang, are killed and come back, budgets of a few.
 //!
 //! No byte is acknowledged that no receiver has, and no class exceeds its bound while an engine runs.
 //! `WEIR_OPERATIONS=100000000 cargo test --release -p weir-conformance --test operations -- --nocapture` says
@@ -18,8 +18,8 @@ use weir_core::rig::{Rig, Sent, TestFrame};
 use weir_core::rng::Rng;
 use weir_core::steer::after;
 use weir_core::time::{Duration, Time};
-use weir_core::wire::build::{SegmentBuilder, Sum};
-use weir_core::wire::{any_packet, checksum, tcp, Flags, Tcp};
+use weir_core::wire::build::{Disguise, SegmentBuilder, Sum};
+use weir_core::wire::{any_packet, checksum, other_packet, tcp, Flags, Tcp};
 use weir_sim::steering::{Bounds, Steered};
 
 const HOSTS: [[u8; 4]; 2] = [[10, 0, 0, 1], [10, 0, 1, 1]];
@@ -79,8 +79,13 @@ struct Laws {
 impl Laws {
     fn check(&mut self, sent: &[Sent]) {
         for s in sent {
-            let Ok(p) = any_packet(&s.bytes, s.len) else { continue };
-            let segment = tcp(&s.bytes, &p).ok();
+            let whole = any_packet(&s.bytes, s.len).ok();
+            let segment = whole.and_then(|p| tcp(&s.bytes, &p).ok());
+            // What has no readable address is no class's.
+            let Some(p) = whole.filter(|_| segment.is_some()).or_else(|| other_packet(&s.bytes, s.len))
+            else {
+                continue;
+            };
             let payload = segment.map_or(u64::from(p.end) - u64::from(p.l3), |t| t.payload_len.into());
             self.bound(s, payload);
             if let Some(t) = segment {
@@ -148,6 +153,7 @@ impl Play<'_> {
             6..=9 => self.burst(from),
             10..=12 => self.strangers(from),
             13..=14 => self.datagrams(from),
+            15..=16 => self.disguised(from),
             kind => self.talk(from, kind),
         }
     }
@@ -224,6 +230,18 @@ impl Play<'_> {
         for _ in 0..1 + self.rng.below(64) {
             let ports = (5_000, self.rng.below(60_000) as u16);
             self.inject(from, segment(from).udp().ports(ports.0, ports.1), 1_372);
+        }
+    }
+
+    /// Packets of the connection that cannot be read as a whole.
+    fn disguised(&mut self, from: usize) {
+        let disguise = Disguise::ALL[self.rng.below(Disguise::ALL.len() as u64) as usize];
+        for _ in 0..1 + self.rng.below(64) {
+            let (head, len) = segment(from).absent_payload(1_372).build_head();
+            let before = head.len();
+            let head = disguise.put_on(head);
+            let frame = TestFrame::bytes(&head).long(len + head.len() - before).checksum(Checksum::Valid);
+            self.rig.at(self.now).inject([LAN, WAN][from], frame);
         }
     }
 

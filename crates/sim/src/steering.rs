@@ -186,7 +186,7 @@ impl Steered {
         self.show(cx, if opening.port == LAN { LAN_TAP } else { WAN_TAP }, frame);
     }
 
-    /// Handles a packet that is not TCP, or a fragment. It is counted for the class that it is charged to.
+    /// Handles a frame that is no TCP segment. It is counted for the class that it is charged to.
     fn on_other(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
         let direction = data_direction(port);
         if self.gateway.is_bounded(direction) && self.engine == Engine::Runs {
@@ -197,7 +197,7 @@ impl Steered {
         }
         let head = cx.frames.bytes(&frame);
         let fields = self.gateway.counted_fields()[usize::from(port == WAN)];
-        let Some(packet) = wire::any_packet(head, frame.len()).ok().filter(|_| fields.has(Fields::COUNTED))
+        let Some(packet) = wire::other_packet(head, frame.len()).filter(|_| fields.has(Fields::COUNTED))
         else {
             return self.pass(cx, port, frame);
         };
@@ -227,7 +227,9 @@ impl Steered {
     /// Returns whether a packet that is not a TCP segment may pass.
     fn admits_other(&self, cx: &Cx<'_>, direction: Direction, frame: &Frame) -> bool {
         let head = cx.frames.bytes(frame);
-        let Ok(packet) = wire::any_packet(head, frame.len()) else { return true };
+        let Some(packet) = wire::other_packet(head, frame.len()) else {
+            return self.gateway.admits_unread(direction, head, frame.len(), cx.now);
+        };
         let bytes = u64::from(packet.end) - u64::from(packet.l3);
         let load = Load { packets: 1, bytes, payload: 0, kind: Kind::Counted };
         self.gateway.admits(direction, &Key::of_packet(head, &packet), None, &load, cx.now)
@@ -525,5 +527,7 @@ mod tests_claims;
 mod tests_grants;
 #[cfg(test)]
 mod tests_missed;
+#[cfg(test)]
+mod tests_unread;
 #[cfg(test)]
 mod tests_with_hosts;

@@ -53,12 +53,12 @@ impl Gateway {
         if frame.checksum == Checksum::Unknown {
             frame.checksum = wire::checksum::verify_frame(cx.frames, &frame, &segment.packet);
         }
-        if frame.checksum == Checksum::Invalid {
-            return self.pass(cx, out, frame, PassReason::BadChecksum);
-        }
         if !self.admits_data(cx, from_lan, &segment) {
             self.stats.ledger.drops.count(DropReason::Policed);
             return cx.drop(frame, DropReason::Policed);
+        }
+        if frame.checksum == Checksum::Invalid {
+            return self.pass(cx, out, frame, PassReason::BadChecksum);
         }
         if segment.has(Flags::SYN) {
             self.on_syn(cx, from_lan, &segment, &frame, true);

@@ -3,15 +3,19 @@
 
 use super::slots::Places;
 use super::{Config, Direction, Gateway, Headers, Share};
-use crate::ack::{AckControl, Action, Release, Unresponsive, When, Window};
+use crate::ack::{AckControl, Action, Counts, Release, Unresponsive, When, Window};
 use crate::flow::{flag, Key};
 use crate::node::Cx;
 use crate::steer::{self, hash_of_source, Bound, FlowBound, FlowLimit, Kind, Limit, Load, Strangers};
 use crate::time::{Duration, Time};
+use crate::wire;
 
 /// Time at its rate that a flow may be ahead whose window is kept: in slow start it sends up to twice what it
 /// is acknowledged.
 const AHEAD: Duration = Duration::from_secs(1);
+
+/// Bytes of an ARP packet with Ethernet's padding.
+const ARP_MOST: u64 = 46;
 
 impl AckControl {
     /// Terms of the bound that each flow has of its own, if it has one. While ACKs are held for a congested
@@ -100,6 +104,41 @@ impl Gateway {
                 self.bounded_flows[usize::from(inward)] |= bound.bounds_flows();
             }
         }
+        self.set_unread();
+    }
+
+    /// Packets without readable addresses may have what the fastest class of their direction may have. None
+    /// of them is a class's, so all of them together are worth one.
+    fn set_unread(&self) {
+        for (bound, direction) in self.unread.all().iter().zip([Direction::Out, Direction::In]) {
+            let classes = self.config.classes.iter().enumerate();
+            let of = classes.filter(|(_, class)| class.direction == direction);
+            let most =
+                of.filter_map(|(class, _)| self.config.limit(class)?.most).max_by_key(|rate| rate.bps());
+            let counts = Counts::Ip;
+            bound.set(most.map(|rate| Limit {
+                most: Some(rate),
+                own: None,
+                above: None,
+                flow: None,
+                counts,
+            }));
+        }
+    }
+
+    /// Bounds of what has no readable addresses, of uploads and downloads.
+    pub fn unread(&self) -> &[Bound] {
+        self.unread.all()
+    }
+
+    /// May a frame of `len` bytes with this head pass that has no readable addresses? It is charged to what
+    /// its direction has for all such frames.
+    pub fn admits_unread(&self, direction: Direction, head: &[u8], len: usize, now: Time) -> bool {
+        let Some(bound) = self.unread.all().get(usize::from(direction == Direction::In)) else { return true };
+        let (l3, arp) = wire::network_layer(head);
+        let bytes = len.saturating_sub(l3) as u64;
+        // Without ARP nothing else would pass. Its packets have no room for anything but itself.
+        arp && bytes <= ARP_MOST || bound.admits_alone(bytes, now)
     }
 
     /// What has passed of classes is not what was permitted: it is compared from the next look on.

@@ -119,6 +119,8 @@ pub struct Gateway {
     tallies: Places<Tally>,
     /// Bound of each class, by place.
     bounds: Places<Bound>,
+    /// Bounds of what has no readable addresses, in each direction.
+    unread: Places<Bound>,
     /// Record of each flow's own bound, by its place in the table.
     flow_bounds: OnceCell<Places<FlowBound>>,
     /// Of flows that have no place, in a gateway without hooks.
@@ -236,6 +238,7 @@ impl Gateway {
             stats,
             tallies: Places::own(classes.len()),
             bounds: Places::own(classes.len()),
+            unread: Places::own(2),
             strangers: OnceCell::new(),
             bounded: [false; 2],
             bounded_flows: [false; 2],
@@ -316,6 +319,15 @@ impl Gateway {
     pub fn bounded_in(mut self, bounds: &'static [Bound]) -> Gateway {
         assert!(bounds.len() >= self.classes.len() as usize, "a bound for each class");
         self.bounds = Places::Shared(bounds);
+        self.set_bounds();
+        self
+    }
+
+    /// Returns this gateway with hooks that hold what has no readable addresses to these bounds, one for each
+    /// direction. Of several gateways one has them.
+    #[must_use]
+    pub fn unread_bounded_in(mut self, bounds: &'static [Bound]) -> Gateway {
+        self.unread = Places::Shared(bounds);
         self.set_bounds();
         self
     }

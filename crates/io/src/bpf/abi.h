@@ -279,6 +279,8 @@ struct acks_config {
 	__u64 keys[5]; /* of hash_of */
 	__u32 recent;  /* places for what was found out lately, a power of two */
 	__u32 conditions; /* of each half of an engine */
+	__u32 unread; /* place in `bounds` of what has no readable addresses: at egress, and then at ingress */
+	__u32 spare;
 };
 
 struct all_config {

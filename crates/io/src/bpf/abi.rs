@@ -192,6 +192,8 @@ pub(crate) struct AcksConfig {
     pub keys: [u64; 5],
     pub recent: u32,
     pub conditions: u32,
+    pub unread: u32,
+    pub spare: u32,
 }
 // SAFETY: integers without padding: the size is asserted below.
 unsafe impl Pod for AcksConfig {}
@@ -339,7 +341,7 @@ pub(crate) const SEGMENT_SIZE: usize = (SEGMENT_PRIORITY + 4).next_multiple_of(8
 const _: () = assert!(size_of::<FlowKey>() == 40 && size_of::<HomeKey>() == 20);
 const _: () = assert!(size_of::<RuleKey>() == 24 && size_of::<RuleGroup>() == 12);
 const _: () =
-    assert!(size_of::<Flow>() == 8 && size_of::<AcksConfig>() == 168 && size_of::<AllConfig>() == 16);
+    assert!(size_of::<Flow>() == 8 && size_of::<AcksConfig>() == 176 && size_of::<AllConfig>() == 16);
 const _: () = assert!(size_of::<AcksCounters>() == 192 && size_of::<AllCounters>() == 56);
 const _: () = assert!(size_of::<SegmentHeader>() == SEGMENT_GSO && SEGMENT_SIZE == 216);
 const _: () = assert!(size_of::<Metadata>() == 24);

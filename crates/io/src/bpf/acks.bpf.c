@@ -287,11 +287,12 @@ static __always_inline void count_kind(struct hook *h, struct packet *p)
 {
 	__u16 protocol;
 
-	if (!p->other) {
-		if (p->ether == bpf_htons(ETH_P_PPP_SES))
-			h->count->pppoe++;
-		else if (p->ether == bpf_htons(ETH_P_MPLS_UC) || p->ether == bpf_htons(ETH_P_MPLS_MC))
-			h->count->mpls++;
+	if (p->ether == bpf_htons(ETH_P_PPP_SES)) {
+		h->count->pppoe++;
+		return;
+	}
+	if (p->ether == bpf_htons(ETH_P_MPLS_UC) || p->ether == bpf_htons(ETH_P_MPLS_MC)) {
+		h->count->mpls++;
 		return;
 	}
 	protocol = (bpf_ntohs(p->key.outer) >> 12) << 4 | bpf_ntohs(p->key.inner) >> 12;
@@ -330,6 +331,9 @@ static __always_inline int segment(struct hook *h)
 		return TC_ACT_UNSPEC;
 	}
 	parsed = parse(h, &p);
+	/* From here: below `parse_frame()` it would be too deep for Linux 6.1. */
+	if (parsed != PARSED_TCP && !p.other)
+		find_addresses(h->skb, &p);
 #if SEVERAL
 	slot = find_engine(h, &p, shapes && parsed == PARSED_TCP);
 #endif
@@ -338,7 +342,7 @@ static __always_inline int segment(struct hook *h)
 		h->count->passed_other++;
 		count_kind(h, &p);
 	}
-	if (rules_of(h) & RULES_BOUND && (p.seen.payload || p.other)) {
+	if (rules_of(h) & RULES_BOUND && (p.seen.payload || parsed != PARSED_TCP)) {
 		if (is_beyond_bound(h, &p))
 			return consume();
 	} else if (parsed != PARSED_TCP) {

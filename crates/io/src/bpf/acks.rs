@@ -117,6 +117,8 @@ impl AcksOptions {
             keys: [0; 5],
             recent: self.recent(),
             conditions: self.tallies.max(1) + CONDITIONS,
+            unread: self.tallies.max(1) * self.engines,
+            spare: 0,
         }
     }
 }
@@ -125,6 +127,9 @@ impl AcksOptions {
 const CONDITIONS: u32 = 4096;
 /// Prefixes of rules at most, of both halves.
 const RULES: u32 = 1 << 22;
+
+/// Bounds in each map beside those of classes: one per direction, for packets without readable addresses.
+const UNREAD: u32 = 2;
 
 /// Connections that may begin at the same moment, as when a link or a server comes back: SYNs, their answers
 /// and first ACKs. If the engine does not see a handshake, the window's scale stays unknown. The records of
@@ -196,7 +201,8 @@ impl Acks {
                 // A flow that is forgotten gives its entry back a little after its slot.
                 "flows" => map.set_max_entries(flows.saturating_add(flows / 8 + 64)),
                 "slots" | "carried" | "flow_bounds" => map.set_max_entries(flows),
-                "tallies" | "bounds" => map.set_max_entries(tallies),
+                "tallies" => map.set_max_entries(tallies),
+                "bounds" => map.set_max_entries(tallies + UNREAD),
                 "places" => map.set_max_entries(2 * tallies),
                 "conditions" => map.set_max_entries(2 * options.engines * config.conditions),
                 "recents" => map.set_max_entries(config.recent),
@@ -296,7 +302,12 @@ impl Acks {
 
     /// Returns the bounds of the classes of the engine with this number.
     pub fn bounds_of(&self, number: usize) -> &'static [Bound] {
-        &self.bounds[self.part(self.bounds, number)]
+        &self.bounds[self.part(self.tallies, number)]
+    }
+
+    /// Returns the bounds of packets without readable addresses, at egress and at ingress.
+    pub fn unread(&self) -> &'static [Bound] {
+        &self.bounds[self.tallies.len()..]
     }
 
     /// Returns the bounds of the flows, by slot, of the engine with this number.

@@ -167,13 +167,12 @@ __noinline int parse_frame(struct __sk_buff *skb, struct packet *p, bool etherne
 	if (!p)
 		return PARSED_OTHER;
 	parsed = read_packet(skb, ethernet, p);
-	if (parsed != PARSED_SHORT)
-		return parsed;
 	/* Headers in fragments of the buffer: pull them in, once. */
-	if (bpf_skb_pull_data(skb, want))
-		return PARSED_OTHER;
-	__builtin_memset(p, 0, sizeof(*p));
-	return read_packet(skb, ethernet, p);
+	if (parsed == PARSED_SHORT && !bpf_skb_pull_data(skb, want)) {
+		__builtin_memset(p, 0, sizeof(*p));
+		parsed = read_packet(skb, ethernet, p);
+	}
+	return parsed;
 }
 
 static __always_inline enum parsed parse(struct hook *h, struct packet *p)

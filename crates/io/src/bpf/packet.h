@@ -12,6 +12,12 @@
 /* Headers are searched for in so many bytes at most. */
 #define HEADERS 256
 
+/* Tags beyond those that keys have, and labels of MPLS, that are stepped over at most. */
+#define MORE_TAGS 4
+#define LABELS 8
+/* Bytes of PPPoE and PPP in front of a packet. */
+#define PPPOE 8
+
 struct seen {
 	__u32 seq;
 	__u32 ack;
@@ -46,6 +52,7 @@ struct packet {
 	__u32 slot; /* number of the flow's slot, where it has been looked up */
 	__u32 use; /* tag of its flow's slot */
 	bool other; /* no segment of TCP, but key, l3, l4 and end are those of an IP packet */
+	bool unread; /* no addresses either; from l3 to end are bytes of whatever it is */
 	struct numbers numbers;
 	struct seen seen;
 };
@@ -225,6 +232,7 @@ static __always_inline enum parsed read_packet(struct __sk_buff *skb, bool ether
 
 	/* It is so, and the verifier is to see it. */
 	p->l3 = 0;
+	p->ether = skb->protocol;
 	if (!ethernet)
 		return read_ip(skb, p, skb->protocol);
 	if (data + ETH_HLEN > end)
@@ -239,10 +247,8 @@ static __always_inline enum parsed read_packet(struct __sk_buff *skb, bool ether
 	for (int i = 0; i < 2; i++) {
 		struct tag *tag = data + p->l3;
 
-		if (!is_tag(proto))
+		if (!is_tag(proto) || tags == 2)
 			break;
-		if (tags == 2)
-			return PARSED_OTHER;
 		if ((void *)(tag + 1) > end)
 			return PARSED_SHORT;
 		if (tags == 0)
@@ -254,6 +260,79 @@ static __always_inline enum parsed read_packet(struct __sk_buff *skb, bool ether
 		p->l3 += sizeof(*tag);
 	}
 	return read_ip(skb, p, proto);
+}
+
+/*
+ * The offset of an IP header inside of a frame that was not read, as `wire::inner`: behind more tags, PPPoE
+ * or MPLS.
+ */
+static __always_inline __u32 inner_of(struct __sk_buff *skb, struct packet *p)
+{
+	__u32 at = p->l3;
+	__be16 proto = p->ether, next[2];
+	__u8 label[4];
+
+	for (int i = 0; i < MORE_TAGS && is_tag(proto); i++) {
+		if (bpf_skb_load_bytes(skb, at, next, sizeof(next)))
+			return at;
+		proto = next[1];
+		at += sizeof(next);
+	}
+	if (proto == bpf_htons(ETH_P_PPP_SES))
+		return at + PPPOE;
+	if (proto != bpf_htons(ETH_P_MPLS_UC) && proto != bpf_htons(ETH_P_MPLS_MC))
+		return at;
+	for (int i = 0; i < LABELS; i++) {
+		if (bpf_skb_load_bytes(skb, at, label, sizeof(label)))
+			return at;
+		at += sizeof(label);
+		if (label[2] & 1)
+			break;
+	}
+	return at;
+}
+
+/*
+ * Finds the addresses of a packet that cannot be read as a whole, as `wire::other_packet`: headers that
+ * contradict each other, more extension headers than are followed, IP inside of another protocol. Verified
+ * once.
+ */
+__noinline int find_addresses(struct __sk_buff *skb, struct packet *p)
+{
+	__u8 head[sizeof(struct ipv6)];
+	__u8 protocol;
+	__u32 at;
+
+	if (!p)
+		return 0;
+	at = inner_of(skb, p);
+	p->end = skb->len;
+	p->unread = true;
+	if (at + sizeof(struct ipv4) > skb->len || bpf_skb_load_bytes(skb, at, head, sizeof(struct ipv4)))
+		return 0;
+	__builtin_memset(p->key.src, 0, 2 * sizeof(p->key.src));
+	if (head[0] >> 4 == 4) {
+		p->l4 = at + sizeof(struct ipv4);
+		protocol = head[9];
+		p->key.src[10] = p->key.src[11] = p->key.dst[10] = p->key.dst[11] = 0xff;
+		__builtin_memcpy(p->key.src + 12, head + 12, 4);
+		__builtin_memcpy(p->key.dst + 12, head + 16, 4);
+	} else if (head[0] >> 4 == 6 && !bpf_skb_load_bytes(skb, at, head, sizeof(head))) {
+		p->l4 = at + sizeof(head);
+		protocol = head[6];
+		__builtin_memcpy(p->key.src, head + 8, 16);
+		__builtin_memcpy(p->key.dst, head + 24, 16);
+	} else {
+		return 0;
+	}
+	if (protocol == 255)
+		protocol = 0;
+	p->l3 = at;
+	p->key.outer |= bpf_htons((protocol >> 4) << 12);
+	p->key.inner |= bpf_htons((protocol & 0x0f) << 12);
+	p->unread = false;
+	p->other = true;
+	return 0;
 }
 
 /*

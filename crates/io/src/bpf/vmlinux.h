@@ -96,6 +96,7 @@ struct __sk_buff {
 /* linux/if_ether.h, in host order */
 #define ETH_HLEN 14
 #define ETH_P_IP 0x0800
+#define ETH_P_ARP 0x0806
 #define ETH_P_IPV6 0x86DD
 #define ETH_P_8021Q 0x8100
 #define ETH_P_8021AD 0x88A8

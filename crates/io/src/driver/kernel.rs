@@ -178,6 +178,13 @@ impl<'a> Part<'a> {
         self.programs.acks().map_or(&[], |acks| acks.bounds_of(self.number))
     }
 
+    /// Bounds of what has no readable addresses in each direction, which are the first engine's; empty unless
+    /// the programs take ACKs.
+    pub fn unread(&self) -> &'static [Bound] {
+        let first = self.number == 0;
+        self.programs.acks().filter(|_| first).map_or(&[], |acks| acks.unread())
+    }
+
     /// Bounds of the engine's flows; empty unless the programs take ACKs.
     pub fn flow_bounds(&self) -> &'static [FlowBound] {
         self.programs.acks().map_or(&[], |acks| acks.flow_bounds_of(self.number))

@@ -48,7 +48,7 @@ impl<'a> Common<'a> {
         let ring = programs.segments()?.map(Input::Ring);
         let inputs = ring.into_iter().chain(packets.into_iter().map(Input::Packets)).collect();
         let (slots, tallies, bounds) = (programs.slots(), programs.tallies(), programs.bounds());
-        let (flow_bounds, rules) = (programs.flow_bounds(), programs.rules()?);
+        let (unread, flow_bounds, rules) = (programs.unread(), programs.flow_bounds(), programs.rules()?);
         let frames = Frames::mapped(memory.leak(), pool.chunk, pool.reserve);
         let (letters, homes, others) = (None, None, Vec::new());
         Ok(Launch {
@@ -56,6 +56,7 @@ impl<'a> Common<'a> {
             slots,
             tallies,
             bounds,
+            unread,
             flow_bounds,
             rules,
             restarts,

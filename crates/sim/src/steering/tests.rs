@@ -53,7 +53,11 @@ pub(super) fn ack(port: u16, n: u32) -> SegmentBuilder {
 }
 
 pub(super) fn inject<N: Node>(rig: &mut Rig<N>, at: Time, port: Port, segment: &SegmentBuilder) {
-    rig.at(at).inject(port, TestFrame::bytes(&segment.build()));
+    inject_frame(rig, at, port, &segment.build());
+}
+
+pub(super) fn inject_frame<N: Node>(rig: &mut Rig<N>, at: Time, port: Port, frame: &[u8]) {
+    rig.at(at).inject(port, TestFrame::bytes(frame));
 }
 
 pub(super) fn handshake<N: Node>(rig: &mut Rig<N>, port: u16) {

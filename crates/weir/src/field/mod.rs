@@ -190,6 +190,7 @@ fn gateways(
             .hooked_at(hooked)
             .counted_in(launch.tallies)
             .bounded_in(launch.bounds)
+            .unread_bounded_in(launch.unread)
             .flows_bounded_in(launch.flow_bounds)
     });
     Ok(gateways.collect())

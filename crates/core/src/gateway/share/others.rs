@@ -9,7 +9,7 @@ use crate::node::Cx;
 use crate::steer::{Counted, Fields, Kind, Load, Tally};
 use crate::systems::class_rate::Share;
 use crate::time::Time;
-use crate::wire::{self, TCP};
+use crate::wire;
 
 /// Classes of a tree that are looked at in one call.
 const LEAVES: usize = 4;
@@ -70,7 +70,10 @@ impl Gateway {
     /// A packet that ACKs cannot slow has come in. A gateway without hooks counts it itself, and says whether
     /// it may pass.
     pub(in crate::gateway) fn passes_other(&self, cx: &Cx<'_>, from_lan: bool, frame: &Frame) -> bool {
-        let Some((direction, key, bytes)) = other(cx, from_lan, frame) else { return true };
+        let Some((direction, key, bytes)) = other(cx, from_lan, frame) else {
+            let direction = if from_lan { Direction::Out } else { Direction::In };
+            return self.admits_unread(direction, cx.frames.bytes(frame), frame.len(), cx.now);
+        };
         let load = Load { packets: 1, bytes, payload: 0, kind: Kind::Counted };
         self.admits(direction, &key, None, &load, cx.now)
     }
@@ -144,14 +147,11 @@ impl Gateway {
     }
 }
 
-/// What a frame is that is not TCP, or a fragment: its direction, its key and its bytes from the IP header
-/// on.
+/// Returns the direction, the key and the bytes from the IP header on of a frame that is no TCP segment.
+/// `None` if it has no readable addresses.
 fn other(cx: &Cx<'_>, from_lan: bool, frame: &Frame) -> Option<(Direction, Key, u64)> {
     let head = cx.frames.bytes(frame);
-    let packet = wire::any_packet(head, frame.len()).ok()?;
-    if packet.protocol == TCP && !packet.fragment {
-        return None;
-    }
+    let packet = wire::other_packet(head, frame.len())?;
     let direction = if from_lan { Direction::Out } else { Direction::In };
     Some((direction, Key::of_packet(head, &packet), u64::from(packet.end) - u64::from(packet.l3)))
 }

@@ -312,6 +312,75 @@ impl SegmentBuilder {
     }
 }
 
+/// Ways to make an untagged frame with an IP packet one that cannot be read as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disguise {
+    /// The version is none.
+    Version,
+    /// The header is too short, or the packet too long for its frame.
+    Length,
+    /// The TCP header has a length of 0.
+    TcpLength,
+    /// A PPPoE session.
+    Pppoe,
+    /// MPLS with two labels.
+    Mpls,
+    /// Three VLAN tags.
+    Tags,
+    /// An EtherType for experiments (IEEE 802).
+    EtherType,
+    /// Such an EtherType, and four bytes in front of the packet.
+    Behind,
+}
+
+impl Disguise {
+    /// All of them.
+    pub const ALL: [Disguise; 8] = [
+        Disguise::Version,
+        Disguise::Length,
+        Disguise::TcpLength,
+        Disguise::Pppoe,
+        Disguise::Mpls,
+        Disguise::Tags,
+        Disguise::EtherType,
+        Disguise::Behind,
+    ];
+
+    /// Returns whether the addresses can still be found.
+    pub const fn shows_addresses(self) -> bool {
+        !matches!(self, Disguise::Version | Disguise::Behind)
+    }
+
+    /// Disguises a frame.
+    pub fn put_on(self, mut frame: Vec<u8>) -> Vec<u8> {
+        let six = frame[12..14] == [0x86, 0xdd];
+        match self {
+            Disguise::Version => frame[14] = 0x30 | frame[14] & 0x0f,
+            Disguise::Length if six => frame[18] = 0xff,
+            Disguise::Length => frame[14] = 0x43,
+            Disguise::TcpLength => frame[if six { 66 } else { 46 }] &= 0x0f,
+            Disguise::Pppoe => {
+                frame[12..14].copy_from_slice(&[0x88, 0x64]);
+                let next = if six { 0x57 } else { 0x21 };
+                frame.splice(14..14, [0x11, 0, 0, 1, 0, 42, 0, next]);
+            }
+            Disguise::Mpls => {
+                frame[12..14].copy_from_slice(&[0x88, 0x47]);
+                frame.splice(14..14, [0, 1, 0, 64, 0, 2, 1, 64]);
+            }
+            Disguise::Tags => {
+                frame.splice(12..12, [0x88, 0xa8, 0, 0, 0x81, 0, 0, 0, 0x81, 0, 0, 0]);
+            }
+            Disguise::EtherType => frame[12..14].copy_from_slice(&[0x88, 0xb5]),
+            Disguise::Behind => {
+                frame[12..14].copy_from_slice(&[0x88, 0xb5]);
+                frame.splice(14..14, [0; 4]);
+            }
+        }
+        frame
+    }
+}
+
 /// Returns an ARP request from `sender` for the MAC address of `target`.
 pub fn arp(sender: impl Into<Ipv4Addr>, target: impl Into<Ipv4Addr>) -> Vec<u8> {
     let mac = [2, 0, 0, 0, 0, 1];

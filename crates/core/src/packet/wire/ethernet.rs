@@ -9,6 +9,17 @@ pub(super) const IPV6: u16 = 0x86dd;
 /// Bytes of the Ethernet header without tags.
 pub(super) const HEADER: usize = 14;
 
+/// EtherType of ARP.
+const ARP: u16 = 0x0806;
+/// EtherTypes of PPPoE sessions (RFC 2516 §3) and of MPLS (RFC 5332 §3).
+const PPPOE: u16 = 0x8864;
+const MPLS: [u16; 2] = [0x8847, 0x8848];
+/// Bytes of PPPoE and PPP in front of a packet.
+const PPPOE_LEN: usize = 8;
+/// Tags beyond two, and labels of MPLS, that are stepped over at most.
+const MORE_TAGS: usize = 4;
+const LABELS: usize = 8;
+
 /// Returns whether this EtherType is a VLAN tag's: 802.1Q customer tag or 802.1ad service tag.
 const fn is_tag(ethertype: u16) -> bool {
     matches!(ethertype, 0x8100 | 0x88a8)
@@ -78,4 +89,29 @@ pub(super) fn ethernet(bytes: &[u8]) -> Result<(Vlan, u16, usize), Reject> {
         at += 4;
     }
     Ok((vlan, ethertype, at))
+}
+
+/// Returns the offset behind the Ethernet header and up to two tags, and whether ARP is there.
+pub fn network_layer(bytes: &[u8]) -> (usize, bool) {
+    ethernet(bytes).map_or((HEADER, false), |(_, ethertype, at)| (at, ethertype == ARP))
+}
+
+/// Returns the first two tags and the offset at which an IP header would be: behind more tags, PPPoE or MPLS.
+pub(super) fn inner(bytes: &[u8]) -> Option<(Vlan, usize)> {
+    let (vlan, mut ethertype, mut at) = ethernet(bytes).ok()?;
+    for _ in 0..MORE_TAGS {
+        if !is_tag(ethertype) {
+            break;
+        }
+        ethertype = be16(bytes, at + 2)?;
+        at += 4;
+    }
+    if ethertype == PPPOE {
+        at += PPPOE_LEN;
+    } else if MPLS.contains(&ethertype) {
+        // The bottom of the stack is marked (RFC 3032 §2.1).
+        let bottom = (0..LABELS).find(|n| bytes.get(at + 4 * n + 2).is_none_or(|b| b & 1 != 0));
+        at += 4 * bottom.map_or(LABELS, |n| n + 1);
+    }
+    Some((vlan, at))
 }

@@ -1,11 +1,11 @@
 //! Parsing from the Ethernet header to the transport header.
 
-use super::ethernet::{ethernet, Vlan, IPV4, IPV6};
+use super::ethernet::{ethernet, inner, Vlan, IPV4, IPV6};
 use super::sum::sum;
-use super::{array, be16, be32, Reject};
+use super::{array, be16, be32, Reject, TCP};
 
 /// Most IPv6 extension headers that are stepped over.
-const MAX_EXTENSIONS: usize = 8;
+const MAX_EXTENSIONS: usize = 6;
 
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
@@ -83,6 +83,44 @@ pub fn any_packet(bytes: &[u8], frame_len: usize) -> Result<Packet, Reject> {
         IPV6 => ipv6(bytes, frame_len, vlan, l3),
         _ => Err(Reject::NotIp),
     }
+}
+
+/// Parses a frame that is no TCP segment as [`any_packet`] does. Of a packet that cannot be read as a whole, a
+/// TCP segment that is none among them, it returns the addresses and the protocol that the IP header names,
+/// as of a fragment: without ports, and with all that is left of the frame. The packet may be inside of
+/// PPPoE, MPLS, or more tags than two. `None` if no addresses are found.
+pub fn other_packet(bytes: &[u8], frame_len: usize) -> Option<Packet> {
+    match any_packet(bytes, frame_len) {
+        Ok(packet) if packet.protocol != TCP || packet.fragment => Some(packet),
+        _ => addresses(bytes, frame_len),
+    }
+}
+
+/// See [`other_packet`].
+fn addresses(bytes: &[u8], frame_len: usize) -> Option<Packet> {
+    let bytes = bytes.get(..frame_len).unwrap_or(bytes);
+    let (vlan, l3) = inner(bytes)?;
+    let fixed: [u8; 20] = array(bytes, l3)?;
+    let (src, dst, len) = match fixed[0] >> 4 {
+        4 => (mapped(array(bytes, l3 + 12)?), mapped(array(bytes, l3 + 16)?), 20),
+        6 => (array(bytes, l3 + 8)?, array(bytes, l3 + 24)?, 40),
+        _ => return None,
+    };
+    let four = len == 20;
+    Some(Packet {
+        vlan,
+        l3: l3 as u16,
+        version: fixed[0] >> 4,
+        src,
+        dst,
+        protocol: fixed[if four { 9 } else { 6 }],
+        l4: (l3 + len) as u16,
+        end: frame_len as u32,
+        tos: if four { fixed[1] } else { fixed[0] << 4 | fixed[1] >> 4 },
+        ttl: fixed[if four { 8 } else { 7 }],
+        flow_label: 0,
+        fragment: true,
+    })
 }
 
 /// RFC 791 §3.1.

@@ -216,6 +216,18 @@ impl Bound {
         }
     }
 
+    /// May so many bytes pass at `now`, of which no class is known? They are charged and counted then.
+    pub(crate) fn admits_alone(&self, bytes: u64, now: Time) -> bool {
+        if !self.is_within(bytes, now.as_nanos()) {
+            self.dropped.fetch_add(1, Relaxed);
+            self.dropped_bytes.fetch_add(bytes, Relaxed);
+            return false;
+        }
+        self.spend(bytes, now.as_nanos());
+        self.free.fetch_add(bytes, Relaxed);
+        true
+    }
+
     /// Totals passed and dropped.
     pub fn passed(&self) -> Passed {
         Passed {

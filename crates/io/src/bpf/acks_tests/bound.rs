@@ -14,7 +14,7 @@ use weir_core::rate::Rate;
 use weir_core::steer::{admits, slot_flag, Bound, FlowBound, FlowLimit, Kind, Limit, Load, Passed, Tally};
 use weir_core::time::Duration;
 use weir_core::wire;
-use weir_core::wire::build::SegmentBuilder;
+use weir_core::wire::build::{arp, Disguise, SegmentBuilder};
 
 const CLASSES: u32 = 24;
 
@@ -97,6 +97,18 @@ fn classes(random: &mut Random) -> Vec<ClassConfig> {
     all
 }
 
+/// A packet that cannot be read as a whole, now and then.
+fn maybe_disguised(random: &mut Random) -> Vec<u8> {
+    let frame = packet(random);
+    let untagged = frame[12] != 0x81;
+    let tcp = wire::any_packet(&frame, frame.len()).is_ok_and(|p| p.protocol == wire::TCP);
+    match random.pick(&Disguise::ALL) {
+        Disguise::TcpLength if !tcp => frame,
+        disguise if untagged && random.percent(40) => disguise.put_on(frame),
+        _ => frame,
+    }
+}
+
 fn packet(random: &mut Random) -> Vec<u8> {
     let (src, dst) = loop {
         let (src, dst) = (address(random), address(random));
@@ -123,9 +135,13 @@ fn packet(random: &mut Random) -> Vec<u8> {
     s.build()
 }
 
-fn key_of(frame: &[u8]) -> Key {
-    let packet = wire::any_packet(frame, frame.len()).unwrap();
-    Key::of_packet(frame, &packet)
+/// Key by which a packet is classified; `None` if it has no readable addresses.
+fn key_of(frame: &[u8]) -> Option<Key> {
+    let segment = wire::packet(frame, frame.len()).and_then(|p| Ok((p, wire::tcp(frame, &p)?)));
+    match segment {
+        Ok((packet, segment)) => Some(Key::of_data(&packet, &segment)),
+        Err(_) => wire::other_packet(frame, frame.len()).map(|packet| Key::of_packet(frame, &packet)),
+    }
 }
 
 /// The classes that have counted something, with the packets or bytes.
@@ -142,7 +158,7 @@ fn packets_are_classified_as_by_the_core() {
     let rig = rig();
     let book = rig.acks.rules_of(0).unwrap();
     let mut random = Random(11);
-    let (mut found, mut none) = (0, 0);
+    let (mut found, mut none, mut unread) = (0, 0, 0);
     for round in 0..40 {
         let classes = classes(&mut random);
         let places: Vec<u32> = (0..classes.len() as u32).rev().collect();
@@ -152,14 +168,17 @@ fn packets_are_classified_as_by_the_core() {
         book.hold(staged, places.iter().copied(), [true; 2]);
         rig.acks.hooks.count([Direction::Out, Direction::In].map(|direction| config.fields(direction)));
         for _ in 0..100 {
-            let frame = packet(&mut random);
+            let frame = maybe_disguised(&mut random);
             let direction = random.pick(&[Direction::Out, Direction::In]);
             let hook = if direction == Direction::Out { Hook::Egress } else { Hook::Ingress };
             let before = counted(&rig);
             assert_eq!(rig.hook(hook, &frame, 0).0, PASS);
             let after = counted(&rig);
             let now: Vec<usize> = (0..before.len()).filter(|&i| before[i] != after[i]).collect();
-            let expect = config.classify(direction, &key_of(&frame)).map(|class| places[class] as usize);
+            let key = key_of(&frame);
+            unread += u64::from(key.is_none());
+            let class = key.and_then(|key| config.classify(direction, &key));
+            let expect = class.map(|class| places[class] as usize);
             assert_eq!(
                 now,
                 expect.into_iter().collect::<Vec<_>>(),
@@ -169,8 +188,35 @@ fn packets_are_classified_as_by_the_core() {
             none += u64::from(expect.is_none());
         }
     }
-    println!("{found} have a class, {none} none");
-    assert!(found > 2_000 && none > 300);
+    println!("{found} have a class, {none} none, {unread} of these no addresses");
+    assert!(found > 2_000 && none > 300 && unread > 100);
+    let packets = rig.acks.unread().iter().map(|bound| bound.passed().free).sum::<u64>();
+    assert!(packets > 84 * unread, "each has more than 84 bytes behind its Ethernet header: {packets}");
+}
+
+/// 200 packets of 1,000 bytes, however they are disguised, have the room of their class, or that of the
+/// fastest class if they have no readable addresses.
+#[test]
+fn what_cannot_be_read_has_a_bound() {
+    if !privileged() {
+        return;
+    }
+    for disguise in Disguise::ALL {
+        let rig = bounded(LIMIT);
+        rig.acks.unread()[0].set(Some(LIMIT));
+        let frame = disguise.put_on(SegmentBuilder::v4(B, A).ports(80, 7).payload(960).build());
+        let from = now();
+        let passed = (0..200).filter(|_| rig.hook(Hook::Egress, &frame, 0).0 == PASS).count();
+        let served = now().since(from).as_micros() as usize * 131 / 1_000_000;
+        assert!((68..=72 + served).contains(&passed), "{disguise:?}: {passed}");
+        assert_eq!(rig.acks.counters().unwrap().policed, 200 - passed as u64, "{disguise:?}");
+        let bound =
+            if disguise.shows_addresses() { &rig.acks.bounds_of(0)[0] } else { &rig.acks.unread()[0] };
+        assert_eq!(bound.passed().dropped, 200 - passed as u64, "{disguise:?}");
+        // ARP passes whatever else there is.
+        let arp = arp(A, B);
+        assert!((0..200).all(|_| rig.hook(Hook::Egress, &arp, 0).0 == PASS));
+    }
 }
 
 /// Hooks that hold all packets at egress to one class's rate.

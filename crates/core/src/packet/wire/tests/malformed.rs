@@ -1,6 +1,6 @@
 //! Headers that contradict themselves, one field at a time.
 
-use super::super::build::{SegmentBuilder, Sum};
+use super::super::build::{arp, Disguise, SegmentBuilder, Sum};
 use super::super::*;
 use crate::frame::Checksum;
 
@@ -83,12 +83,42 @@ fn giant_segments_without_a_length_end_with_the_frame() {
 #[test]
 fn ipv6_extension_headers_are_bounded() {
     let chain = |n| (0..n).fold(v6(), |s, _| s.extension(60, &[]));
-    assert!(parse(&chain(8).build()).is_ok());
-    assert_eq!(parse(&chain(9).build()), Err(Reject::Malformed));
+    assert!(parse(&chain(6).build()).is_ok());
+    assert_eq!(parse(&chain(7).build()), Err(Reject::Malformed));
     let late = v6().extension(60, &[]).extension(0, &[]);
     assert_eq!(parse(&late.build()), Err(Reject::Malformed), "hop-by-hop options not first");
     let long = v6().extension(60, &[]);
     assert_eq!(parse(&with_byte(&long, 55, 3)), Err(Reject::Malformed), "longer than the packet");
+}
+
+#[test]
+fn addresses_are_found_in_what_cannot_be_read() {
+    for segment in [v4().payload(900), v6().payload(900)] {
+        let right = packet(&segment.build(), segment.build().len()).unwrap();
+        for disguise in Disguise::ALL {
+            let frame = disguise.put_on(segment.build());
+            let found = other_packet(&frame, frame.len());
+            assert_eq!(found.is_some(), disguise.shows_addresses(), "{disguise:?}");
+            let Some(found) = found else { continue };
+            let (at, end) = (frame.len() - (right.end - u32::from(right.l3)) as usize, frame.len() as u32);
+            assert_eq!((found.src, found.dst), (right.src, right.dst), "{disguise:?}");
+            assert_eq!((found.protocol, found.fragment, found.end), (TCP, true, end), "{disguise:?}");
+            assert_eq!(usize::from(found.l3), at, "{disguise:?}");
+            // Cut anywhere, it has addresses as long as all of its header is there.
+            let head = at + if right.version == 6 { 40 } else { 20 };
+            assert!(
+                other_packet(&frame[..head], head).is_some()
+                    && other_packet(&frame[..head - 1], head).is_none()
+            );
+        }
+    }
+    let chain = (0..7).fold(v6(), |s, _| s.extension(60, &[])).build();
+    let found = other_packet(&chain, chain.len()).unwrap();
+    assert_eq!((found.src, found.dst, found.protocol), ([1; 16], [2; 16], 60));
+    assert!(other_packet(&arp([10, 0, 0, 1], [10, 0, 0, 2]), 60).is_none());
+    // What can be read is as it was.
+    let datagram = v4().udp().build();
+    assert_eq!(other_packet(&datagram, datagram.len()), any_packet(&datagram, datagram.len()).ok());
 }
 
 #[test]
