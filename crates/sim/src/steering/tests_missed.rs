@@ -2,7 +2,7 @@
 //! windows cannot be sized, and losses must not release them from control.
 
 use super::tests_with_hosts::{Rig, MS};
-use weir_core::ack::AckControl;
+use weir_core::ack::{AckControl, Release, Unresponsive};
 use weir_core::flow::{flag, Record};
 use weir_core::link::Loss;
 use weir_core::rate::Rate;
@@ -48,5 +48,32 @@ fn losses_let_no_flow_go_whose_handshake_was_missed() {
                 assert!(rtos <= 2, "{name} {cc} {rtt} ms {permille}: {rtos} time-outs");
             }
         }
+    }
+}
+
+/// Returns the highest rate of either direction in any second after the first, in kb/s, of a connection with
+/// data both ways whose handshake was missed.
+fn busiest_both_ways(policy: AckControl) -> u64 {
+    let mut rig = Rig::over("cubic", MS(20), [Some(policy); 2], Loss::None);
+    rig.gateway().hang();
+    rig.run(COMES);
+    rig.gateway().come_back();
+    (1..8).flat_map(|second| rig.rates(1_000 * second, 1_000 * (second + 1))).max().unwrap()
+}
+
+/// Verifies that data both ways without a known scale is bounded: its ACKs cannot be set back, and passing for
+/// that reason frees no connection.
+#[test]
+fn data_both_ways_keeps_to_its_rate_where_the_handshake_was_missed() {
+    // Of the rate; and 64 kB, and as much that comes in order with a segment that was sent again.
+    let most = 1_150 * RATE + 2 * 512;
+    for mut policy in [AckControl::ack_shaper(Rate::mbit(RATE)), AckControl::ack_share(Rate::mbit(RATE))] {
+        let busiest = busiest_both_ways(policy);
+        assert!((RATE * 300..=most).contains(&busiest), "{busiest} kb/s");
+        match &mut policy.release {
+            Release::Rate(law) => law.unresponsive = Unresponsive::Count,
+            Release::Share(law) => law.unresponsive = Unresponsive::Count,
+        }
+        assert!(busiest_both_ways(policy) > most, "nothing else bounds it");
     }
 }
