@@ -3,6 +3,7 @@
 use super::{joint_rate, joint_target, ClassPace, Counts, FlowResult, PortPace, QuantilesMax};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use weir_core::gateway::ClassConfig;
 
 /// The gateway's totals.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -71,9 +72,12 @@ pub struct Frames {
 pub struct ClassResult {
     /// Name of the class.
     pub name: String,
+    /// Name of the class above it. What a class carries counts for those above it as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
     /// Rate of the class, or the highest sum of its flows' targets at any time; 0 for none.
     pub target_bps: u64,
-    /// Joint goodput of its flows: their bytes over the time from the first start to the last end, or to the
+    /// Joint goodput of its flows and of those of the classes below it: their bytes over the time from the first start to the last end, or to the
     /// last byte.
     pub bps: f64,
     /// Peak number of ACKs whose progress was held. A queue would have held as many packets.
@@ -188,43 +192,93 @@ pub struct ClassQueue {
     pub drops: Counts,
 }
 
-/// Part of a class: one direction of a flow.
-struct Part {
-    bytes: u64,
-    start_s: f64,
-    end_s: f64,
-    /// Time at which all bytes had come.
-    until_s: f64,
-    target_bps: u64,
+/// Bytes or bits per second of one direction of a flow, with its start and end.
+type Part = (u64, f64, f64);
+
+/// Returns the name of the class above a configured one.
+pub fn parent(class: &ClassConfig, all: &[ClassConfig]) -> Option<String> {
+    let index = class.share.and_then(|share| share.parent).or(class.nested.and_then(|nested| nested.parent));
+    index.and_then(|i| all.get(i)).map(|parent| parent.name.clone())
 }
 
-/// Completes the classes with the targets and goodput of their flows.
-pub fn with_flows(classes: Vec<ClassResult>, flows: &[FlowResult]) -> Vec<ClassResult> {
-    let mut parts: HashMap<&str, Vec<Part>> = HashMap::new();
+/// Classes above each class of a result, by name.
+#[derive(Debug)]
+pub struct Ancestry<'a>(HashMap<&'a str, &'a str>);
+
+impl<'a> Ancestry<'a> {
+    /// Reads the classes' parents.
+    pub fn of(classes: &'a [ClassResult]) -> Ancestry<'a> {
+        let parent = |c: &'a ClassResult| Some((c.name.as_str(), c.parent.as_deref()?));
+        Ancestry(classes.iter().filter_map(parent).collect())
+    }
+
+    /// Returns a class and those above it.
+    pub fn from(&self, class: &'a str) -> impl Iterator<Item = &'a str> + '_ {
+        // A class is above no more classes than there are.
+        std::iter::successors(Some(class), |name| self.0.get(name).copied()).take(self.0.len() + 1)
+    }
+}
+
+/// Completes the classes with the targets and goodput of their flows. The goodput of a class includes that of
+/// the classes below it.
+pub fn with_flows(mut classes: Vec<ClassResult>, flows: &[FlowResult]) -> Vec<ClassResult> {
+    let ancestry = Ancestry::of(&classes);
+    let (mut targets, mut carried) = (HashMap::<&str, Vec<Part>>::new(), HashMap::<&str, Vec<Part>>::new());
     for f in flows {
-        let mut add = |class, bytes, until_s, target: Option<u64>| {
-            let part =
-                Part { bytes, start_s: f.start_s, end_s: f.end_s, until_s, target_bps: target.unwrap_or(0) };
-            parts.entry(class).or_default().push(part);
-        };
-        add(&f.class, f.bytes, f.until_s(), f.target_bps);
-        if let Some(back) = &f.back {
-            add(
-                &back.class,
-                back.bytes,
-                back.last_s.map_or(f.end_s, |last| last.max(f.end_s)),
-                back.target_bps,
-            );
+        let back = f.back.iter().map(|back| {
+            let until_s = back.last_s.map_or(f.end_s, |last| last.max(f.end_s));
+            (back.class.as_str(), back.bytes, until_s, back.target_bps)
+        });
+        for (class, bytes, until_s, target) in
+            back.chain([(f.class.as_str(), f.bytes, f.until_s(), f.target_bps)])
+        {
+            targets.entry(class).or_default().push((target.unwrap_or(0), f.start_s, f.end_s));
+            for name in ancestry.from(class) {
+                carried.entry(name).or_default().push((bytes, f.start_s, until_s));
+            }
         }
     }
-    let with = |class: ClassResult| {
-        let own = parts.get(class.name.as_str()).map_or(&[][..], Vec::as_slice);
-        let bps = joint_rate(own.iter().map(|p| (p.bytes, p.start_s, p.until_s)));
-        let target = joint_target(own.iter().map(|p| (p.target_bps, p.start_s, p.end_s)));
-        let target_bps = class.target_bps.max(target.unwrap_or(0));
-        // A class whose ACKs do not follow its data has no ACKs that wait beside the data.
-        let buffer = class.queue.as_ref().map_or(0, |queue| queue.peak_bytes.max(class.buffer_peak_bytes));
-        ClassResult { target_bps, bps: bps.unwrap_or(0.0), buffer_peak_bytes: buffer, ..class }
+    let parts = |of: &HashMap<&str, Vec<Part>>, class: &ClassResult| {
+        of.get(class.name.as_str()).cloned().unwrap_or_default().into_iter()
     };
-    classes.into_iter().map(with).collect()
+    let found = classes.iter().map(|c| (joint_target(parts(&targets, c)), joint_rate(parts(&carried, c))));
+    let found: Vec<(Option<u64>, Option<f64>)> = found.collect();
+    for (class, (target, bps)) in classes.iter_mut().zip(found) {
+        class.target_bps = class.target_bps.max(target.unwrap_or(0));
+        class.bps = bps.unwrap_or(0.0);
+        // A class whose ACKs do not follow its data has no ACKs that wait beside the data.
+        class.buffer_peak_bytes =
+            class.queue.as_ref().map_or(0, |queue| queue.peak_bytes.max(class.buffer_peak_bytes));
+    }
+    classes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two classes below a third carry 1000 bytes each, one in the first second and one in the next. The class
+    /// above has all of them, over both seconds.
+    #[test]
+    fn a_class_carries_what_the_classes_below_it_carry() {
+        let class = |name: &str, parent: Option<&str>| ClassResult {
+            name: name.into(),
+            parent: parent.map(Into::into),
+            ..ClassResult::default()
+        };
+        let flow = |class: &str, start_s: f64| FlowResult {
+            class: class.into(),
+            bytes: 1000,
+            start_s,
+            end_s: start_s + 1.0,
+            target_bps: Some(5000),
+            ..FlowResult::default()
+        };
+        // A class may stand before the one above it.
+        let classes = vec![class("leaf", Some("ada")), class("site", None), class("ada", Some("site"))];
+        let classes = [classes, vec![class("ben", Some("site"))]].concat();
+        let found = with_flows(classes, &[flow("leaf", 0.0), flow("ben", 1.0)]);
+        let rates: Vec<(f64, u64)> = found.iter().map(|c| (c.bps, c.target_bps)).collect();
+        assert_eq!(rates, [(8000.0, 5000), (8000.0, 0), (8000.0, 0), (8000.0, 5000)]);
+    }
 }

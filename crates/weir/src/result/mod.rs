@@ -19,8 +19,8 @@ pub mod unit;
 pub use document::{Document, GroupSummary, Mean, Runs, Summary};
 pub use flow::{intervals, joint_rate, joint_target, Back, Bursts, Exchanges, FlowResult, Interval};
 pub use gateway::{
-    with_flows, ClassAdmission, ClassAlone, ClassBound, ClassOthers, ClassQueue, ClassResult, Frames,
-    GatewayResult, Steering,
+    parent, with_flows, Ancestry, ClassAdmission, ClassAlone, ClassBound, ClassOthers, ClassQueue,
+    ClassResult, Frames, GatewayResult, Steering,
 };
 pub use link::LinkResult;
 pub use machine::Machine;

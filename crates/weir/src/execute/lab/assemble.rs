@@ -8,8 +8,8 @@ use crate::experiment::plan::Plan;
 use crate::result::observe;
 use crate::result::running::{EmulatorReport, GatewayReport, SteeringReport};
 use crate::result::{
-    with_flows, Backend, ClassResult, Counts, FlowResult, GatewayResult, LinkResult, MadeBy, RunResult,
-    Series, Status, Steering, SCHEMA,
+    parent, with_flows, Backend, ClassResult, Counts, FlowResult, GatewayResult, LinkResult, MadeBy,
+    RunResult, Series, Status, Steering, SCHEMA,
 };
 use std::collections::{BTreeMap, HashMap};
 use weir_core::gateway::ClassConfig;
@@ -116,16 +116,16 @@ impl Measured {
 
     /// Returns the classes as the gateway reports them, with figures that come from the flows.
     fn classes(&self, plan: &Plan, flows: &[FlowResult]) -> Vec<ClassResult> {
-        let configured = plan.gateway.iter().flat_map(|g| &g.classes);
+        let all = plan.gateway.as_ref().map_or(&[][..], |g| &g.classes);
         let reported =
             self.gateway.iter().flat_map(|g| &g.classes).map(|c| (c.class.name.as_str(), &c.class));
         let reported: HashMap<&str, &ClassResult> = reported.collect();
         let row = |class: &ClassConfig| {
             let row = reported.get(class.name.as_str()).map_or_else(ClassResult::default, |&c| c.clone());
             let target_bps = observe::class_rate(class, 0);
-            ClassResult { name: class.name.clone(), target_bps, ..row }
+            ClassResult { name: class.name.clone(), parent: parent(class, all), target_bps, ..row }
         };
-        with_flows(configured.map(row).collect(), flows)
+        with_flows(all.iter().map(row).collect(), flows)
     }
 
     /// Returns the emulators' reports of their links. Bare links are reported from the counters of the

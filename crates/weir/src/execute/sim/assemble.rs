@@ -9,7 +9,7 @@ use crate::execute::measurements::{datagram_loss, FlowMeasurements};
 use crate::experiment::plan::{Classifier, Flow, Plan};
 use crate::result::observe;
 use crate::result::{
-    with_flows, Backend, Bursts, ClassResult, FlowResult, GatewayResult, Latency, LinkResult, MadeBy,
+    parent, with_flows, Backend, Bursts, ClassResult, FlowResult, GatewayResult, Latency, LinkResult, MadeBy,
     PortPace, Quantiles, RunResult, Series,
 };
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> R
         made_by: MadeBy { settings: tcp::in_force(plan), ..MadeBy::new(&plan.config_sha256, "") },
         parity: plan.parity,
         gateway: totals(topology).reduce(together::gateways).map(|gateway| discarded(topology, gateway)),
-        classes: classes(topology, &flows),
+        classes: classes(plan, topology, &flows),
         flows,
         links,
         series,
@@ -256,7 +256,8 @@ fn passes_a_gateway(plan: &Plan, flow: &Flow) -> bool {
 }
 
 /// Returns the classes, summed over all gateways, with figures that come from the flows.
-fn classes(topology: &Topology, flows: &[FlowResult]) -> Vec<ClassResult> {
+fn classes(plan: &Plan, topology: &Topology, flows: &[FlowResult]) -> Vec<ClassResult> {
+    let configured = plan.gateway.as_ref().map_or(&[][..], |g| &g.classes);
     let queues = topology.sharings().map(observe::queues);
     let all = topology
         .gateways()
@@ -267,7 +268,7 @@ fn classes(topology: &Topology, flows: &[FlowResult]) -> Vec<ClassResult> {
         let mut probes = topology.switches().filter_map(|switch| switch.probe(i));
         let probe = probes.find(|probe| probe.packets() > 0);
         let pace = class.pace.map(|pace| probe.map_or(pace.clone(), |probe| observe::seen(pace, probe)));
-        ClassResult { pace, ..class }
+        ClassResult { parent: configured.get(i).and_then(|c| parent(c, configured)), pace, ..class }
     };
     with_flows(all.unwrap_or_default().into_iter().enumerate().map(seen).collect(), flows)
 }

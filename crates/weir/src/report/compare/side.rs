@@ -2,7 +2,7 @@
 
 use crate::result::metric::{Measured, Metric, Values};
 use crate::result::sample;
-use crate::result::{FlowResult, RunResult};
+use crate::result::{Ancestry, FlowResult, RunResult};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// Values that several runs found of one metric.
@@ -98,9 +98,7 @@ impl Side {
         let of_group = |name: &str| {
             row(name, runs, |r| r.flows.iter().filter(|f| f.group() == name).collect(), Metric::total_of)
         };
-        let of_class = |name: &str| {
-            row(name, runs, |r| r.flows.iter().filter(|f| f.class == name).collect(), Metric::together)
-        };
+        let of_class = |name: &str| row(name, runs, |r| flows_below(r, name), Metric::together);
         Ok(Side {
             flows: (0..first.flows.len()).map(flow).collect(),
             groups: first.groups().iter().map(|(name, _)| of_group(name)).collect(),
@@ -111,6 +109,12 @@ impl Side {
 }
 
 type Flows<'a> = Vec<&'a FlowResult>;
+
+/// Returns the flows of a class and of the classes below it.
+fn flows_below<'a>(run: &'a RunResult, name: &str) -> Flows<'a> {
+    let ancestry = Ancestry::of(&run.classes);
+    run.flows.iter().filter(|f| ancestry.from(&f.class).any(|class| class == name)).collect()
+}
 
 /// Builds a row from the values of some flows of each run, spread over the runs; `total` combines the values
 /// of several flows.

@@ -3,8 +3,8 @@
 use super::bins::Bins;
 use crate::experiment::plan::{matches, Field, Measure, Quantity, Subject};
 use crate::result::metric::{Found, Metric, OverTime};
-use crate::result::{FlowResult, RunResult};
-use std::collections::HashMap;
+use crate::result::{Ancestry, ClassResult, FlowResult, RunResult};
+use std::collections::{HashMap, HashSet};
 use weir_core::time::Duration;
 
 /// Measured value.
@@ -47,9 +47,11 @@ pub fn measure(m: &Measure, bin: Duration, result: &RunResult) -> Vec<Sample> {
         }
         (Subject::Class(pattern), Quantity::Goodput { over, length }) => {
             let mut flows: HashMap<&str, Vec<&FlowResult>> = HashMap::new();
-            result.flows.iter().for_each(|f| flows.entry(&f.class).or_default().push(f));
-            let classes = result.classes.iter().filter(|c| matches(pattern, &c.name));
-            let found = classes.filter_map(|c| {
+            let ancestry = Ancestry::of(&result.classes);
+            for f in &result.flows {
+                ancestry.from(&f.class).for_each(|class| flows.entry(class).or_default().push(f));
+            }
+            let found = classes(pattern, result).filter_map(|c| {
                 let own = flows.get(c.name.as_str()).map_or(&[][..], Vec::as_slice);
                 Some((c.name.as_str(), Bins::of_class(m, bin, result, own)?))
             });
@@ -63,7 +65,7 @@ pub fn measure(m: &Measure, bin: Duration, result: &RunResult) -> Vec<Sample> {
             fields(result.links.iter().map(|l| (l.name.as_str(), l)), pattern, metric, *count)
         }
         (Subject::Class(pattern), Quantity::Field { field: Field::Class(metric), count }) => {
-            fields(result.classes.iter().map(|c| (c.name.as_str(), c)), pattern, metric, *count)
+            fields(classes(pattern, result).map(|c| (c.name.as_str(), c)), "*", metric, *count)
         }
         (Subject::Gateway, Quantity::Field { field: Field::Gateway(metric), count }) => {
             fields(result.gateway.iter().map(|g| ("gateway", g)), "*", metric, *count)
@@ -71,6 +73,16 @@ pub fn measure(m: &Measure, bin: Duration, result: &RunResult) -> Vec<Sample> {
         // The parser makes no other measure.
         _ => Vec::new(),
     }
+}
+
+/// Returns the classes that a pattern means. A class above others carries what they carry, so it is meant by
+/// its name alone and not by a `*`: otherwise sums would count flows twice.
+fn classes<'a>(pattern: &'a str, result: &'a RunResult) -> impl Iterator<Item = &'a ClassResult> {
+    let above: HashSet<&str> = result.classes.iter().filter_map(|c| c.parent.as_deref()).collect();
+    let meant = move |c: &&ClassResult| {
+        matches(pattern, &c.name) && (pattern == c.name || !above.contains(c.name.as_str()))
+    };
+    result.classes.iter().filter(meant)
 }
 
 /// Returns the flows that the pattern names.
@@ -188,4 +200,25 @@ fn series(m: &Measure, column: &str, at: Option<Duration>, result: &RunResult, n
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_finds_no_class_that_is_above_others() {
+        let class = |name: &str, parent: Option<&str>| ClassResult {
+            name: name.into(),
+            parent: parent.map(Into::into),
+            ..ClassResult::default()
+        };
+        let of = vec![class("site", None), class("ada", Some("site")), class("ben", Some("site"))];
+        let result = RunResult { classes: of, ..RunResult::default() };
+        let found = |pattern| classes(pattern, &result).map(|c| c.name.as_str()).collect::<Vec<_>>();
+        assert_eq!(found("*"), ["ada", "ben"]);
+        assert_eq!(found("a*"), ["ada"]);
+        assert_eq!(found("site"), ["site"]);
+        assert_eq!(found("s*"), [""; 0]);
+    }
 }

@@ -112,6 +112,7 @@ fn result(plan: &Plan) -> RunResult {
         flows: vec![flow("ten.0"), file],
         classes: vec![ClassResult {
             name: "ten".into(),
+            parent: None,
             target_bps: 10_000_000,
             bps: 10_020_000.0,
             held_ack_peak_bytes: 14_480,

@@ -75,6 +75,7 @@ fn names_are_paths_of_the_result() {
     are_paths(LINK, &LinkResult { drops: counts(), ..link });
     let class = ClassResult {
         name: "a".into(),
+        parent: None,
         target_bps: 1,
         bps: 2.0,
         held_ack_peak_packets: 3,
