@@ -11,11 +11,11 @@ use super::several::{self, Homes};
 use super::{failed, map, named, open, sum, AcksCounters, Aligned};
 use crate::sys::mmap::{Mapping, Shared};
 use crate::sys::pod::bytes_of;
-use libbpf_rs::{MapCore, MapHandle, Object, ProgramInput};
+use libbpf_rs::{MapCore, MapHandle, Object};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::AtomicBool;
 use weir_core::steer::{Bound, FlowBound, Slot, Tally};
 use weir_core::time::Duration;
@@ -265,14 +265,9 @@ impl Acks {
         Ok(attached)
     }
 
-    /// Runs a hook on `frame`, which leads nowhere, so many times (one at least), in a test run of the
-    /// kernel. Returns what each takes on average, in whole nanoseconds. Fails where the kernel refuses it,
-    /// as without CAP_BPF.
-    pub fn time(&self, hook: Hook, frame: &[u8], times: u32) -> io::Result<Duration> {
-        let input = ProgramInput { data_in: Some(frame), repeat: times.max(1), ..ProgramInput::default() };
-        let output =
-            named(&self.object, program(hook)).test_run(input).map_err(|e| failed("a test run", &e))?;
-        Ok(Duration::from_nanos(output.duration.as_nanos() as u64))
+    /// A descriptor of a hook's program, as for test runs of the kernel.
+    pub fn program(&self, hook: Hook) -> io::Result<OwnedFd> {
+        named(&self.object, program(hook)).as_fd().try_clone_to_owned()
     }
 
     /// Engines that they know.
