@@ -149,8 +149,8 @@ impl Lookup {
     fn find(&self, config: &Config, key: &Key) -> Option<usize> {
         let by_port = self.src_port.first(key.src_port).min(self.dst_port.first(key.dst_port));
         let mut best = Best { config, key, class: by_port };
-        self.src.of(key.src_ip()).for_each(|rules| best.look(rules));
-        self.dst.of(key.dst_ip()).for_each(|rules| best.look(rules));
+        self.src.of(|| key.src_ip()).for_each(|rules| best.look(rules));
+        self.dst.of(|| key.dst_ip()).for_each(|rules| best.look(rules));
         best.look(&self.others);
         (best.class != ports::NONE).then_some(best.class as usize)
     }

@@ -54,8 +54,8 @@ impl Prefixes {
     }
 
     /// The rules of each prefix that covers the address, the longest prefix first.
-    pub(super) fn of(&self, address: IpAddr) -> impl Iterator<Item = &[At]> {
-        let first = if self.entries.is_empty() { None } else { self.longest(Prefix::host(address)) };
+    pub(super) fn of(&self, address: impl FnOnce() -> IpAddr) -> impl Iterator<Item = &[At]> {
+        let first = if self.entries.is_empty() { None } else { self.longest(Prefix::host(address())) };
         let entry = |number: u32| &self.entries[number as usize];
         let next = move |number: &u32| entry(*number).cover;
         core::iter::successors(first, next).map(move |number| {

@@ -2,7 +2,7 @@
 //! them itself.
 
 use super::slots::Places;
-use super::{Config, Direction, Gateway, Headers, Share};
+use super::{direction_of, Config, Direction, Gateway, Headers, Share};
 use crate::ack::{AckControl, Action, Counts, Release, Unresponsive, When, Window};
 use crate::flow::{flag, Key};
 use crate::node::Cx;
@@ -161,7 +161,11 @@ impl Gateway {
         load: &Load,
         now: Time,
     ) -> bool {
-        let Some(place) = self.controls(direction, key) else { return true };
+        self.controls(direction, key).is_none_or(|place| self.admits_to(place, flow, load, now))
+    }
+
+    /// As above, to the class at this place.
+    fn admits_to(&self, place: u32, flow: Option<&FlowBound>, load: &Load, now: Time) -> bool {
         if flow.is_none() && self.classes.share(place).is_none() {
             return true;
         }
@@ -179,7 +183,15 @@ impl Gateway {
         let bytes = u64::from(segment.packet.end) - u64::from(segment.packet.l3);
         let place = self.table.find(&key);
         let load = Load { packets: 1, bytes, payload, kind: self.kind_of(place) };
-        self.admits(direction, &key, Some(self.flow_bound_of(place, direction, &key)), &load, cx.now)
+        let Some(class) = self.class_of(place, direction, &key) else { return true };
+        self.admits_to(class, Some(self.flow_bound_of(place, direction, &key)), &load, cx.now)
+    }
+
+    /// Place of the class that controls a flow, the record of which is at this place.
+    fn class_of(&self, place: Option<u32>, direction: Direction, key: &Key) -> Option<u32> {
+        let record = place.map(|i| &self.table[i]);
+        let known = record.filter(|r| r.generation == self.generation && direction_of(r) == direction);
+        known.map_or_else(|| self.controls(direction, key), |r| Some(r.class))
     }
 
     /// Kind of a segment with data for its class's bound, in a gateway without hooks. The record of its flow

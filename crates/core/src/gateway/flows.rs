@@ -18,23 +18,23 @@ impl Gateway {
     ) -> Result<u32, PassReason> {
         let direction = if from_lan { Direction::In } else { Direction::Out };
         let key = Key::of_ack(&segment.packet, &segment.tcp);
-        if let Some(i) = self.flow_of(cx, direction, &key) {
-            return Ok(i);
+        if let Some(i) = self.table.find(&key) {
+            if direction_of(&self.table[i]) != direction {
+                return Err(PassReason::Implausible); // it came in where its flow's data does
+            }
+            if self.keeps(cx, i) {
+                return Ok(i);
+            }
         }
-        match self.table.find(&key) {
-            Some(_) => Err(PassReason::Implausible), // it came in where its flow's data does
-            None => match self.controls(direction, &key) {
-                Some(class) => {
-                    self.classes[class].passed[PassReason::TableFull as usize] += 1;
-                    self.count_data(key, class); // it shares what its class has for those without a place
-                    Err(PassReason::TableFull)
-                }
-                None => {
-                    self.verdicts.pass(key.reversed());
-                    Err(PassReason::NoClass)
-                }
-            },
-        }
+        let Some(class) = self.controls(direction, &key) else {
+            self.verdicts.pass(key.reversed());
+            return Err(PassReason::NoClass);
+        };
+        self.begin_flow(cx, direction, &key, class).ok_or_else(|| {
+            self.classes[class].passed[PassReason::TableFull as usize] += 1;
+            self.count_data(key, class); // it shares what its class has for those without a place
+            PassReason::TableFull
+        })
     }
 
     /// The place of the class that controls the flow's ACKs.
@@ -45,17 +45,30 @@ impl Gateway {
 
     /// The flow's record, made if a class wants the flow and there is room.
     pub(super) fn flow_of(&mut self, cx: &mut Cx<'_>, direction: Direction, key: &Key) -> Option<u32> {
-        let now_ms = millis(cx.now);
         if let Some(i) = self.table.find(key) {
             if direction_of(&self.table[i]) != direction {
                 return None; // it came in where the flow's data does
             }
-            if self.revise(cx, i) {
-                self.table.touch(i, now_ms);
+            if self.keeps(cx, i) {
                 return Some(i);
             }
         }
         let class = self.controls(direction, key)?;
+        self.begin_flow(cx, direction, key, class)
+    }
+
+    /// The known flow is in use. False: no class controls it any more, and it is forgotten.
+    fn keeps(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
+        let stays = self.revise(cx, i);
+        if stays {
+            self.table.touch(i, millis(cx.now));
+        }
+        stays
+    }
+
+    /// Makes the record of a flow that this class wants, if there is room.
+    fn begin_flow(&mut self, cx: &mut Cx<'_>, direction: Direction, key: &Key, class: u32) -> Option<u32> {
+        let now_ms = millis(cx.now);
         self.expire(cx, now_ms);
         let inward = direction == Direction::In;
         let i = match self.table.insert(*key, class, inward, now_ms) {

@@ -35,6 +35,7 @@ const DEEPEST: usize = 8;
 /// Bits of [`Bound::counts`] above those of what a packet costs.
 const PAYLOAD: u32 = 1 << 16;
 const OWN: u32 = 1 << 17;
+const FLOWS: u32 = 1 << 18;
 
 /// Record of what a class may send and has sent. Two lines of memory that hooks and gateway share; the second
 /// one is for few classes.
@@ -51,7 +52,8 @@ pub struct Bound {
     tcp: AtomicU32,
     /// Place of the next class above with a bound, plus one; 0: none.
     above: AtomicU32,
-    /// Cost of a packet: in the low 16 bits bytes beside those from its IP header on, and `PAYLOAD`; `OWN`.
+    /// Cost of a packet: in the low 16 bits bytes beside those from its IP header on, and `PAYLOAD`; `OWN`
+    /// and `FLOWS`, by which the second line is read only of classes that need it.
     counts: AtomicU32,
     /// Bytes of TCP whose ACKs are controlled, as the rate counts them.
     held: AtomicU64,
@@ -141,7 +143,8 @@ impl Bound {
         let (most, own) = (rate(most), rate(own));
         let above = limit.and_then(|limit| limit.above);
         let flow = limit.and_then(|limit| limit.flow);
-        let counts = limit.map_or(0, |limit| cost_of(limit.counts)) | if own > 0 { OWN } else { 0 };
+        let parts = if own > 0 { OWN } else { 0 } | if flow.is_some() { FLOWS } else { 0 };
+        let counts = limit.map_or(0, |limit| cost_of(limit.counts)) | parts;
         self.room.store(room(most), Relaxed);
         self.own_room.store(room(own), Relaxed);
         self.flow_most.store(flow.map_or(0, |flow| flow.most()), Relaxed);
@@ -297,7 +300,7 @@ pub fn admits(
         Bound::charge(&own.own_due, served(cost, own.own_per_byte.load(Relaxed)), at);
     }
     if let Some(flow) = flow.filter(|_| own.bounds_flows()) {
-        flow.charge(cost, at);
+        flow.charge(cost);
     }
     if load.kind == Kind::Held && own.tcp.load(Relaxed) != unit(at) {
         own.tcp.store(unit(at), Relaxed);
