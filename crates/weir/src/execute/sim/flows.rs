@@ -47,9 +47,9 @@ impl FlowEnds {
 /// One end of a flow on its host.
 #[derive(Clone, Copy, Debug)]
 pub enum FlowEnd {
-    /// Endpoint of a simulated host, whose number in [`ExperimentHost::tcp`] is given.
+    /// Endpoint of a simulated host, by its number among the TCP endpoints of the host.
     Tcp(usize, EndpointId),
-    /// Number in [`ExperimentHost::udp`].
+    /// Number among the UDP endpoints of the host.
     Udp(usize),
 }
 
