@@ -1,7 +1,7 @@
-//! The cost of a fault: the engine dies, or a part of its way breaks and is repaired. Measured are the longest
-//! time without an ACK frame at the sender's host, the longest gap in delivery at the receiving application,
-//! and the error of the rate in each second afterwards. For comparison, it reports the longest time for which
-//! the machine did not run the watching thread, which polls every millisecond.
+//! The cost of a fault: the engine dies, or a part of its way breaks and is repaired. Measured are the
+//! longest time without an ACK frame at the sender's host, the longest gap in delivery at the receiving
+//! application, and the error of the rate in each second afterwards. For comparison, it reports the longest
+//! time for which the machine did not run the watching thread, which polls every millisecond.
 
 mod fault;
 

@@ -23,8 +23,8 @@ pub struct Launch<'a> {
     pub tallies: &'static [Tally],
     /// Bounds of its classes; empty unless the programs take ACKs.
     pub bounds: &'static [Bound],
-    /// Bounds of what has no readable addresses in each direction; only for the first engine, empty unless the
-    /// programs take ACKs.
+    /// Bounds of what has no readable addresses in each direction; only for the first engine, empty unless
+    /// the programs take ACKs.
     pub unread: &'static [Bound],
     /// Bounds of the flow of each slot; empty unless the programs take ACKs.
     pub flow_bounds: &'static [FlowBound],

@@ -77,8 +77,8 @@ pub struct ClassResult {
     pub parent: Option<String>,
     /// Rate of the class, or the highest sum of its flows' targets at any time; 0 for none.
     pub target_bps: u64,
-    /// Joint goodput of its flows and of those of the classes below it: their bytes over the time from the first start to the last end, or to the
-    /// last byte.
+    /// Joint goodput of its flows and of those of the classes below it: their bytes over the time from the
+    /// first start to the last end, or to the last byte.
     pub bps: f64,
     /// Peak number of ACKs whose progress was held. A queue would have held as many packets.
     pub held_ack_peak_packets: u64,
@@ -257,8 +257,8 @@ pub fn with_flows(mut classes: Vec<ClassResult>, flows: &[FlowResult]) -> Vec<Cl
 mod tests {
     use super::*;
 
-    /// Two classes below a third carry 1000 bytes each, one in the first second and one in the next. The class
-    /// above has all of them, over both seconds.
+    /// Two classes below a third carry 1000 bytes each, one in the first second and one in the next. The
+    /// class above has all of them, over both seconds.
     #[test]
     fn a_class_carries_what_the_classes_below_it_carry() {
         let class = |name: &str, parent: Option<&str>| ClassResult {

@@ -85,10 +85,10 @@ pub fn any_packet(bytes: &[u8], frame_len: usize) -> Result<Packet, Reject> {
     }
 }
 
-/// Parses a frame that is no TCP segment as [`any_packet`] does. Of a packet that cannot be read as a whole, a
-/// TCP segment that is none among them, it returns the addresses and the protocol that the IP header names,
-/// as of a fragment: without ports, and with all that is left of the frame. The packet may be inside of
-/// PPPoE, MPLS, or more tags than two. `None` if no addresses are found.
+/// Parses a frame that is no TCP segment as [`any_packet`] does. Of a packet that cannot be read as a whole,
+/// a TCP segment that is none among them, it returns the addresses and the protocol that the IP header
+/// names, as of a fragment: without ports, and with all that is left of the frame. The packet may be inside
+/// of PPPoE, MPLS, or more tags than two. `None` if no addresses are found.
 pub fn other_packet(bytes: &[u8], frame_len: usize) -> Option<Packet> {
     match any_packet(bytes, frame_len) {
         Ok(packet) if packet.protocol != TCP || packet.fragment => Some(packet),

@@ -401,7 +401,11 @@ fn no_choice_of_addresses_gives_a_flow_of_one_packet_a_record() {
         };
         *found.borrow_mut() = (0..8).map(|host| passed_of(&rig, 256, |n| of(host, n))).collect();
     });
-    assert!(!judged || *found.borrow() == [OF_A_FLOW; 8], "{found:?}");
+    // The key of the hash is random: two hosts may share a record, and then have less.
+    let found = found.borrow();
+    let alone = found.iter().filter(|&&passed| passed == OF_A_FLOW).count();
+    let bounded = found.iter().all(|&passed| passed <= OF_A_FLOW);
+    assert!(!judged || (bounded && alone >= 6), "{found:?}");
 }
 
 #[test]
