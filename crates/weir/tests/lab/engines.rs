@@ -17,25 +17,32 @@ const RATE: f64 = 4e6;
 /// Rates are measured from here on, in seconds: all has happened by then.
 const FROM: u32 = 7;
 
-/// Each host has a class for its downloads, with two flows.
-fn plan() -> Plan {
-    let mut text = format!(
-        "name = \"engines\"\nduration = \"12s\"\nbin = \"500ms\"\n[path]\nrtt = \"20ms\"\n\
-         [[host]]\nname = \"homes\"\nside = \"lan\"\ncount = {HOSTS}\n\
-         [[flow]]\nid = \"down\"\ndirection = \"in\"\nclient = \"homes\"\ncount = {}\n\
-         [[expect]]\nwhat = \"class.*.goodput_bps\"\nfrom = \"{FROM}s\"\nop = \"within\"\ntarget = \"4Mbit\"\ntolerance = \"3%\"\n\
-         [gateway]\n",
-        2 * HOSTS
-    );
+/// Each host has a class for its downloads.
+fn classes() -> String {
+    let mut text = String::new();
     for n in 0..HOSTS {
         // As hosts have them: from 10.1.0.1 on.
         writeln!(
             text,
-            "[[gateway.class]]\nname = \"home{n}\"\ndirection = \"in\"\nrate = \"4Mbit\"\nmatch = [{{ dst = \"10.1.0.{}\" }}]",
+            "[[gateway.class]]\nname = \"home{n}\"\ndirection = \"in\"\nrate = \"4Mbit\"\nmatch = [{{ dst = \"10.1.0.{}/32\" }}]",
             n + 1
         )
         .unwrap();
     }
+    text
+}
+
+/// Each host has two downloads.
+fn plan() -> Plan {
+    let text = format!(
+        "name = \"engines\"\nduration = \"12s\"\nbin = \"500ms\"\n[path]\nrtt = \"20ms\"\n\
+         [[host]]\nname = \"homes\"\nside = \"lan\"\ncount = {HOSTS}\n\
+         [[flow]]\nid = \"down\"\ndirection = \"in\"\nclient = \"homes\"\ncount = {}\n\
+         [[expect]]\nwhat = \"class.*.goodput_bps\"\nfrom = \"{FROM}s\"\nop = \"within\"\ntarget = \"4Mbit\"\ntolerance = \"3%\"\n\
+         [gateway]\n{}",
+        2 * HOSTS,
+        classes()
+    );
     let parsed = experiment::parse(&Source::new("engines.toml", text)).unwrap_or_else(|e| panic!("{e}"));
     parsed.plan_for(Backend::Lab).unwrap_or_else(|e| panic!("{e}"))
 }
@@ -85,7 +92,8 @@ fn weir(id: &str, arguments: &[&str]) -> String {
 
 /// Runs the plan with two engines, and something else from two seconds after the gateway's first answer on.
 fn run(plan: &Plan, name: &str, meanwhile: impl FnOnce(u32, String) + Send) -> Outcome {
-    let options = Options { engines: Some(2), ..options(name) };
+    let file = format!("[ports]\ndev = \"wan\"\nengines = 2\n{}", classes());
+    let options = Options { engines: Some(2), file: Some(file), ..options(name) };
     let outcome = std::thread::scope(|scope| {
         let other = scope.spawn(move || {
             let (pid, file) = gateway(name);
