@@ -93,8 +93,8 @@ fn made_acks_have_mark_and_priority_of_the_receivers() {
         let (after, stamped) = (counted(&lab), lab.stat("hook_stamped"));
         println!("  {by:?}: {before:?}, then {after:?}; {stamped} made");
         assert!(stamped > 100 && after[0] - before[0] >= stamped, "{after:?}");
-        // Neighbours are looked for.
-        assert!(after[1] - before[1] < 5, "{before:?} {after:?}");
+        // Neighbours are looked for, and the way is tried.
+        assert!(after[1] - before[1] < 10, "{before:?} {after:?}");
         ends_well(&lab, &mut weir);
     }
 }
