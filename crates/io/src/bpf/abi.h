@@ -27,6 +27,7 @@ struct home_key {
 struct flow {
 	__u32 slot;
 	__u32 tag; /* the slot's, or the entry is of a flow that is gone */
+	__u64 class; /* recent.rules, and below it recent.place, of its data; hooks write it */
 };
 
 /* A side's numbers, two in a word: the first named above. */
@@ -176,12 +177,12 @@ struct condition {
 /* What a processor has found out of packets lately. */
 struct recent {
 	struct flow_key key;
-	__u32 rules; /* hooks.rules then, and with another one now it does not hold */
-	__u32 place; /* the class's; NO_CLASS */
-	__u32 slot;  /* of a controlled flow; NO_SLOT */
-	__u32 tag;   /* the slot's */
-	__u32 until; /* without a slot: the time at which it is looked for again */
-	__u32 pad;
+	__u32 rules;	/* by which the class was found (rules_by); 0: it was not */
+	__u32 place;	/* the class's; NO_CLASS */
+	__u32 slot;	/* of the flow whose data this is; NO_SLOT */
+	__u32 tag;	/* the slot's; without one, the time until which it is not looked for again */
+	__u32 acks;	/* slot of the flow whose ACKs come with these packets */
+	__u32 acks_tag; /* that one's; 0: it is not known */
 };
 
 #define NO_SLOT 0xffffffff
@@ -216,6 +217,7 @@ struct flow_bound {
 
 #define COUNTS_PAYLOAD (1 << 16)
 #define COUNTS_OWN (1 << 17)
+#define COUNTS_FLOWS (1 << 18)
 
 /* Who counts packets with a key. */
 struct counted {

@@ -88,6 +88,8 @@ pub(crate) mod rules {
 pub(crate) struct Flow {
     pub slot: u32,
     pub tag: u32,
+    /// Hooks note its class here.
+    pub class: u64,
 }
 // SAFETY: integers without padding.
 unsafe impl Pod for Flow {}
@@ -341,7 +343,7 @@ pub(crate) const SEGMENT_SIZE: usize = (SEGMENT_PRIORITY + 4).next_multiple_of(8
 const _: () = assert!(size_of::<FlowKey>() == 40 && size_of::<HomeKey>() == 20);
 const _: () = assert!(size_of::<RuleKey>() == 24 && size_of::<RuleGroup>() == 12);
 const _: () =
-    assert!(size_of::<Flow>() == 8 && size_of::<AcksConfig>() == 176 && size_of::<AllConfig>() == 16);
+    assert!(size_of::<Flow>() == 16 && size_of::<AcksConfig>() == 176 && size_of::<AllConfig>() == 16);
 const _: () = assert!(size_of::<AcksCounters>() == 192 && size_of::<AllCounters>() == 56);
 const _: () = assert!(size_of::<SegmentHeader>() == SEGMENT_GSO && SEGMENT_SIZE == 216);
 const _: () = assert!(size_of::<Metadata>() == 24);

@@ -238,7 +238,7 @@ static __always_inline bool counted_by(struct hook *h, struct packet *p, struct 
 
 	if (!tally)
 		return true;
-	if (tally_passes(tally, packets, bytes, now(h), false, is_attended(h->engine, config.stale)))
+	if (tally_passes(tally, packets, bytes, now(h), false, is_attended_at(h->engine, config.stale, p->coarse)))
 		return true;
 	h->count->policed++;
 	return false;
@@ -259,7 +259,8 @@ static __always_inline int other(struct hook *h, struct packet *p, __u32 fields)
 	by = learnt(h->engine, &p->key);
 	if (by)
 		return counted_by(h, p, by) ? TC_ACT_UNSPEC : consume();
-	return is_attended(h->engine, config.stale) ? show_within(h, BUDGET_COPIES, source) : TC_ACT_UNSPEC;
+	return is_attended_at(h->engine, config.stale, p->coarse) ? show_within(h, BUDGET_COPIES, source) :
+								    TC_ACT_UNSPEC;
 }
 
 /* A segment with data. False: its flow passes untouched, and it exceeds its class's rate. */
@@ -276,8 +277,8 @@ static __always_inline __u32 fields_of(struct hook *h)
 	return h->ingress ? READ(h->engine->count_in) : READ(h->engine->count_out);
 }
 
-/* Is there more to know of a segment of data than whether a connection begins or ends with it? */
-static __always_inline bool looks_at_all(struct hook *h)
+/* Is there more to know of a segment with payload than whether a connection begins or ends with it? */
+static __always_inline bool looks_at_data(struct hook *h)
 {
 	return SEVERAL || rules_of(h) & RULES_BOUND || fields_of(h) & (FIELDS_UNTOUCHED | FIELDS_MEASURED);
 }
@@ -326,7 +327,7 @@ static __always_inline int segment(struct hook *h)
 	struct slot *slot;
 	__u32 fields;
 
-	if (!shapes && !looks_at_all(h) && is_plain_segment(h->skb, config.ethernet)) {
+	if (!shapes && is_plain_segment(h->skb, config.ethernet, looks_at_data(h))) {
 		h->count->passed_known++;
 		return TC_ACT_UNSPEC;
 	}
@@ -338,6 +339,9 @@ static __always_inline int segment(struct hook *h)
 	slot = find_engine(h, &p, shapes && parsed == PARSED_TCP);
 #endif
 	fields = fields_of(h);
+	if (parsed == PARSED_TCP || fields & FIELDS_COUNTED)
+		p.coarse = bpf_ktime_get_coarse_ns();
+	p.seen.at = p.coarse >> 20;
 	if (parsed != PARSED_TCP) {
 		h->count->passed_other++;
 		count_kind(h, &p);
@@ -358,8 +362,7 @@ static __always_inline int segment(struct hook *h)
 	}
 	if (p.seen.flags & (TCP_SYN | TCP_RST | TCP_FIN) && is_broken(h->skb, &p))
 		return broken(h);
-	p.seen.at = bpf_ktime_get_coarse_ns() >> 20;
-	if (!is_attended(h->engine, config.stale) || (is_shut(h->engine, h->ingress) && !is_tried(h, &p)))
+	if (!is_attended_at(h->engine, config.stale, p.coarse) || (is_shut(h->engine, h->ingress) && !is_tried(h, &p)))
 		return unattended(h->skb, &p, engine_number(h), h->ingress, shapes);
 	if (p.seen.flags & TCP_RST)
 		return reset(h, &p, shapes ? slot_of(&p.key, &p) : NULL);
@@ -373,7 +376,7 @@ static __always_inline int segment(struct hook *h)
 	if (!shapes)
 		return known_to_pass(h, &p);
 #if !SEVERAL
-	slot = slot_of(&p.key, &p);
+	slot = recent_slot(&p.key, &p);
 #endif
 	if (slot)
 		return controlled(h->skb, &p, slot, engine_number(h), h->ingress);

@@ -88,13 +88,6 @@ static __u64 young[YOUNG];
 /* A record of a flow that begins. */
 static struct flow_bound unused;
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct recent);
-} recents SEC(".maps");
-
 /* The key that is looked up: the stack has no room for it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -218,42 +211,28 @@ __noinline __u32 classify(struct flow_key *key, __u32 word, __u32 engine, __u32 
 	return place ? *place : NO_CLASS;
 }
 
-/* The number of the slot of the flow whose data this is, and its tag. */
-static __always_inline __u32 slot_of_data(struct flow_key *key, __u32 *tag)
+/* The slot of the flow whose data has this key, and its tag. Returns the flow, if there is a slot. */
+static __always_inline struct flow *flow_of_data(const struct flow_key *key, __u32 *number, __u32 *tag)
 {
-	struct flow_key acks = *key; /* On the stack: see numbered_slot. */
+	struct flow_key acks = *key; /* On the stack: see slot_of. */
 	struct flow *flow;
 	struct slot *slot;
-	__u32 number;
 
 	reverse(&acks);
 	flow = bpf_map_lookup_elem(&flows, &acks);
 	if (!flow)
-		return NO_SLOT;
-	number = READ(flow->slot);
+		return NULL;
+	*number = READ(flow->slot);
 	*tag = READ(flow->tag);
-	slot = bpf_map_lookup_elem(&slots, &number);
-	return slot && *tag && READ(slot->tag) == *tag ? number : NO_SLOT;
+	slot = bpf_map_lookup_elem(&slots, number);
+	return slot && *tag && READ(slot->tag) == *tag ? flow : NULL;
 }
 
-static __always_inline bool is_same(const struct flow_key *a, const struct flow_key *b)
+/* Have packets with the record's key ports of TCP? */
+static __always_inline bool recent_is_tcp(const struct recent *recent)
 {
-	const __u64 *x = (const __u64 *)a, *y = (const __u64 *)b;
-
-	return !((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]) | (x[4] ^ y[4]));
-}
-
-/* A word at a time: compilers load all of them first, for which the stack has no room. */
-static __always_inline void copy_key(struct flow_key *to, const struct flow_key *from)
-{
-	const __u64 *x = (const __u64 *)from;
-	__u64 *y = (__u64 *)to;
-
-#pragma unroll
-	for (int i = 0; i < 5; i++) {
-		y[i] = x[i];
-		asm volatile("" ::: "memory");
-	}
+	return bpf_ntohs(recent->key.outer) >> 12 == IPPROTO_TCP >> 4 &&
+	       bpf_ntohs(recent->key.inner) >> 12 == (IPPROTO_TCP & 0x0f);
 }
 
 /* Has what was found out of a flow become another one since? */
@@ -265,55 +244,23 @@ static __always_inline bool holds(struct recent *recent, bool tcp, __u32 unit)
 	if (!tcp)
 		return true;
 	if (number == NO_SLOT)
-		return recent->until == unit;
+		return recent->tag == unit;
 	slot = bpf_map_lookup_elem(&slots, &number);
 	return slot && READ(slot->tag) == recent->tag;
 }
 
-/*
- * A hash of a flow. Whoever chooses two flows makes theirs equal by chance alone: NH of UMAC (Black et al.
- * 1999), whose keys nobody outside knows.
- */
-static __always_inline __u64 hash_of(const struct flow_key *key)
+/* What tells the rules of a direction from those of the other one, and from all before. */
+static __always_inline __u32 rules_by(__u32 word, __u32 ingress)
 {
-	const __u64 *words = (const __u64 *)key;
-	__u64 hash = 0;
-
-#pragma unroll
-	for (int i = 0; i < 5; i++) {
-		__u32 low = words[i] + config.keys[i], high = (words[i] >> 32) + (config.keys[i] >> 32);
-
-		hash += (__u64)low * high;
-	}
-	return (hash ^ hash >> 32) * config.seed;
+	return word << 1 | !!ingress;
 }
 
-/* Finds out what is to be known of packets with the key of the record at this place. */
-__noinline int find_out(__u32 place, __u32 word, __u32 number, __u32 ingress, bool tcp)
+/* Does the record say what is known of packets with this key? Otherwise it has the key at least. */
+static __always_inline bool is_known(struct recent *recent, struct flow_key *key, __u32 by, bool tcp, __u32 unit)
 {
-	struct recent *recent = bpf_map_lookup_elem(&recents, &place);
-
-	if (!recent)
-		return 0;
-	recent->rules = word;
-	recent->place = classify(&recent->key, word, number, ingress);
-	recent->slot = tcp ? slot_of_data(&recent->key, &recent->tag) : NO_SLOT;
-	return 0;
-}
-
-/* Place of the record of packets with this key. */
-static __always_inline __u32 place_of(struct flow_key *key)
-{
-	return (hash_of(key) >> 40) & (config.recent - 1);
-}
-
-/* Does the record say what is known of packets with this key? Otherwise it has the key, and no rules. */
-static __always_inline bool is_known(struct recent *recent, struct flow_key *key, __u32 word, bool tcp, __u32 unit)
-{
-	if (recent->rules == word && is_same(&recent->key, key) && holds(recent, tcp, unit))
-		return true;
-	copy_key(&recent->key, key);
-	recent->until = unit;
+	if (is_same(&recent->key, key))
+		return recent->rules == by && holds(recent, tcp, unit);
+	begin_recent(recent, key);
 	return false;
 }
 
@@ -409,7 +356,7 @@ static __always_inline bool stranger_lasts(__u64 hash, __u64 now)
 /* The record of the bound of a flow without a slot, of data that comes in if it is `inward`. */
 static __always_inline struct flow_bound *stranger(struct flow_key *key, bool inward, __u64 now)
 {
-	struct flow_key sought = *key; /* On the stack: see numbered_slot. */
+	struct flow_key sought = *key; /* On the stack: see slot_of. */
 	struct flow_bound *own = bpf_map_lookup_elem(&loose, &sought);
 	__u32 source;
 
@@ -555,6 +502,41 @@ static __always_inline bool admits(struct bound *b, struct judged *j)
 #define FOUND_NOTHING (3ULL << FOUND_KIND)
 
 /*
+ * Finds out what is to be known of packets with the key of the record at this place. The class of a flow with
+ * a slot is kept with the flow as well: more flows may send than there are records. Returns what find_class
+ * does, or that it is to be called again.
+ */
+__noinline __u64 find_out(__u32 place, __u32 word, __u32 number, __u32 ingress, __u32 unit)
+{
+	struct recent *recent = bpf_map_lookup_elem(&recents, &place);
+	__u32 by = rules_by(word, ingress), slot = NO_SLOT, tag = unit;
+	struct flow *flow = NULL;
+	__u64 class;
+
+	if (!recent)
+		return FOUND_NONE;
+	if (recent_is_tcp(recent))
+		flow = flow_of_data(&recent->key, &slot, &tag);
+	class = flow ? READ64(flow->class) : 0;
+	if (class >> 32 != by)
+		class = pair(by, classify(&recent->key, word, number, ingress));
+	if (flow && READ64(flow->class) != class)
+		*(volatile __u64 *)&flow->class = class;
+	recent->rules = by;
+	recent->place = class;
+	/* Otherwise they may be those of a flow that is gone. */
+	if (!flow) {
+		slot = NO_SLOT;
+		tag = unit;
+	}
+	recent->slot = slot;
+	recent->tag = tag;
+	if (!flow)
+		return FOUND_NOTHING | place;
+	return recent->place == NO_CLASS ? FOUND_NONE : slot | (__u64)recent->place << FOUND_PLACE;
+}
+
+/*
  * Finds the class and the kind of a packet with data, and the slot of its flow. This function and the next
  * are verified once, and not for each state in which they are called; together their variables would not fit
  * the stack.
@@ -564,8 +546,8 @@ __noinline __u64 find_class(struct packet *p, __u32 number, __u32 ingress, bool 
 	struct hooks *engine = bpf_map_lookup_elem(&hooks, &number);
 	enum kind kind = KIND_FREE;
 	struct recent *recent;
-	struct flow_key key; /* On the stack: see numbered_slot. */
-	__u32 fields, word, place;
+	struct flow_key key; /* On the stack: see slot_of. */
+	__u32 fields, by, place;
 
 	if (!p || !engine)
 		return FOUND_NONE;
@@ -578,7 +560,7 @@ __noinline __u64 find_class(struct packet *p, __u32 number, __u32 ingress, bool 
 	fields = READ(*(ingress ? &engine->count_in : &engine->count_out));
 	if (p->other && !(fields & FIELDS_COUNTED))
 		return FOUND_NONE;
-	word = READ(engine->rules[!!ingress]);
+	by = rules_by(READ(engine->rules[!!ingress]), ingress);
 	/* A port that no rule looks at, chosen anew for each packet, costs no look-up. */
 	if (p->other)
 		keep_fields(&p->key, fields);
@@ -586,7 +568,7 @@ __noinline __u64 find_class(struct packet *p, __u32 number, __u32 ingress, bool 
 	recent = bpf_map_lookup_elem(&recents, &place);
 	if (!recent)
 		return FOUND_NONE;
-	if (!found_out && !is_known(recent, &p->key, word, !p->other, bpf_ktime_get_coarse_ns() >> UNIT_SHIFT))
+	if (!found_out && !is_known(recent, &p->key, by, !p->other, p->coarse >> UNIT_SHIFT))
 		return FOUND_NOTHING | place;
 	if (recent->place == NO_CLASS)
 		return FOUND_NONE;
@@ -606,12 +588,13 @@ __noinline __u64 find_class(struct packet *p, __u32 number, __u32 ingress, bool 
 __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __u32 ingress, __u64 found)
 {
 	struct hooks *engine = bpf_map_lookup_elem(&hooks, &number);
-	struct judged j = { .place = found >> FOUND_PLACE, .coarse = bpf_ktime_get_coarse_ns() };
+	struct judged j = { .place = found >> FOUND_PLACE };
 	__u32 slot = found;
 	struct bound *b;
 
 	if (!p || !engine)
 		return 0;
+	j.coarse = p->coarse;
 	j.load.kind = found >> FOUND_KIND & 3;
 	j.load.packets = packets_of(skb);
 	j.load.bytes = bytes_of(p, j.load.packets);
@@ -628,10 +611,11 @@ __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __
 	if (!b)
 		return 0;
 	j.cost = cost_of(READ(b->counts), &j.load);
-	j.flow_most = READ64(b->flow_most);
-	if (j.flow_most && !p->other)
+	if (READ(b->counts) & COUNTS_FLOWS && !p->other) {
+		j.flow_most = READ64(b->flow_most);
 		j.flow = slot == NO_SLOT ? stranger(&p->key, ingress, j.coarse) :
 					   bpf_map_lookup_elem(&flow_bounds, &slot);
+	}
 	return !admits(b, &j);
 }
 
@@ -642,9 +626,10 @@ static __always_inline bool is_beyond_bound(struct hook *h, struct packet *p)
 
 	/* From here, and not from within: all of their stacks together are too much for Linux 6.1. */
 	if (found >> FOUND_KIND == FOUND_NOTHING >> FOUND_KIND) {
-		find_out(found, READ(h->engine->rules[!!h->ingress]), engine_number(h), h->ingress, !p->other);
-		/* Whatever time it is by now. */
-		found = find_class(p, engine_number(h), h->ingress, true);
+		found = find_out(found, READ(h->engine->rules[!!h->ingress]), engine_number(h), h->ingress,
+				 p->coarse >> UNIT_SHIFT);
+		if (found >> FOUND_KIND == FOUND_NOTHING >> FOUND_KIND)
+			found = find_class(p, engine_number(h), h->ingress, true);
 	}
 	if (found == FOUND_NONE || !exceeds(h->skb, p, engine_number(h), h->ingress, found))
 		return false;

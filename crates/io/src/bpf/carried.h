@@ -33,7 +33,7 @@ static __u32 carrying;
 static __always_inline void carry(struct __sk_buff *skb, struct packet *p, struct slot *slot)
 {
 	struct carried *entry;
-	__u32 number = p->slot; /* On the stack: see numbered_slot. */
+	__u32 number = p->slot; /* On the stack: see slot_of. */
 
 	if (!(skb->mark | skb->priority | skb->queue_mapping) && !READ(carrying))
 		return;

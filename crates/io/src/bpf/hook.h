@@ -177,6 +177,10 @@ __noinline int parse_frame(struct __sk_buff *skb, struct packet *p, bool etherne
 
 static __always_inline enum parsed parse(struct hook *h, struct packet *p)
 {
+	enum parsed parsed;
+
+	if (read_usual(h->skb, h->ethernet, p, &parsed))
+		return parsed;
 	return parse_frame(h->skb, p, h->ethernet);
 }
 

@@ -3,8 +3,7 @@
 #ifndef WEIR_LOOKUP_H
 #define WEIR_LOOKUP_H
 
-#include "hook.h"
-#include "slot.h"
+#include "recent.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -40,10 +39,10 @@ struct {
 #endif
 
 /*
- * The slot of the flow that the gateway named, and its number; NULL: none, or its entry is of a flow that is
- * gone. The key is on the stack: Linux 6.1 looks up none that a function was given.
+ * The slot of the flow that the gateway named; NULL: none, or its entry is of a flow that is gone. The key is
+ * on the stack: Linux 6.1 looks up none that a function was given.
  */
-static __always_inline struct slot *numbered_slot(struct flow_key *key, struct packet *p, __u32 *of)
+static __always_inline struct slot *slot_of(struct flow_key *key, struct packet *p)
 {
 	struct flow *flow = bpf_map_lookup_elem(&flows, key);
 	struct slot *slot;
@@ -53,18 +52,40 @@ static __always_inline struct slot *numbered_slot(struct flow_key *key, struct p
 		return NULL;
 	number = READ(flow->slot);
 	tag = READ(flow->tag);
-	*of = number;
 	p->use = tag;
 	p->slot = number;
 	slot = bpf_map_lookup_elem(&slots, &number);
 	return slot && tag && READ(slot->tag) == tag ? slot : NULL;
 }
 
-static __always_inline struct slot *slot_of(struct flow_key *key, struct packet *p)
+/* As above, for a flow that is likely to have come lately. */
+static __always_inline struct slot *recent_slot(struct flow_key *key, struct packet *p)
 {
-	__u32 number;
+	__u32 place = place_of(key) & (HOTTEST - 1), number;
+	struct recent *recent = bpf_map_lookup_elem(&recents, &place);
+	struct slot *slot;
+	bool same;
 
-	return numbered_slot(key, p, &number);
+	if (!recent)
+		return NULL;
+	same = is_same(&recent->key, key);
+	if (same && recent->acks_tag) {
+		number = recent->acks;
+		slot = bpf_map_lookup_elem(&slots, &number);
+		if (slot && READ(slot->tag) == recent->acks_tag) {
+			p->use = recent->acks_tag;
+			p->slot = number;
+			return slot;
+		}
+	}
+	slot = slot_of(key, p);
+	if (!slot)
+		return NULL;
+	if (!same)
+		begin_recent(recent, key);
+	recent->acks = p->slot;
+	recent->acks_tag = p->use;
+	return slot;
 }
 
 /* Exchanges the ends of a flow, in place: the stack has no room for another key. */
@@ -127,11 +148,10 @@ __noinline __u32 home_of(struct packet *p, __u32 ingress)
  */
 static __always_inline struct slot *find_engine(struct hook *h, struct packet *p, bool may_have_slot)
 {
-	__u32 number = 0;
-	struct slot *slot = may_have_slot ? numbered_slot(&p->key, p, &number) : NULL;
+	struct slot *slot = may_have_slot ? recent_slot(&p->key, p) : NULL;
+	__u32 number = slot ? p->slot / config.slots : home_of(p, h->ingress);
 	struct hooks *engine;
 
-	number = slot ? number / config.slots : home_of(p, h->ingress);
 	engine = bpf_map_lookup_elem(&hooks, &number);
 	if (engine) {
 		h->engine = engine;

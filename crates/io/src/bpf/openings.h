@@ -26,7 +26,7 @@ struct {
 	__type(value, struct segment);
 } opening SEC(".maps");
 
-/* Keys are on the stack: see numbered_slot. */
+/* Keys are on the stack: see slot_of. */
 static __always_inline void keep_opening(struct hook *h, struct flow_key *key, struct packet *p)
 {
 	__u32 zero = 0;

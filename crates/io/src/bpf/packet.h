@@ -53,6 +53,7 @@ struct packet {
 	__u32 use; /* tag of its flow's slot */
 	bool other; /* no segment of TCP, but key, l3, l4 and end are those of an IP packet */
 	bool unread; /* no addresses either; from l3 to end are bytes of whatever it is */
+	__u64 coarse; /* now, by the coarse clock; each reading costs as much as a look-up */
 	struct numbers numbers;
 	struct seen seen;
 };
@@ -138,6 +139,17 @@ static __always_inline enum parsed read_other(struct __sk_buff *skb, struct pack
 	return PARSED_OTHER;
 }
 
+/* Addresses and end of an IPv4 packet. False: it is malformed. */
+static __always_inline bool begin_ipv4(struct __sk_buff *skb, struct packet *p, const struct ipv4 *ip)
+{
+	if (!find_end(skb, p->l3, bpf_ntohs(ip->len), p))
+		return false;
+	p->key.src[10] = p->key.src[11] = p->key.dst[10] = p->key.dst[11] = 0xff;
+	__builtin_memcpy(p->key.src + 12, ip->src, 4);
+	__builtin_memcpy(p->key.dst + 12, ip->dst, 4);
+	return true;
+}
+
 static __always_inline enum parsed read_ipv4(struct __sk_buff *skb, struct packet *p)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
@@ -149,11 +161,8 @@ static __always_inline enum parsed read_ipv4(struct __sk_buff *skb, struct packe
 	header = (ip->ihl_version & 0x0f) * 4;
 	if (ip->ihl_version >> 4 != 4 || header < sizeof(*ip))
 		return PARSED_OTHER;
-	if (!find_end(skb, p->l3, bpf_ntohs(ip->len), p))
+	if (!begin_ipv4(skb, p, ip))
 		return PARSED_OTHER;
-	p->key.src[10] = p->key.src[11] = p->key.dst[10] = p->key.dst[11] = 0xff;
-	__builtin_memcpy(p->key.src + 12, ip->src, 4);
-	__builtin_memcpy(p->key.dst + 12, ip->dst, 4);
 	p->l4 = p->l3 + header;
 	/* More fragments, or an offset. */
 	if (ip->protocol != IPPROTO_TCP || ip->frag & bpf_htons(0x3fff))
@@ -168,6 +177,16 @@ static __always_inline bool is_extension(__u8 next)
 	       next == IPPROTO_FRAGMENT;
 }
 
+/* The same of an IPv6 packet, whose payload is at `at`. */
+static __always_inline bool begin_ipv6(struct __sk_buff *skb, struct packet *p, const struct ipv6 *ip, __u32 at)
+{
+	if (!find_end(skb, ip->len ? at : 0, bpf_ntohs(ip->len), p))
+		return false;
+	__builtin_memcpy(p->key.src, ip->src, 16);
+	__builtin_memcpy(p->key.dst, ip->dst, 16);
+	return true;
+}
+
 static __always_inline enum parsed read_ipv6(struct __sk_buff *skb, struct packet *p)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
@@ -179,10 +198,8 @@ static __always_inline enum parsed read_ipv6(struct __sk_buff *skb, struct packe
 		return PARSED_SHORT;
 	if (ip->version[0] >> 4 != 6)
 		return PARSED_OTHER;
-	if (!find_end(skb, ip->len ? at : 0, bpf_ntohs(ip->len), p))
+	if (!begin_ipv6(skb, p, ip, at))
 		return PARSED_OTHER;
-	__builtin_memcpy(p->key.src, ip->src, 16);
-	__builtin_memcpy(p->key.dst, ip->dst, 16);
 	next = ip->next;
 #pragma unroll
 	for (int i = 0; i < MAX_EXTENSIONS; i++) {
@@ -335,29 +352,73 @@ __noinline int find_addresses(struct __sk_buff *skb, struct packet *p)
 	return 0;
 }
 
-/*
- * Neither begins nor ends this segment of TCP a connection? Only the usual headers are looked at: no tag, no
- * options or extension headers of IP. False: it has to be read.
- */
-static __always_inline bool is_plain_segment(struct __sk_buff *skb, bool ethernet)
+/* Where the usual headers of a segment of TCP are: no tag, no options or extension headers of IP. */
+struct usual {
+	struct ipv4 *four; /* NULL: it is IPv6 */
+	struct ipv6 *six;
+	struct tcp *tcp;
+};
+
+/* False: it has others, or is no segment of TCP, or they are not at hand. */
+static __always_inline bool find_usual(struct __sk_buff *skb, bool ethernet, struct usual *u)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
-	__u32 l3 = ethernet ? ETH_HLEN : 0, l4 = l3 + sizeof(struct ipv4);
-	struct ipv4 *four = data + l3;
-	struct ipv6 *six = data + l3;
-	struct tcp *tcp;
+	__u32 l3 = ethernet ? ETH_HLEN : 0;
 	__be16 proto;
 
-	if (data + l4 + sizeof(*tcp) > end)
+	u->four = data + l3;
+	u->six = data + l3;
+	u->tcp = (void *)(u->four + 1);
+	if ((void *)(u->tcp + 1) > end)
 		return false;
 	proto = ethernet ? *(__be16 *)(data + 12) : skb->protocol;
-	if (proto == bpf_htons(ETH_P_IPV6) && six->version[0] >> 4 == 6 && six->next == IPPROTO_TCP)
-		l4 = l3 + sizeof(*six);
-	else if (proto != bpf_htons(ETH_P_IP) || four->ihl_version != 0x45 || four->protocol != IPPROTO_TCP ||
-		 four->frag & bpf_htons(0x3fff))
+	if (proto == bpf_htons(ETH_P_IP))
+		return u->four->ihl_version == 0x45 && u->four->protocol == IPPROTO_TCP &&
+		       !(u->four->frag & bpf_htons(0x3fff));
+	u->four = NULL;
+	u->tcp = (void *)(u->six + 1);
+	return proto == bpf_htons(ETH_P_IPV6) && (void *)(u->tcp + 1) <= end && u->six->version[0] >> 4 == 6 &&
+	       u->six->next == IPPROTO_TCP;
+}
+
+/*
+ * Is it plain that this segment of TCP neither begins nor ends a connection, and, if `bare`, that it has no
+ * payload?
+ */
+static __always_inline bool is_plain_segment(struct __sk_buff *skb, bool ethernet, bool bare)
+{
+	struct usual u;
+	__u32 headers, len;
+
+	if (!find_usual(skb, ethernet, &u) || u.tcp->flags & (TCP_SYN | TCP_RST | TCP_FIN))
 		return false;
-	tcp = data + l4;
-	return (void *)(tcp + 1) <= end && !(tcp->flags & (TCP_SYN | TCP_RST | TCP_FIN));
+	if (!bare)
+		return true;
+	headers = (u.tcp->offset >> 4) * 4;
+	len = u.four ? bpf_ntohs(u.four->len) - sizeof(*u.four) : bpf_ntohs(u.six->len);
+	return headers >= sizeof(*u.tcp) && len == headers;
+}
+
+/* Reads a segment with the usual headers. False: it has others, and `p` is as it was. */
+static __always_inline bool read_usual(struct __sk_buff *skb, bool ethernet, struct packet *p, enum parsed *parsed)
+{
+	struct usual u;
+	bool whole;
+
+	if ((ethernet && skb->vlan_present) || !find_usual(skb, ethernet, &u))
+		return false;
+	p->l3 = ethernet ? ETH_HLEN : 0;
+	if (u.four) {
+		p->ether = bpf_htons(ETH_P_IP);
+		p->l4 = p->l3 + sizeof(*u.four);
+		whole = begin_ipv4(skb, p, u.four);
+	} else {
+		p->ether = bpf_htons(ETH_P_IPV6);
+		p->l4 = p->l3 + sizeof(*u.six);
+		whole = begin_ipv6(skb, p, u.six, p->l4);
+	}
+	*parsed = whole ? read_tcp(skb, p) : PARSED_OTHER;
+	return true;
 }
 
 #define OPTION_END 0

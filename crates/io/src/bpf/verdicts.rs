@@ -40,7 +40,7 @@ impl Acks {
             match verdict {
                 Verdict::Shape { ack_key, slot, tag } => {
                     keys.extend(bytes_of(&FlowKey::from(ack_key)));
-                    values.extend(bytes_of(&Flow { slot: slot_of(*slot), tag: *tag }));
+                    values.extend(bytes_of(&Flow { slot: slot_of(*slot), tag: *tag, class: 0 }));
                 }
                 // Until the next generation, or until room is needed for others.
                 Verdict::Pass { ack_key } => {
@@ -102,7 +102,8 @@ impl Acks {
     fn forget(&self, key: &FlowKey, slot: u32, tag: u32) -> io::Result<()> {
         let key = bytes_of(key);
         let entry = self.flows.lookup(key, MapFlags::ANY).map_err(|e| failed("cannot look up a flow", &e))?;
-        if entry.as_deref() != Some(bytes_of(&Flow { slot, tag })) {
+        let entry = entry.and_then(|entry| pod::read::<Flow>(&entry));
+        if entry.is_none_or(|entry| (entry.slot, entry.tag) != (slot, tag)) {
             return Ok(());
         }
         self.flows.delete(key).map_err(|e| failed("cannot remove a flow", &e))
@@ -116,7 +117,7 @@ impl Acks {
         for key in keys {
             let entry =
                 self.flows.lookup(&key, MapFlags::ANY).map_err(|e| failed("cannot look up a flow", &e))?;
-            let Some(Flow { slot, tag }) = entry.and_then(|entry| pod::read(&entry)) else { continue };
+            let Some(Flow { slot, tag, .. }) = entry.and_then(|entry| pod::read(&entry)) else { continue };
             let current = self.slots.get(slot as usize).map_or(0, |slot| slot.tag.load(Ordering::Acquire));
             if current != tag {
                 self.flows.delete(&key).map_err(|e| failed("cannot remove a flow", &e))?;
