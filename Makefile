@@ -58,8 +58,8 @@ lint:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
 	cargo check -p weir --no-default-features --locked
 
-# Unit, property and packet-level tests: virtual time, no privileges. Random inputs are the same in every run, so that a
-# change is judged by what it changed; `make random` tries others.
+# Unit, property and packet-level tests: virtual time, no privileges. Random inputs are the same in every
+# run, so that a change is judged by what it changed; `make random` tries others.
 unit: export PROPTEST_RNG_SEED ?= 1
 unit:
 	cargo test --workspace --locked --lib --bins

@@ -2,11 +2,11 @@
 weight, up to demands and ceilings, level by level (Floyd and Jacobson, "Link-sharing and Resource Management
 Models for Packet Networks", 1995; max-min fairness as in Bertsekas and Gallager, section 6.5.2).
 
-The solution is a fluid's, and packets are whole. Start-time fair queueing, which shares what is borrowed, keeps
-the service of two classes, each over its weight, within a packet of each over its weight (Goyal, Vin and Cheng
-1996, theorem 1). So a class of weight 10 beside one of weight 1 may be off by 11 packets of 1514 bytes at each
-level: 33 kbit/s over the four seconds that are compared, or 0.67 % of 5 Mbit/s. A share may be off by 0.6 % of
-the link here; nearly all are within 0.1 %.
+The solution is a fluid's, and packets are whole. Start-time fair queueing, which shares what is borrowed,
+keeps the service of two classes, each over its weight, within a packet of each over its weight (Goyal, Vin
+and Cheng 1996, theorem 1). So a class of weight 10 beside one of weight 1 may be off by 11 packets of 1514
+bytes at each level: 33 kbit/s over the four seconds that are compared, or 0.67 % of 5 Mbit/s. A share may be
+off by 0.6 % of the link here.
 """
 
 import json

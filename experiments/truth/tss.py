@@ -4,9 +4,10 @@ model tss`.
 A flow loses one packet of every n. Its window grows by one packet for each window that is acknowledged.
 Behind a queue of its own, packets beyond the pipe wait, and leave at the flow's rate; with a window sized to
 the pipe, nothing waits. After a loss what waits drains, a round trip later the repair is acknowledged, and
-half the flight is left. The model adds up areas and not packets, so it may be off by 1.25 packets of a window: the window climbs in
-steps, on average half a packet below the model's line, and the step in which a cycle ends moves its peak by up to
-a packet, of which the mean window is three quarters. docs/tss-model.md says what both leave out of a transfer.
+half the flight is left. The model adds up areas and not packets, so it may be off by 1.25 packets of a
+window: the window climbs in steps, on average half a packet below the model's line, and the step in which a
+cycle ends moves its peak by up to a packet, of which the mean window is three quarters. docs/tss-model.md
+says what both leave out of a transfer.
 """
 
 import json

@@ -1,4 +1,4 @@
-//! What is default keeps the rules of TCP. `weir conformance` puts all presets through them, compiled for
+//! The default presets keep the rules of TCP. `weir conformance` puts all presets through them, compiled for
 //! speed.
 
 use weir_conformance::{subjects, CASES};

@@ -31,7 +31,7 @@ pub(crate) struct Ring {
 impl Ring {
     pub(crate) const EMPTY: Ring = Ring { head: NONE, tail: NONE };
 
-    /// Whose turn it is.
+    /// Returns the member whose turn it is.
     pub(crate) fn head(&self) -> Option<u32> {
         Some(self.head).filter(|&i| i != NONE)
     }

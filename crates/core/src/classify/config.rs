@@ -26,20 +26,19 @@ pub struct Config {
 /// A class of flows and what is done with them.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ClassConfig {
-    /// Its name in results and logs.
+    /// Name in results and logs.
     pub name: String,
     /// Which way the data of its flows goes.
     pub direction: Direction,
     /// Any of these rules takes a flow; no rules take every flow of the direction.
     pub matches: Vec<Match>,
-    /// How its flows' ACKs are controlled; `None` leaves them alone.
+    /// Control of its flows' ACKs; `None` leaves them alone.
     pub ack: Option<AckControl>,
-    /// Its place in the [link-sharing tree](crate::systems::link_sharing) of its direction, if it has one:
-    /// then what it takes waits in its queue. Parents are given by their index in [`Config::classes`]; a
+    /// Place in the [link-sharing tree](crate::systems::link_sharing) of its direction, if it has one. What
+    /// the class takes then waits in its queue. Parents are given by their index in [`Config::classes`]; a
     /// class that is one has no queue and takes no flows.
     pub share: Option<super::spec::Spec>,
-    /// Its place among classes that share rates by their ACKs, if it borrows from another one or others from
-    /// it.
+    /// Place among classes that share rates by their ACKs, if it borrows from another one or others from it.
     pub nested: Option<Nested>,
 }
 
@@ -86,9 +85,9 @@ impl ClassConfig {
 /// Why a configuration is refused, and the class of it that is at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused<W> {
-    /// Its index in [`Config::classes`].
+    /// Index of the class in [`Config::classes`].
     pub class: usize,
-    /// What is wrong with it.
+    /// Reason of the refusal.
     pub why: W,
 }
 
@@ -163,11 +162,11 @@ impl Prefix {
     pub fn host(addr: IpAddr) -> Prefix {
         Prefix { addr, len: if addr.is_ipv4() { 32 } else { 128 } }
     }
-    /// Its address, in which bits beyond its length are zero.
+    /// Returns the address, in which bits beyond the length are zero.
     pub fn addr(&self) -> IpAddr {
         self.addr
     }
-    /// Its length in bits.
+    /// Returns the length in bits.
     pub fn bits(&self) -> u8 {
         self.len
     }

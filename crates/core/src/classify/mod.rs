@@ -43,7 +43,7 @@ impl Match {
 }
 
 impl Match {
-    /// What it looks at.
+    /// Returns the fields that the rule looks at.
     fn fields(&self) -> Fields {
         let Match { src, dst, src_port, dst_port, vlan, protocol } = self;
         let all = [
@@ -58,7 +58,7 @@ impl Match {
     }
 }
 
-/// What the rules of a direction look at, if something in it is charged to a class.
+/// Returns the fields that the rules of a direction look at, if something in it is charged to a class.
 fn fields(config: &Config, direction: Direction) -> Fields {
     let classes = || config.classes.iter().filter(|c| c.direction == direction && c.takes_flows());
     let measured = if classes().any(ClassConfig::measures_delay) { Fields::MEASURED } else { Fields::NONE };
@@ -73,7 +73,7 @@ fn fields(config: &Config, direction: Direction) -> Fields {
     rules.fold(counted.and(measured), |fields, rule| fields.and(rule.fields()))
 }
 
-/// Where a rule stands in a configuration.
+/// Place of a rule in a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct At {
     class: u32,
@@ -160,9 +160,9 @@ impl Lookup {
 /// another thread than the gateway's.
 pub struct Compiled {
     config: Config,
-    /// Of uploads and downloads.
+    /// Look-ups of uploads and downloads.
     lookups: [Lookup; 2],
-    /// What the rules of each look at.
+    /// Fields that the rules of each look at.
     fields: [Fields; 2],
     /// A hash of the names of its classes, in their order.
     names: u64,
@@ -207,7 +207,7 @@ impl Compiled {
         Rules::new(&self.config, direction)
     }
 
-    /// What rules look at of packets that are not TCP, if any are charged to a class.
+    /// Returns the fields that rules look at of packets that are not TCP, if any are charged to a class.
     pub fn fields(&self, direction: Direction) -> Fields {
         self.fields[usize::from(direction == Direction::In)]
     }

@@ -37,7 +37,7 @@ impl Config {
     }
 }
 
-/// The same as a class with a queue would have it: a class with flows is a leaf.
+/// Returns the place that a class with a queue would have. A class with flows is a leaf.
 fn spec(nested: &Nested, place: impl Fn(usize) -> usize) -> Spec {
     let leaf = queue::Config { limit: QueueLimit::default(), kind: Kind::Fifo };
     let queue = (!nested.lends).then_some(leaf);

@@ -11,14 +11,14 @@ pub(super) struct Prefixes {
     v4: PrefixMap<(u32, u8), u32>,
     v6: PrefixMap<(u128, u8), u32>,
     entries: Vec<Entry>,
-    /// Of all prefixes, those of one beside each other in the order of the configuration.
+    /// Rules of all prefixes. Those of one prefix are beside each other, in the order of the configuration.
     rules: Vec<At>,
 }
 
 struct Entry {
     /// The next shorter prefix.
     cover: Option<u32>,
-    /// Its rules.
+    /// Range of the prefix's rules.
     first: u32,
     end: u32,
 }

@@ -11,7 +11,7 @@ use crate::time::Time;
 use crate::track::opening;
 use crate::wire::{Flags, TcpOptions};
 
-/// What is found out about a segment before anything else.
+/// Finding about a segment, before anything else.
 pub(super) enum Admitted {
     /// It passes untouched for this reason.
     Untouched(PassReason),
@@ -134,10 +134,10 @@ impl Gateway {
             && ahead(segment.tcp.ack, slot.tx())
     }
 
-    /// What was known of the flow is wrong: it is taken up anew with this segment, as one in mid-stream. If
-    /// the segment is `believed`, because it is the receiver's last word and only what the sender was thought
-    /// to know is wrong, the connection is still the one whose handshake was seen, if one was, and its window
-    /// is sized as before.
+    /// Takes a flow up again with this segment, as one in mid-stream, because what was known of it is wrong.
+    /// If the segment is `believed`, because it is the receiver's last word and only what the sender was
+    /// thought to know is wrong, the connection is still the one whose handshake was seen, if one was, and
+    /// its window is sized as before.
     pub(super) fn renew(
         &mut self,
         i: u32,

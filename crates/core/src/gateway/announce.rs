@@ -21,7 +21,7 @@ const TIMERS: usize = 512;
 /// Below so many flows everything stays in the caches.
 const FEW: u32 = 4096;
 
-/// So many numbers at most.
+/// Numbers, at most [`TOGETHER`].
 struct Few {
     numbers: [u32; TOGETHER],
     len: usize,
@@ -42,7 +42,7 @@ impl Few {
     }
 }
 
-/// What is kept of flows.
+/// Memory of flows.
 pub(super) struct Kept<'a> {
     pub(super) table: &'a Table,
     pub(super) slots: &'a Slots,

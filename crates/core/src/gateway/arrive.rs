@@ -16,7 +16,7 @@ use crate::steer::slot_flag;
 use crate::time::Time;
 use crate::wire::{self, Flags};
 
-/// How a segment is known here.
+/// Way in which the gateway sees a segment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Copied {
     /// It passed as it came.

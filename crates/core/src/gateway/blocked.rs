@@ -17,7 +17,7 @@ const RETRY: Duration = Duration::from_millis(1);
 /// The ports that ACKs leave by.
 const BOTH: PortSet = PortSet::NONE.with(LAN).with(WAN);
 
-/// When a port was shut last.
+/// Time for which a port was shut last.
 #[derive(Clone, Copy)]
 struct Span {
     since: Time,
@@ -29,7 +29,7 @@ pub(super) struct Blocked {
     /// Ports by which releases can be carried out, as the last poll found them.
     open: PortSet,
     spans: [Span; 2],
-    /// When an exhausted pool is looked at next.
+    /// Next look at an exhausted pool.
     retry: Option<Time>,
 }
 

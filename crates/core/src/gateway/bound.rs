@@ -141,7 +141,7 @@ impl Gateway {
         arp && bytes <= ARP_MOST || bound.admits_alone(bytes, now)
     }
 
-    /// What has passed of classes is not what was permitted: it is compared from the next look on.
+    /// Begins to compare what passed of classes with what was permitted from the next look on.
     pub(super) fn compare_anew(&mut self) {
         self.classes.shares_mut().filter_map(|(_, share)| share).for_each(Share::compare_anew);
     }

@@ -17,10 +17,9 @@ use core::sync::atomic::Ordering::Relaxed;
 pub enum Unchangeable {
     /// The number of flows is that of the memory it was given.
     MaxFlows,
-    /// Its hooks do not take ACKs that come in on a port where none were controlled at the start.
+    /// ACKs come in on a port where none were controlled at the start, so the hooks do not take them.
     Ports,
-    /// So many classes went while flows still refer to them that there is no place for those of the
-    /// configuration.
+    /// No place is free for the classes of the configuration: too many went while flows still refer to them.
     Classes,
 }
 
@@ -34,7 +33,7 @@ impl core::fmt::Display for Unchangeable {
     }
 }
 
-/// What a change of configuration leaves to be done.
+/// Work that a change of configuration leaves.
 pub struct Changed {
     /// A flow that passes untouched may be one to control now: the hooks are to forget which flows pass.
     pub reclassified: bool,
@@ -145,7 +144,7 @@ impl Gateway {
         self.note_held(i, Held { bytes: 0, acks: 0 });
     }
 
-    /// What the flow has of its class.
+    /// Derives what the flow has of its class.
     fn derive(&mut self, i: u32, now: Time) {
         if !self.table[i].has(flag::SYNCED) {
             return; // it has nothing yet
@@ -168,7 +167,8 @@ impl Gateway {
         self.slots[i].width.store(limit.unwrap_or(0), Relaxed);
     }
 
-    /// What is kept of the flow is what its class's law of release keeps. What is held waits as that says.
+    /// Begins the law of release of the flow's class, if the flow keeps another law's state. Held bytes wait
+    /// by it.
     pub(super) fn follow_law(&mut self, i: u32, now: Time) {
         let policy = *self.policy(&self.table[i]);
         if self.table[i].obeys(&policy) {

@@ -15,11 +15,11 @@ const MOST: usize = 1 << 24;
 struct Class {
     name: String,
     direction: Direction,
-    /// Of the flows that refer to it.
+    /// ACK control of the flows that refer to it.
     policy: Option<AckControl>,
     /// Flows that refer to it.
     members: u32,
-    /// Where it is in the configuration, if it still is.
+    /// Index in the configuration, if it is still there.
     index: Option<u32>,
 }
 
@@ -204,7 +204,7 @@ impl Classes {
         self.places[place as usize].index.map(|index| index as usize)
     }
 
-    /// How ACKs of flows that refer to this place are controlled.
+    /// Returns the ACK control of flows that refer to this place.
     #[inline(always)]
     pub(super) fn policy(&self, place: u32) -> &AckControl {
         match &self.places[place as usize].policy {
@@ -213,8 +213,8 @@ impl Classes {
         }
     }
 
-    /// Of flows that refer to this place: how their ACKs are controlled, the totals of their class, and its
-    /// index in the configuration.
+    /// Returns the ACK control of flows that refer to this place, the totals of their class, and its index in
+    /// the configuration.
     #[inline(always)]
     pub(super) fn of_flow(&mut self, place: u32) -> (&AckControl, &mut ClassStats, Option<u32>) {
         let Class { policy, index, .. } = &self.places[place as usize];
@@ -224,7 +224,7 @@ impl Classes {
         }
     }
 
-    /// How the flows share a rate that refer to this place, if they do.
+    /// Returns the state of the class in this place, if its flows share a rate.
     pub(super) fn share(&self, place: u32) -> Option<&Share> {
         self.shares.get(place)
     }
@@ -234,7 +234,7 @@ impl Classes {
         self.shares.get_mut(place)
     }
 
-    /// What is kept of all classes whose flows share a rate, and the totals of the class in this place.
+    /// Returns the state of all classes whose flows share a rate, and the totals of the class in this place.
     pub(super) fn split(&mut self, place: u32) -> (&mut Shares, &mut ClassStats) {
         (&mut self.shares, self.accounts.stats_mut(place))
     }
@@ -247,7 +247,7 @@ impl Classes {
         }
     }
 
-    /// What the flows share that refer to each place, by place.
+    /// Returns, by place, whether the class is configured and the state of a class whose flows share a rate.
     pub(super) fn shares_mut(&mut self) -> impl Iterator<Item = (bool, Option<&mut Share>)> {
         self.places.iter().map(|class| class.index.is_some()).zip(self.shares.iter_mut())
     }

@@ -6,8 +6,8 @@ use crate::flow::{flag, Record};
 use crate::node::Cx;
 use crate::time::{Duration, Time};
 
-/// How long a flow that is over is remembered: a lost FIN comes again after a retransmission timeout, which
-/// starts at 1 s (RFC 6298 §2).
+/// Time for which a flow that is over is remembered. A lost FIN comes again after a retransmission timeout,
+/// which starts at 1 s (RFC 6298 §2).
 pub(super) const LINGER: Duration = Duration::from_secs(2);
 
 impl Gateway {

@@ -5,7 +5,7 @@ use super::{direction_of, millis, Direction, Gateway, Headers, PassReason};
 use crate::flow::{flag, Key};
 use crate::node::Cx;
 
-/// How long a flow may be silent before it is established, or after it was over.
+/// Longest silence of a flow before it is established, or after it was over.
 const TRANSIENT_MS: u32 = 120_000;
 
 impl Gateway {

@@ -1,5 +1,5 @@
-//! How a record follows its flow: from the segment with which its numbers begin, by what its slot says has
-//! left or passed, and across a change of engines.
+//! Following of a flow by its record: from the segment with which its numbers begin, by what its slot says
+//! has left or passed, and across a change of engines.
 
 use super::held::Held;
 use super::{after, Gateway, Headers};

@@ -31,12 +31,12 @@ pub(super) const LONGEST: Duration = Duration::from_millis(4);
 #[derive(Clone, Copy)]
 pub(super) struct Look {
     pub(super) tx: u32,
-    /// When its grant was made.
+    /// Time at which the grant was made.
     pub(super) since: Time,
 }
 
 impl Gateway {
-    /// How the flow is before a look, if it has a grant.
+    /// Returns the state of the flow before a look, if it has a grant.
     #[inline]
     pub(super) fn granted(&self, i: u32) -> Option<Look> {
         let r = &self.table[i];
@@ -84,8 +84,8 @@ impl Gateway {
         }
     }
 
-    /// How long half of a grant that begins with a full step takes a flow that used `bytes` in `time`, at
-    /// most [`LONGEST`].
+    /// Returns the time that half of a grant of a full step takes a flow that used `bytes` in `time`, at most
+    /// [`LONGEST`].
     fn half_used(&self, i: u32, bytes: u32, time: Duration) -> Duration {
         let pace = self.table[i].law.pace();
         let meanwhile = pace.rate().map_or(0, |rate| rate.bytes_in(LONGEST));
@@ -158,8 +158,8 @@ pub(super) fn on_grid(at: Time) -> Time {
     Time::from_nanos(at.as_nanos().next_multiple_of(GRID.as_nanos()))
 }
 
-/// When what has passed is looked at, `within` so long from `now`: at the last multiple until then of the
-/// longest grid that is no longer than `within`, or at the next one of the shortest.
+/// Returns the time of the next look at what has passed, at most `within` from `now`. It is the last multiple
+/// of the longest grid that is no longer than `within`, or the next one of the shortest grid.
 fn shared_look(now: Time, within: Duration) -> Time {
     let doublings = (within.as_nanos() / GRID.as_nanos()).checked_ilog2().unwrap_or(0);
     let grid = GRID.as_nanos() << doublings;

@@ -1,4 +1,4 @@
-//! What SYNs tell about a flow. None is ever delayed or changed.
+//! News of SYNs about a flow. None is ever delayed or changed.
 //!
 //! A SYN changes nothing for a connection that lives until it is answered: its record is kept under a key of
 //! its own ([`Key::opening`]) meanwhile.
@@ -240,7 +240,7 @@ impl Record {
         (self.scale, self.rtt_ns) = (0, 0);
     }
 
-    /// What an opening under a key of its own has learnt.
+    /// Adopts what an opening under a key of its own has learnt.
     fn adopt(&mut self, opening: &Record) {
         let learnt = flag::SENDER_SYN
             | flag::RECEIVER_SYN

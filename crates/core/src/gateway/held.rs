@@ -3,7 +3,7 @@
 use super::ClassStats;
 use crate::flow::Record;
 
-/// What a flow holds.
+/// Bytes and ACKs that a flow holds.
 #[derive(Clone, Copy)]
 pub(super) struct Held {
     pub(super) bytes: u32,
@@ -11,7 +11,7 @@ pub(super) struct Held {
 }
 
 impl Record {
-    /// What the flow holds.
+    /// Returns the bytes and ACKs that the flow holds.
     #[inline]
     pub(super) fn held_now(&self) -> Held {
         let bytes = self.held();

@@ -105,8 +105,8 @@ impl Gateway {
         self.arm(cx, i, options, idle);
     }
 
-    /// What is held gets a timer, unless it has one: the release that is `scheduled`, or the end of the gap
-    /// after the last ACK.
+    /// Sets a timer for held bytes, unless one is set: for the release that is `scheduled`, or for the end of
+    /// the gap after the last ACK.
     fn arm(&mut self, cx: &Cx<'_>, i: u32, options: &TcpOptions, scheduled: bool) {
         self.note_echo(i, options);
         if scheduled {
@@ -117,7 +117,7 @@ impl Gateway {
         }
     }
 
-    /// What is held came with this TSecr.
+    /// Notes the TSecr of held bytes.
     pub(super) fn note_echo(&mut self, i: u32, options: &TcpOptions) {
         let r = &mut self.table[i];
         if let Some(t) = options.timestamps {
@@ -125,7 +125,7 @@ impl Gateway {
         }
     }
 
-    /// What is held waits for the end of the gap after the last ACK, or for its turn, unless it waits
+    /// Lets held bytes wait for the end of the gap after the last ACK, or for a turn, unless they wait
     /// already.
     pub(super) fn wait(&mut self, i: u32, now: Time) {
         if self.table[i].takes_turns() {
@@ -170,7 +170,7 @@ impl Gateway {
         made
     }
 
-    /// What is held goes before an ACK for `ack` that tells more than progress and follows at once.
+    /// Releases held bytes before an ACK for `ack` that tells more than progress and follows at once.
     pub(super) fn flush_for(&mut self, cx: &mut Cx<'_>, i: u32, ack: u32) {
         self.bound(i);
         let in_order = self.release_acks(cx, i);
@@ -184,7 +184,7 @@ impl Gateway {
         }
     }
 
-    /// So many bytes are acknowledged ahead of their time.
+    /// Counts bytes that are acknowledged ahead of their time.
     pub(super) fn told_early(&mut self, i: u32, bytes: u32, now: Time) {
         if self.is_counted(i) {
             return;

@@ -14,7 +14,7 @@ use crate::ack::{Pace, ACE_MOST};
 use crate::flow::Record;
 
 impl Record {
-    /// So many bytes of progress came, with ECE or without.
+    /// Notes bytes of progress, with ECE or without.
     pub(super) fn note_marks(&mut self, bytes: u32, ece: bool) {
         if ece {
             self.marked = self.marked.saturating_add_unsigned(bytes);
@@ -26,8 +26,8 @@ impl Record {
         self.marked > 0
     }
 
-    /// So many bytes were acknowledged, with ECE or without. What was marked too much is taken off later
-    /// marks, at most a step: more would hide congestion.
+    /// Notes acknowledged bytes, with ECE or without. What was marked too much is taken off later marks, at
+    /// most a step: more would hide congestion.
     pub(super) fn told_marks(&mut self, bytes: u32, ece: bool) {
         if ece {
             let step = self.kept().pace().map_or(0, Pace::step);
@@ -37,7 +37,7 @@ impl Record {
         }
     }
 
-    /// How far the AccECN counter has moved since the sender saw it.
+    /// Returns how far the AccECN counter has moved since the sender saw it.
     pub(super) fn ace_unseen(&self) -> u8 {
         self.ace.wrapping_sub(self.ace_sent) & ACE_MOST
     }

@@ -109,13 +109,13 @@ pub struct Gateway {
     slots: Slots,
     /// Hooks take, set back and stamp; otherwise the gateway does.
     hooked: bool,
-    /// Of the flows whose ACKs leave by each port, and behind them of the classes, by place.
+    /// Timers of the flows whose ACKs leave by each port, and behind them of the classes, by place.
     timers: Timers<2>,
     blocked: Blocked,
     outbox: Outbox,
     stats: Kept<GatewayStats>,
     classes: Classes,
-    /// What passes of each class that ACKs cannot slow, by place.
+    /// Tallies of unresponsive traffic, by place of the class.
     tallies: Places<Tally>,
     /// Bound of each class, by place.
     bounds: Places<Bound>,
@@ -123,7 +123,7 @@ pub struct Gateway {
     unread: Places<Bound>,
     /// Record of each flow's own bound, by its place in the table.
     flow_bounds: OnceCell<Places<FlowBound>>,
-    /// Of flows that have no place, in a gateway without hooks.
+    /// Bounds of flows that have no place, in a gateway without hooks.
     strangers: OnceCell<Strangers>,
     /// Some class has a bound, of uploads and downloads.
     bounded: [bool; 2],
@@ -131,9 +131,9 @@ pub struct Gateway {
     bounded_flows: [bool; 2],
     /// Which classes are congested.
     congestion: Congestion,
-    /// Of the configuration; a record that has another one has not followed it yet.
+    /// Generation of the configuration. A record with another one has not followed it yet.
     generation: u16,
-    /// Where ACKs of controlled flows came in at the start: `(lan, wan)`.
+    /// Ports at which ACKs of controlled flows came in at the start: `(lan, wan)`.
     hooked_ports: (bool, bool),
     verdicts: Verdicts,
     /// Records from here on may have slots that the kernel was not told of: those of an earlier engine.
@@ -144,7 +144,7 @@ pub struct Gateway {
     flushed: u32,
     /// It has been told to stop: windows are the receivers' own.
     ends: bool,
-    /// When the last frame came.
+    /// Time at which the last frame came.
     now: Time,
     #[cfg(test)]
     always_long: bool,
@@ -192,16 +192,16 @@ impl Gateway {
         Gateway::with_table(config, table, Slots::Shared(slots), true, accounts)
     }
 
-    /// The same gateway, whose hooks take ACKs that come in on these ports, `(lan, wan)`, whether or not its
-    /// first configuration controls some there.
+    /// Takes ACKs that come in on these ports, `(lan, wan)`, by the hooks, whether or not the first
+    /// configuration controls some there.
     #[must_use]
     pub fn hooked_at(mut self, ports: (bool, bool)) -> Gateway {
         self.hooked_ports = ports;
         self
     }
 
-    /// The same gateway, whose hooks count in these tallies what ACKs cannot slow. What they have counted so
-    /// far is not charged. Panics if there are fewer tallies than classes.
+    /// Counts unresponsive traffic in these tallies, which the hooks share. Earlier counts are not charged.
+    /// Panics if there are fewer tallies than classes.
     #[must_use]
     pub fn counted_in(mut self, tallies: &'static [Tally]) -> Gateway {
         assert!(tallies.len() >= self.classes.len() as usize, "a tally for each class");
@@ -300,7 +300,7 @@ impl Gateway {
         &self.config
     }
 
-    /// What is shared with the hooks: one slot for each record.
+    /// Returns the memory shared with the hooks: one slot for each record.
     pub fn slots(&self) -> &[Slot] {
         self.slots.all()
     }
@@ -370,7 +370,7 @@ impl Gateway {
         self.outbox.is_empty() && self.first_timer() > now
     }
 
-    /// What is due first leaves first: releases up to now join what already waits.
+    /// Transmits the frame that is due first. Releases up to now join what already waits.
     #[inline(never)]
     fn transmit(&mut self, cx: &mut Cx<'_>, writable: PortSet) -> Option<Transmit> {
         loop {

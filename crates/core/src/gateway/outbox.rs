@@ -12,11 +12,11 @@ const LIMIT: u32 = 4096;
 /// Releases stop making ACKs for a port with this many frames waiting.
 const BUSY: u64 = 64;
 
-/// What waits for a port. Giant segments count as one frame.
+/// Frames that wait for a port. Giant segments count as one frame.
 struct Outlet {
     /// The frame that leaves next. Without one none waits.
     next: Option<Frame>,
-    /// When it was due; [`Time::MAX`] without one.
+    /// Time at which it was due; [`Time::MAX`] without one.
     due: Time,
     /// Those behind it, and how many these are.
     queue: Queue,
@@ -110,7 +110,7 @@ impl Outbox {
         self.outlets.iter().all(|outlet| outlet.due == Time::MAX)
     }
 
-    /// When the first frame for a writable port was due, and that port.
+    /// Returns the due time of the first frame for a writable port, and that port.
     #[inline]
     pub(super) fn first(&self, writable: PortSet) -> Option<(Time, Port)> {
         earliest(writable, |port| self.outlet(port).due)

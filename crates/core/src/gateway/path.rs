@@ -98,8 +98,8 @@ impl Gateway {
         self.forward(cx, ack_out(&self.table[i]), frame);
     }
 
-    /// What a hook has done with a segment that is here, or what it would do: of a flow that it was not
-    /// `shown` it takes ACKs without payload.
+    /// Returns what a hook has done with a segment that is here, or what it would do: of a flow that it was
+    /// not `shown` it takes ACKs without payload.
     fn action(&self, i: u32, seen: &Seen, shown: bool) -> Action {
         if !self.hooked && shown {
             return self.slots[i].believed(seen);

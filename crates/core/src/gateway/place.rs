@@ -32,13 +32,12 @@ use crate::wire::TcpOptions;
 
 /// Duplicates that make a sender without SACK retransmit (RFC 5681 §3.2).
 const DUPLICATES: u32 = 3;
-/// What goes early of a flow whose window is kept is at most what its rate carries in this time, with what it
-/// still owes. What is held for longer has had its sender's timer run out anyway: 1 s at first, and 2 s then
-/// (RFC 6298 §2).
+/// Time of the rate that may go early of a flow whose window is kept, with what the flow still owes. What is
+/// held for longer has had its sender's timer run out anyway: 1 s at first, and 2 s then (RFC 6298 §2).
 const AHEAD: Duration = Duration::from_secs(2);
 
 impl Gateway {
-    /// What becomes of an ACK that would leave at once by its `fate`.
+    /// Returns the fate of an ACK that would leave at once by its `fate`.
     pub(super) fn place(
         &self,
         i: u32,
@@ -105,7 +104,7 @@ impl Gateway {
         r.has(flag::EDGE_KNOWN) && full.is_some_and(|full| ahead > full.saturating_mul(2))
     }
 
-    /// What the ACK tells goes with what is held, of which its own progress is part.
+    /// Keeps what the ACK tells with what is held, of which its own progress is part.
     pub(super) fn keep(
         &mut self,
         cx: &mut Cx<'_>,
@@ -124,7 +123,7 @@ impl Gateway {
 }
 
 impl Record {
-    /// What an ACK for `ack` tells beyond progress is still to be told.
+    /// Notes that what an ACK for `ack` tells beyond progress is still to be told.
     fn note_news(&mut self, ack: u32, options: &TcpOptions) {
         if let Some(block) = options.sack.only_twice(ack) {
             if !self.has(flag::HOLE) {

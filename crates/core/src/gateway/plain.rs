@@ -16,7 +16,7 @@ use crate::steer::{self, slot_flag, Seen, Slot};
 use crate::time::Time;
 use crate::wire::{self, PlainAck};
 
-/// What is asked of a flow's flags: those that say of what it is in the middle,
+/// Flags that the fast path checks: those that say what the flow is in the middle of.
 const ASKED: u32 = flag::INWARD
     | flag::SYNCED
     | flag::TIMESTAMPS

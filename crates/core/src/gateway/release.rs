@@ -22,8 +22,7 @@ use crate::time::{Duration, Time};
 
 /// Time between two ACKs of a flow that is not backlogged, at most a period.
 const GAP: Duration = Duration::from_micros(200);
-/// What is asked of a flow's flags: of all these a regular one is in step with its receiver, and nothing
-/// else.
+/// Flags that are checked. Of all these, a regular flow is in step with its receiver and nothing else.
 const ASKED: u32 = flag::SYNCED
     | flag::CLOSED
     | flag::WAITING
@@ -60,19 +59,20 @@ impl Gateway {
         }
     }
 
-    /// When the first release by one of these ports is due.
+    /// Returns the due time of the first release by one of these ports.
     #[inline]
     pub(super) fn next_release(&self, ports: PortSet) -> Option<Time> {
         self.first(ports).map(|(due, _)| self.blocked.earliest(due))
     }
 
-    /// When the first timer is due, whatever its port; [`Time::MAX`] without one.
+    /// Returns the due time of the first timer, whatever its port; [`Time::MAX`] without one.
     #[inline]
     pub(super) fn first_timer(&self) -> Time {
         self.timers.next(wheel(LAN)).min(self.timers.next(wheel(WAN)))
     }
 
-    /// When the first timer of the flows whose ACKs leave by one of these ports is due, and that port.
+    /// Returns the due time of the first timer of flows whose ACKs leave by one of these ports, and that
+    /// port.
     #[inline]
     fn first(&self, ports: PortSet) -> Option<(Time, Port)> {
         earliest(ports, |port| self.timers.next(wheel(port)))
@@ -246,13 +246,13 @@ impl Gateway {
     }
 }
 
-/// Where the release of a flow goes to.
+/// Destination of a flow's release.
 struct Out<'a> {
     i: u32,
     timers: &'a mut Timers<2>,
     maker: Maker<'a>,
     rtt: Duration,
-    /// Its window is the receiver's own.
+    /// True if its window is the receiver's own.
     ends: bool,
 }
 
@@ -309,15 +309,15 @@ impl Record {
         }
     }
 
-    /// What the flow's rate is in a period.
+    /// Returns the bytes of the flow's rate in a period.
     pub(super) fn step(&self) -> u32 {
         let pace = self.law.pace();
         let step = pace.rate().map_or(0, |rate| rate.bytes_in(pace.period()));
         step.min(u64::from(u32::MAX)) as u32
     }
 
-    /// When the flow's timer is due. One whose turns are ACKs has none but for a look at a grant, which is
-    /// as of the time at which that is found out.
+    /// Returns the due time of the flow's timer. A flow whose turns are ACKs has a timer only for a look at a
+    /// grant, which is as of the time at which that is found out.
     pub(super) fn timer(&self) -> Time {
         match self.kept() {
             Kept::Rate(pace) if self.has(flag::WAITING) => Time::from_nanos(pace.due) + gap(pace),
@@ -327,7 +327,7 @@ impl Record {
         }
     }
 
-    /// Of a release `kept` bytes stay held, or as many more than meant go as make it 0.
+    /// Corrects a release of which `kept` bytes stay held. Below 0, that many more than meant leave.
     fn change_release(&mut self, kept: u32, rtt: Duration, depth: u32) {
         match kept as i32 {
             0.. => self.law.pace_mut().refund(kept),

@@ -13,17 +13,17 @@ use core::sync::atomic::Ordering::Relaxed;
 
 /// An ACK that is to be made.
 pub(super) struct NewAck {
-    /// What it acknowledges.
+    /// Number that it acknowledges.
     pub(super) to: u32,
-    /// When it was due.
+    /// Time at which it was due.
     pub(super) at: Time,
     /// The [most that the window may be](Gateway::window_limit).
     pub(super) limit: Option<u32>,
-    /// Its window field, if that is known already. The record is up to date with its slot then.
+    /// Window field, if it is known already. The record is up to date with its slot then.
     pub(super) field: Option<u16>,
 }
 
-/// Where ACKs that are made leave, and are counted.
+/// Place where ACKs that are made leave, and are counted.
 pub(super) struct Maker<'a> {
     pub(super) outbox: &'a mut Outbox,
     pub(super) stats: &'a mut GatewayStats,
@@ -203,7 +203,7 @@ impl Gateway {
 }
 
 impl Record {
-    /// How many of the held ACKs are those of the next `bytes`.
+    /// Returns how many of the held ACKs are those of the next `bytes`.
     fn acks_of(&self, bytes: u32) -> u32 {
         let held = self.held().max(1);
         if bytes == held {

@@ -23,7 +23,7 @@ impl Gateway {
         self.window_limit_at(r, r.tx)
     }
 
-    /// The same, where it is told with an acknowledgement of `to`.
+    /// Returns the limit of the window that is told with an acknowledgement of `to`.
     pub(super) fn window_limit_at(&self, r: &Record, to: u32) -> Option<u32> {
         if r.takes_turns() {
             return self.window_of_share(r, to);
@@ -116,8 +116,8 @@ impl Gateway {
         }
     }
 
-    /// So many bytes go ahead of the flow's turn. Where the class has nothing to spare for what its sender
-    /// might send for them, the right edge stays where it is until then.
+    /// Lets bytes go ahead of the flow's turn. Where the class has nothing to spare for what its sender might
+    /// send for them, the right edge stays where it is until then.
     pub(super) fn keep_edge(&mut self, i: u32, bytes: u32, now: Time) {
         let r = &self.table[i];
         let waits = r.takes_turns()

@@ -3,7 +3,7 @@
 
 use crate::steer::Slot;
 
-/// Where the slots live.
+/// Memory of the slots.
 pub(super) enum Slots {
     Own(Box<[Slot]>),
     Shared(&'static [Slot]),
@@ -30,7 +30,7 @@ impl core::ops::Index<u32> for Slots {
     }
 }
 
-/// Where what hooks count of classes and flows lives: tallies and bounds.
+/// Memory of what hooks count of classes and flows: tallies and bounds.
 pub(super) enum Places<T: 'static> {
     Own(Vec<T>),
     Shared(&'static [T]),
@@ -49,7 +49,7 @@ impl<T: Default> Places<T> {
         }
     }
 
-    /// How many there can be, if that is bounded.
+    /// Returns the largest number there can be, if it is bounded.
     pub(super) fn most(&self) -> Option<usize> {
         match self {
             Places::Own(_) => None,

@@ -31,7 +31,8 @@ pub enum PassReason {
     UnknownOption,
     /// The segment cannot be the receiver's: its numbers or the side it came from are not the flow's.
     Implausible,
-    /// Its receiver sends data too, and without the handshake the scale of its window is not known.
+    /// A receiver that sends data too, where the handshake was not seen and so the scale of its window is not
+    /// known.
     UnknownScale,
     /// An ACK whose IP header has options or extension headers, which ACKs made here would lack.
     IpOptions,
@@ -154,14 +155,14 @@ pub struct ClassStats {
     pub permitted_bytes: u64,
     /// Bytes charged to the class of what ACKs cannot slow.
     pub others_bytes: u64,
-    /// Of both, bytes that the class's clock was not charged, since it was too far ahead.
+    /// Bytes of both that the class's clock was not charged, since it was too far ahead.
     pub forgiven_bytes: u64,
     /// Release times forfeited because the engine woke too late for `catch_up`.
     pub missed_releases: u64,
 }
 
 impl ClassStats {
-    /// So many bytes wait in its queue, beside the ACKs that do.
+    /// Notes the bytes that wait in the class's queue, beside the ACKs that do.
     pub(super) fn note_data(&mut self, bytes: u64) {
         self.data_bytes = bytes;
         self.buffer_bytes_peak = self.buffer_bytes_peak.max(bytes + self.ack_queue_bytes);
@@ -192,10 +193,10 @@ impl ScheduledOnly {
     }
 }
 
-/// What can be said of one flow.
+/// Statistics of one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowStats {
-    /// Who it is.
+    /// Key of the flow.
     pub key: Key,
     /// Index of its class.
     pub class: usize,
@@ -205,7 +206,7 @@ pub struct FlowStats {
     pub acked_bytes: u64,
     /// Bytes acknowledged by the receiver and held.
     pub held_bytes: u32,
-    /// How long the held bytes take at the flow's rate.
+    /// Time that the held bytes take at the flow's rate.
     pub held_delay: Duration,
     /// Bytes acknowledged ahead of the rate.
     pub debt_bytes: u32,
@@ -301,7 +302,7 @@ impl Gateway {
         self.table.records()
     }
 
-    /// So many bytes more are acknowledged towards the sender of a flow.
+    /// Counts bytes acknowledged towards the sender of a flow.
     #[inline]
     pub(super) fn count_acked(&mut self, i: u32, bytes: u32) {
         let r = &mut self.table[i];
@@ -310,7 +311,7 @@ impl Gateway {
 }
 
 impl Record {
-    /// So many bytes more are acknowledged towards the sender; its class counts them too.
+    /// Counts bytes acknowledged towards the sender, for its class too.
     #[inline]
     pub(super) fn count_acked(&mut self, class: &mut ClassStats, bytes: u32) {
         self.acked += u64::from(bytes);

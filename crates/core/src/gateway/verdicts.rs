@@ -13,10 +13,10 @@ use std::collections::VecDeque;
 const LIMIT: usize = 5120;
 /// Verdicts that may wait when a flow is added that the kernel does not know.
 const NEW_LIMIT: usize = 4096;
-/// Of these, how many may tell of flows that pass, any of which may be lost.
+/// Places among these for flows that pass. Any of them may be lost.
 const PASS_LIMIT: usize = 1024;
 
-/// So many flows are told of at their handshake in this time.
+/// Most flows that are told of at their handshake within the window.
 const EARLY_LIMIT: u32 = 500;
 const EARLY_WINDOW: Duration = Duration::from_millis(100);
 
@@ -51,7 +51,7 @@ pub enum Verdict {
     /// Packets with this key are counted by a tally, if by any. One that is lost costs a look at one more
     /// packet.
     Count {
-        /// Of TCP, the flow as its data shows it; otherwise what the [`Fields`](crate::steer::Fields) of the
+        /// Flow of TCP as its data shows it; otherwise what the [`Fields`](crate::steer::Fields) of the
         /// direction leave of the packet's key.
         key: Key,
         /// Number of the tally.

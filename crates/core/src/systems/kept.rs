@@ -1,4 +1,4 @@
-//! What a flow's law keeps of it, whichever law that is.
+//! State that a flow's law keeps of it, whichever law that is.
 
 use super::ack_shaper::Pace;
 use super::class_rate::Turn;
@@ -13,7 +13,7 @@ pub(crate) enum Kept<'a> {
     Rate(&'a Pace),
     /// It shares its class's rate, with turns of bytes.
     Turn(&'a Turn),
-    /// Its turns are ACKs.
+    /// State of a law whose turns are ACKs.
     Steps(&'a Steps),
 }
 

@@ -32,7 +32,7 @@ struct Window {
     looks: u32,
     /// Least difference of the counts.
     least: i64,
-    /// The same of the window before, and the frames sent in it.
+    /// Difference in the window before, and the frames sent in it.
     before: Option<(i64, u64)>,
 }
 

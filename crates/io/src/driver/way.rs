@@ -248,7 +248,7 @@ impl Way {
         turn
     }
 
-    /// So many frames have to arrive.
+    /// Sets how many frames have to arrive.
     fn expect(&mut self, frames: u32) {
         if let State::Shut { missing, .. } = &mut self.state {
             *missing = frames;

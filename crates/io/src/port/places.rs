@@ -8,9 +8,9 @@ use weir_core::frame::{Frames, NO_CHUNK};
 #[derive(Debug)]
 pub(super) struct Places {
     parts: usize,
-    /// Of each frame its parts' chunks.
+    /// Chunks of the parts of each frame.
     chunks: Box<[u32]>,
-    /// Of each frame the number of chunks that are missing: the first ones.
+    /// Number of chunks that each frame misses: the first ones.
     missing: Box<[usize]>,
     /// The first so many may miss some.
     open: usize,
@@ -80,7 +80,7 @@ mod tests {
     const FRAMES: usize = 3;
     const PARTS: usize = 2;
 
-    /// What the kernel does: writes each part's memory from its beginning on.
+    /// Writes each part's memory from its beginning on, as the kernel does.
     fn write(parts: &[Part]) {
         for part in parts {
             // SAFETY: told by `Places::tell`, and the pool has not been used since.

@@ -56,7 +56,7 @@ pub struct Located {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong with the row or key.
+    /// Text of the error or note.
     pub message: String,
     /// Consequence, or the accepted values.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,7 +105,7 @@ pub struct GatewayClass {
     pub direction: String,
     /// Times that one of its flows came to be left alone.
     pub flows_passed: u64,
-    /// The same by reason.
+    /// Flows that passed, by reason.
     #[serde(skip_serializing_if = "Counts::is_empty")]
     pub passed_flows: Counts,
     /// ACKs of its flows that passed as they came, by reason.

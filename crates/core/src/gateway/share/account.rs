@@ -92,7 +92,7 @@ impl Gateway {
         self.permit(i, bytes, now);
     }
 
-    /// What the sender was permitted and will not send, beyond `left` bytes, is given back.
+    /// Gives back what the sender was permitted and will not send, beyond `left` bytes.
     pub(in crate::gateway) fn give_back(&mut self, i: u32, left: u32, now: Time) {
         let (r, mut tree, stats) = self.with_tree(i);
         stats.permitted_bytes -= u64::from(tree.take_back(r, left, now));

@@ -66,7 +66,7 @@ impl Gateway {
         }
     }
 
-    /// So many frames of the flow wait in the queue of its class.
+    /// Notes the number of frames of the flow in the queue of its class.
     pub(crate) fn note_frames(&mut self, i: u32, frames: u32, now: Time) {
         let r = &mut self.table[i];
         let Some(share) = self.classes.share(r.class).filter(|_| r.takes_steps()) else { return };

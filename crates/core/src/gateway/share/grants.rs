@@ -26,7 +26,7 @@ use core::sync::atomic::Ordering::Relaxed;
 /// A grant is worth so many segments at least.
 const LEAST_SEGMENTS: u32 = 4;
 
-/// What is granted of a class's rate, as time.
+/// Part of a class's rate that is granted, as time.
 const AHEAD: Duration = Duration::from_micros(500);
 
 impl Gateway {
@@ -52,7 +52,8 @@ impl Gateway {
         self.grant_bytes(i, bytes, within, now);
     }
 
-    /// What the flow used of its last grant, if it had one, and in which time; `None`: it is silent.
+    /// Returns what the flow used of its last grant, if it had one, and in which time. `None` if it is
+    /// silent.
     pub(super) fn used(&self, i: u32, now: Time, last: Option<Look>) -> Option<Option<(u32, Duration)>> {
         let used = last.map(|look| (self.table[i].tx.wrapping_sub(look.tx), now.since(look.since)));
         (!used.is_some_and(|(bytes, time)| bytes == 0 && time >= LONGEST)).then_some(used)
@@ -77,7 +78,7 @@ impl Gateway {
         }
     }
 
-    /// What was granted to a flow is not any more.
+    /// Revokes what was granted to a flow.
     pub(in crate::gateway) fn unreserve(&mut self, i: u32) {
         let r = &self.table[i];
         if r.takes_turns() {

@@ -15,13 +15,13 @@ use crate::wire;
 const LEAVES: usize = 4;
 
 impl Gateway {
-    /// What the hooks count of each class, by place.
+    /// Returns the tallies of all classes, by place.
     pub fn tallies(&self) -> &[Tally] {
         self.tallies.all()
     }
 
-    /// What has passed of the class with this index in the configuration that ACKs cannot slow, and what was
-    /// dropped of it.
+    /// Returns the unresponsive traffic that passed of the class with this index in the configuration, and
+    /// that was dropped.
     pub fn others_of(&self, class: usize) -> Counted {
         let tally = self.tallies().get(self.classes.place(class) as usize);
         tally.map_or(Counted::default(), Tally::counted)
@@ -42,7 +42,7 @@ impl Gateway {
         self.classes[place].forgiven_bytes + above.filter_map(beyond).max().unwrap_or(0)
     }
 
-    /// What hooks are to look at of packets that are not TCP, of uploads and downloads.
+    /// Returns the fields that hooks look at of packets that are not TCP, of uploads and downloads.
     pub fn counted_fields(&self) -> [Fields; 2] {
         [Direction::Out, Direction::In].map(|direction| self.config.fields(direction))
     }

@@ -26,7 +26,7 @@ impl Gateway {
         Visit::Released
     }
 
-    /// So many turns of a flow cost its class what as many full segments do.
+    /// Charges the flow's class for turns of the flow, each as a full segment.
     fn spend_turns(&mut self, i: u32, turns: u32, now: Time) {
         let r = &self.table[i];
         let (place, segments) = (r.class, r.segments());

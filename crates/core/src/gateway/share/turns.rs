@@ -13,7 +13,7 @@ const CATCH_UP: Duration = Duration::from_millis(100);
 /// Flows looked at in one call.
 const VISITS: u32 = 32;
 
-/// What became of a flow whose turn it was.
+/// Outcome of a flow's turn.
 #[derive(PartialEq, Eq)]
 pub(super) enum Visit {
     /// It is another's turn, or its own again.
@@ -172,7 +172,8 @@ impl Gateway {
         self.tree(place).arm(place, now);
     }
 
-    /// Whose turn it is below a class at the top, and the class of that flow, if the clock is not ahead.
+    /// Returns the flow whose turn it is below a class at the top, and the class of that flow, if the clock
+    /// is not ahead.
     fn ready(&mut self, top: u32, now: Time) -> Option<(u32, u32)> {
         self.classes.share(top).filter(|share| share.may_release(now))?;
         let place = self.tree(top).pick(top)?;

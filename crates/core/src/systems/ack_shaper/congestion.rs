@@ -4,13 +4,13 @@
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// What is known of the classes of a configuration, by their index in it; of all of whom it knows nothing,
-/// that they are not congested. Clones are of one and the same.
+/// Congestion of the classes of a configuration, by their index in it. A class of which nothing is known is
+/// not congested. Clones share one state.
 #[derive(Clone, Debug, Default)]
 pub struct Congestion(Arc<[AtomicBool]>);
 
 impl Congestion {
-    /// Of so many classes.
+    /// Returns the state of `classes` classes, none of them congested.
     pub fn new(classes: usize) -> Congestion {
         Congestion((0..classes).map(|_| AtomicBool::new(false)).collect())
     }

@@ -25,7 +25,7 @@ pub struct RateRelease {
     pub action: Action,
     /// Limit of catching up: release times further back than this are forfeited.
     pub catch_up: Duration,
-    /// Whether what passes in spite of it all is dropped: [`Unresponsive::Count`] lets it pass.
+    /// Treatment of what passes in spite of it all. [`Unresponsive::Count`] lets it pass.
     pub unresponsive: Unresponsive,
 }
 

@@ -51,8 +51,7 @@ impl Tree<'_> {
         Charged { bytes, forgiven: self.charge(r.class, cost, since, now) }
     }
 
-    /// What the sender was permitted and will not send, beyond `left` bytes, is given back. Returns its
-    /// bytes.
+    /// Takes back what the sender was permitted and will not send, beyond `left` bytes. Returns its bytes.
     pub(crate) fn take_back(&mut self, r: &mut Record, left: u32, now: Time) -> u32 {
         let counted = r.takes_turns() && !r.takes_steps();
         let Some(share) = self.shares.get(r.class).filter(|_| counted) else { return 0 };

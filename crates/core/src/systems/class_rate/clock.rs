@@ -3,16 +3,16 @@
 use crate::rate::{ByteClock, Rate};
 use crate::time::{Duration, Time};
 
-/// What is further ahead than this is forgiven: ACKs that wait longer meet their senders' time-outs.
+/// Longest debt. Anything beyond is written off: ACKs that wait longer meet their senders' time-outs.
 pub(crate) const MOST_AHEAD: Duration = Duration::from_millis(100);
 
 /// See the module documentation.
 #[derive(Clone)]
 pub(crate) struct Clock {
-    /// When more may be permitted.
+    /// Time from which more may be permitted.
     due: Time,
     bytes: ByteClock,
-    /// How far the clock may be behind: what is earned while nobody asks.
+    /// Largest credit: what is earned while nothing is asked for.
     credit: Duration,
     /// Time that was earned beyond that, and forgotten.
     forgotten: Duration,
@@ -24,7 +24,7 @@ impl Clock {
         Clock { due: Time::ZERO, bytes: ByteClock::new(rate), credit, forgotten: Duration::ZERO }
     }
 
-    /// When more may be permitted.
+    /// Returns the time from which more may be permitted.
     pub(crate) fn due(&self) -> Time {
         self.due
     }
@@ -40,7 +40,7 @@ impl Clock {
         self.forgotten
     }
 
-    /// Its rate.
+    /// Returns the rate.
     pub(crate) fn rate(&self) -> Rate {
         self.bytes.rate()
     }

@@ -8,7 +8,7 @@ use crate::time::{Duration, Time};
 #[derive(Clone, Default)]
 pub(crate) struct Debt {
     pub(crate) bytes: u64,
-    /// When some of it was paid last.
+    /// Time at which some of it was paid last.
     at: Time,
     earned: Earned,
     /// Time that its clock had forgotten then.

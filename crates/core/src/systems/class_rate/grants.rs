@@ -12,8 +12,8 @@ const FREE_LEAST: Duration = Duration::from_millis(2);
 /// The first look at a flow of which nothing is known yet.
 const FIRST: Duration = Duration::from_millis(1);
 
-/// How much is granted to a flow that `used` so much in some time, of `most`, and when it is looked at: when
-/// half of it is likely to be used.
+/// Returns the bytes to grant, of `most`, to a flow that `used` bytes in some time, and the time until the
+/// look at it. By then half of the grant is likely to be used.
 pub(crate) fn portion(used: Option<(u32, Duration)>, most: u64) -> (u32, Duration) {
     let Some((bytes, time)) = used else { return (clamp(most / 2), FIRST) };
     let (bytes, time) = (u128::from(bytes.max(1)), u128::from(time.as_nanos().max(1)));

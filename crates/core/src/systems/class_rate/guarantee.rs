@@ -50,14 +50,14 @@ impl Share {
         self.law.rate.bps().saturating_sub(self.others.bps())
     }
 
-    /// What flows that hold something and have not the least rate are given of `amount`, where the others may
-    /// be given all of it.
+    /// Returns the part of `amount` for backlogged flows without a guarantee, where the others may be given
+    /// all of it.
     pub(crate) fn part_of(&self, sure: bool, amount: u32) -> u32 {
         let Some((left, wanted)) = self.shortage().filter(|_| !sure) else { return amount };
         (u128::from(amount) * u128::from(left) / u128::from(wanted)) as u32
     }
 
-    /// What a flow has of the rate, with the least rate or without.
+    /// Returns a flow's share of the rate, with a guarantee (`sure`) or without.
     pub(crate) fn each_of(&self, sure: bool) -> Rate {
         let each = self.each();
         let (Some(least), Some((left, wanted))) = (self.law.flow_min, self.shortage()) else { return each };
@@ -69,8 +69,8 @@ impl Share {
         }
     }
 
-    /// Where there is too little for those that hold something to have the least rate each: what flows that
-    /// have it leave, and what the others would need. `None` if there is enough, or nobody has it.
+    /// Returns what guaranteed flows leave, and what the others would need, where there is too little for
+    /// every backlogged flow to have the least rate. `None` if there is enough, or no flow has a guarantee.
     pub(crate) fn shortage(&self) -> Option<(u64, u64)> {
         let least = self.law.flow_min?.bps();
         let (sure, others) = (u64::from(self.listed_sure), u64::from(self.listed - self.listed_sure));

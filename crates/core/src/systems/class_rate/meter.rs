@@ -5,8 +5,8 @@ use crate::time::{Duration, Time};
 
 /// Rates are measured over so long at least.
 const SPAN: Duration = Duration::from_millis(10);
-/// How fast an average of a rate follows when it becomes less: what is free for others is theirs after a
-/// round trip only, and windows that are still small would keep them from it.
+/// Time in which an average of a rate follows downwards. What is free for others is theirs after a round trip
+/// only, and windows that are still small would keep them from it.
 pub(crate) const LESS: Duration = Duration::from_millis(10);
 
 /// A rate in bits per second, on average.
@@ -19,7 +19,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// So many bytes more.
+    /// Adds bytes.
     pub(crate) fn note(&mut self, bytes: u64, now: Time) {
         self.sum += bytes;
         let span = now.since(self.since);

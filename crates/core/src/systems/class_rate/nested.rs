@@ -5,17 +5,17 @@ use crate::rate::Rate;
 /// Most classes from one at the top to one with flows, both included.
 pub const DEEPEST: usize = 8;
 
-/// Where a class is in such a tree, and what it may send.
+/// Place of a class in such a tree, and the rates that it may send at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Nested {
     /// The class that it borrows from, by its index in [`Config::classes`](crate::classify::Config::classes);
     /// `None` at the top.
     pub parent: Option<usize>,
-    /// What it has for itself; at the top, what all have together. Without, all that it sends is borrowed.
+    /// Rate of the class itself; at the top, of all together. `None` if all that it sends is borrowed.
     pub rate: Option<Rate>,
     /// The most that it may send. `None`: what its parents may. At the top it is the rate.
     pub ceil: Option<Rate>,
-    /// How those of the same parent share what they borrow: 1 to 1000.
+    /// Weight among the children of one parent when they borrow: 1 to 1000.
     pub weight: u32,
     /// Others borrow from it: it takes no flows itself.
     pub lends: bool,

@@ -10,8 +10,8 @@ use crate::base::ring::{Links, Ring};
 use crate::base::NONE;
 use crate::time::{Duration, Time};
 
-/// What a class earns at least while others have their turns, at its ceiling and at its own rate. A
-/// millisecond is too little.
+/// Least credit of a class while others have their turns, at its ceiling and at its own rate. A millisecond
+/// is too little.
 const CREDIT: Duration = Duration::from_millis(5);
 
 /// The two lists of a parent.
@@ -27,14 +27,14 @@ impl List {
     pub(crate) const BOTH: [List; 2] = [List::Below, List::Borrows];
 }
 
-/// Where a class stands.
+/// Standing of a class among its parent's children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// Nothing is held in it.
     Idle,
     /// All of its children wait for time.
     Bare,
-    /// Its ceiling is reached.
+    /// The ceiling is reached.
     Waits,
     /// It takes turns.
     Listed(List),
@@ -52,7 +52,7 @@ impl Standing {
 pub(crate) struct Children {
     pub(crate) ring: Ring,
     pub(crate) count: u64,
-    /// Of their portions.
+    /// Sum of the portions of all in the list.
     pub(crate) sum: u64,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Node {
     pub(crate) lends: bool,
     /// The class's clock is one of the most that it may send.
     pub(crate) bounded: bool,
-    /// What it has for itself.
+    /// Clock of the class's own rate.
     pub(crate) own: Option<Clock>,
     own_bps: u64,
     weight: u32,
@@ -78,18 +78,18 @@ pub(crate) struct Node {
     pub(crate) deficits: [i64; 2],
     /// The least of these.
     pub(crate) most_owed: i64,
-    /// Its own children.
+    /// Children, by list.
     pub(crate) lists: [Children; 2],
     /// Children in which something is held, with their rates and weights: now, and on average.
     active: u32,
     rates: (u64, Average),
     weights: (u64, Average),
-    /// What it sends, and what of that ACKs cannot slow.
+    /// Rates of what it sends, and of the unresponsive part of that.
     pub(crate) used: Meter,
     pub(crate) others: Meter,
     /// Bytes of unresponsive traffic that its turns do not pay for yet.
     pub(crate) debt: Debt,
-    /// When what its flows have of the rate was found last.
+    /// Time at which its flows' part of the rate was found last.
     pub(crate) entitled: Time,
     /// Until when what was permitted is ahead of the clocks above it, as of then.
     pub(crate) ahead: Time,
@@ -97,7 +97,7 @@ pub(crate) struct Node {
     /// cannot slow.
     pub(crate) leaves: Vec<u32>,
     pub(crate) next_leaf: usize,
-    /// When any were.
+    /// Time at which any were.
     pub(crate) looked: Time,
 }
 
@@ -157,7 +157,7 @@ impl Node {
         self.own.as_ref().is_some_and(|own| own.due() <= now)
     }
 
-    /// Its part in a list, next to others in it.
+    /// Returns its part in a list, next to others in it.
     pub(crate) fn portion(&self, list: List) -> u64 {
         match list {
             List::Below => (self.own_bps / 1000).max(1),
@@ -165,7 +165,7 @@ impl Node {
         }
     }
 
-    /// What it has for itself, in bits per second.
+    /// Returns its own rate in bits per second.
     pub(crate) fn own_bps(&self) -> u64 {
         self.own_bps
     }
@@ -200,8 +200,8 @@ impl Node {
         self.weights.1.note(self.weights.0, now, LESS);
     }
 
-    /// What a child with such a rate and weight has of `rate`, in bits per second: its own, and by its weight
-    /// what is not the own of any.
+    /// Returns the part of `rate`, in bits per second, of a child with this rate and weight: its own rate,
+    /// and by its weight what is no child's own.
     pub(crate) fn divide(&self, rate: u64, own_bps: u64, weight: u64) -> u64 {
         let owned = (self.rates.1.value() / ONE).max(own_bps);
         let weights = self.weights.1.value().max(weight * ONE);
@@ -210,7 +210,7 @@ impl Node {
     }
 }
 
-/// What is earned at a rate while others have their turns.
+/// Returns the credit at a rate while others have their turns.
 pub(crate) fn credit(rate: crate::rate::Rate) -> Duration {
     super::ShareRelease::new(rate).credit().max(CREDIT)
 }

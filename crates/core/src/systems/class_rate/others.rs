@@ -5,21 +5,21 @@ use super::ShareRelease;
 use crate::steer::Counted;
 use crate::time::Time;
 
-/// What is known of that.
+/// Measurement of unresponsive traffic.
 #[derive(Default)]
 pub(crate) struct Others {
     pub(crate) counted: Counted,
     /// Has `counted` been what the tally said?
     pub(crate) begun: bool,
-    /// When that was looked at.
+    /// Time of the last look.
     pub(crate) at: Time,
-    /// Its rate: what is free for the flows is theirs after a round trip only, and windows that are still
-    /// small would keep them from it.
+    /// Rate of the traffic. What is free for the flows is theirs after a round trip only, and windows that
+    /// are still small would keep them from it.
     pub(crate) meter: Meter,
 }
 
 impl Others {
-    /// When it was looked at last.
+    /// Returns the time of the last look.
     pub(crate) fn at(&self) -> Time {
         self.at
     }
@@ -29,7 +29,7 @@ impl Others {
         self.meter.bps()
     }
 
-    /// What has passed since the last look, in what `law` counts, and when that was.
+    /// Returns what has passed since the last look, in the units of `law`, and the time of that look.
     pub(crate) fn look(&mut self, law: &ShareRelease, counted: Counted, now: Time) -> (u64, Time) {
         let passed = counted.since(core::mem::replace(&mut self.counted, counted));
         let cost = law.cost_of_packets(passed.packets, passed.bytes);

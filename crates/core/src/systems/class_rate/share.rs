@@ -23,48 +23,47 @@ const IDLE_TURNS: u64 = 8;
 /// Time between two times at which a class whose rate does not bind releases anything, at most.
 const GAP: Duration = Duration::from_micros(200);
 
-/// How fast the average number of flows follows when they become fewer, and where they leave some of the
-/// rate.
+/// Time in which the average number of flows follows downwards, and where flows leave some of the rate.
 const FEWER: Duration = Duration::from_millis(200);
 const FEWER_IDLE: Duration = Duration::from_millis(50);
 
-/// What is kept of a class whose flows share a rate.
+/// State of a class whose flows share a rate.
 pub(crate) struct Share {
-    /// Its rate is what the flows have together now.
+    /// Law of the class. Its rate is what the flows have together now.
     pub(crate) law: ShareRelease,
     /// The most that they may have.
     pub(crate) most: Rate,
     /// Bytes of a turn.
     pub(crate) quantum: u32,
-    /// Of the most that it may send.
+    /// Clock of the most that it may send.
     pub(crate) clock: Clock,
     /// Flows that came to hold something and have not had a turn.
     pub(crate) fresh: Ring,
     /// Flows that have had one.
     pub(crate) old: Ring,
-    /// How many flows are in the two lists.
+    /// Number of flows in the two lists.
     pub(crate) listed: u32,
-    /// How many of them have the least rate of the class.
+    /// Number of these with the least rate of the class.
     pub(crate) listed_sure: u32,
     /// Flows that have it, listed or not.
     pub(crate) sure: u32,
     /// The average of that.
     pub(crate) active: Average,
-    /// What passes beside its flows.
+    /// Traffic that passes beside its flows.
     pub(crate) others: Others,
-    /// What its flows send again.
+    /// Data that its flows send again.
     pub(crate) repeats: Repeats,
     /// Unresponsive bytes that its clock is not charged yet.
     pub(crate) debt: Debt,
-    /// When the next releases may be.
+    /// Time of the next releases.
     pub(crate) next: Time,
-    /// When something had to wait for its clock last.
+    /// Last time at which something had to wait for its clock.
     pub(crate) bound: Time,
     /// Bytes that the hooks may let pass, and that are not charged yet.
     pub(crate) granted: u64,
-    /// What is known of its queue.
+    /// State of its queue.
     pub(crate) departures: Departures,
-    /// Its place in a tree, if it has one.
+    /// Place in a tree, if it has one.
     pub(crate) node: Option<Box<Node>>,
 }
 
@@ -125,7 +124,7 @@ impl Share {
         }
     }
 
-    /// Whose turn it is.
+    /// Returns the flow whose turn it is.
     pub(crate) fn head(&self) -> Option<u32> {
         self.fresh.head().or(self.old.head())
     }
@@ -135,7 +134,7 @@ impl Share {
         GAP.min(self.law.rate.time_for(u64::from(self.quantum)))
     }
 
-    /// What each flow has of the rate.
+    /// Returns each flow's share of the rate.
     pub(crate) fn each(&self) -> Rate {
         let bps =
             u128::from(self.left_to_flows()) * u128::from(ONE) / u128::from(self.active.value().max(ONE));
@@ -176,7 +175,7 @@ impl Share {
         self.offers() && self.clock.due() <= now
     }
 
-    /// Its place in a tree, if it is in one.
+    /// Returns its place in a tree, if it is in one.
     pub(crate) fn node(&self) -> Option<&Node> {
         self.node.as_deref()
     }
@@ -208,7 +207,7 @@ impl Share {
         self.head().is_some() || self.node().is_some_and(Node::offers)
     }
 
-    /// Where it belongs.
+    /// Returns the standing that it should have.
     pub(crate) fn standing(&self, node: &Node, now: Time) -> Standing {
         if self.head().is_none() && !node.is_active() {
             Standing::Idle
@@ -262,7 +261,7 @@ impl Share {
         self.node().is_none_or(|node| node.bounded)
     }
 
-    /// Its tally is another one.
+    /// Begins to count again, with another tally.
     pub(crate) fn count_anew(&mut self) {
         self.others.begun = false;
     }
@@ -286,7 +285,7 @@ impl Share {
         self.departures.next_idle = now + self.idle_time();
     }
 
-    /// Its bound is another one, or data has passed that this has not counted.
+    /// Begins to compare again: its bound is another one, or data has passed that this has not counted.
     pub(crate) fn compare_anew(&mut self) {
         self.repeats.restart();
     }

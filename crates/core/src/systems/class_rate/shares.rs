@@ -2,7 +2,7 @@
 
 use super::Share;
 
-/// What is kept of each class, by its place in the gateway. A place without shared rate has nothing.
+/// State of each class, by its place in the gateway. A place without a shared rate has none.
 #[derive(Default)]
 pub(crate) struct Shares(Vec<Option<Share>>);
 

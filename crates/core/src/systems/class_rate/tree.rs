@@ -249,7 +249,7 @@ impl Tree<'_> {
         self.hasten(at, now);
     }
 
-    /// So many bytes have passed of a class that ACKs cannot slow.
+    /// Notes bytes of unresponsive traffic that have passed of a class.
     pub(crate) fn note_others(&mut self, place: u32, bytes: u64, now: Time) {
         let mut at = Some(place);
         while let Some(node) = at.and_then(|place| self.node_mut(place)) {

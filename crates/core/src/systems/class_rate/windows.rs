@@ -5,12 +5,13 @@ use crate::flow::{flag, Record, Table};
 use crate::rate::Rate;
 use crate::time::{Duration, Time};
 
-/// How far ahead of the rate what is permitted may be for first windows to be as large as they are otherwise.
+/// Largest lead of permissions over the rate at which first windows are as large as otherwise.
 const CROWDED: Duration = Duration::from_millis(20);
 /// Segments of a first window where it is further, or flows that have begun are late for their turns.
 const FEW: u32 = 1;
 
-/// What a flow may hold longer than what is meant to wait, before it is released without a window for it.
+/// Longest time beyond the meant one that a flow may hold bytes before it is released without a window for
+/// it.
 const TOO_LONG: Duration = Duration::from_millis(50);
 
 /// The round-trip time of a flow, and the time for which acknowledged bytes may wait.
@@ -82,7 +83,7 @@ impl Share {
         self.is_bounded() && (clock.due() > now || clock.clone().charge_since(bytes, now, now) > 0)
     }
 
-    /// What a flow has of the rate, as payload.
+    /// Returns a flow's part of the rate, as payload.
     pub(crate) fn payload(&self, r: &Record) -> Rate {
         let each = self.each_of(r.has(flag::GUARANTEED));
         self.law.payload(self.law.of_flow(each), &r.segments())

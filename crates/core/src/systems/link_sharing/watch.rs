@@ -6,8 +6,8 @@ use crate::queue::{Bound, Queue};
 use crate::rate::Rate;
 use crate::systems::ack_shaper::Congestion;
 
-/// When the queue of a class makes it congested: as soon as more than a threshold waits, and until no more
-/// than half of that does.
+/// Threshold of a class's queue: the class is congested from when more than a threshold waits until no more
+/// than half of it does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
     class: usize,

@@ -5,7 +5,7 @@
 pub(crate) struct Came {
     /// The index of the class in the configuration.
     pub(crate) class: usize,
-    /// Its flow, or why none is known, as whoever was asked said; `None` if it was dropped.
+    /// Flow of the packet, or the reason why none is known. `None` if it was dropped.
     pub(crate) flow: Option<Result<u32, Alone>>,
     /// Frames of the flow that wait.
     pub(crate) frames: u32,
@@ -24,14 +24,14 @@ pub(crate) struct Departure {
     pub(crate) bytes: u64,
     /// With a queue for each flow: the flow of the packet, and how many frames of it wait still.
     pub(crate) left: Option<(u32, u32)>,
-    /// What leaves next; `None`: the queue is empty.
+    /// Packet that leaves next; `None` if the queue is empty.
     pub(crate) next: Option<Next>,
 }
 
 /// The frame that leaves next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Next {
-    /// Its flow, with a queue for each.
+    /// Flow of the packet, with a queue for each.
     pub(crate) flow: Option<u32>,
     /// Frames of the flow that wait, with this one.
     pub(crate) frames: u32,

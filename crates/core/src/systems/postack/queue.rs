@@ -2,12 +2,12 @@
 
 use crate::time::{Duration, Time};
 
-/// How much of the time something waits is found over so long at least.
+/// Shortest span over which the part of the time in which something waits is found.
 const SPAN: Duration = Duration::from_millis(1);
 /// Nothing waits for one of so many parts of the time, at least, where there are grants.
 const PARTS: u64 = 4;
 
-/// What a class knows of its queue.
+/// State of a class's queue, as reported.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Departures {
     /// Packets that have left, wrapping.
@@ -24,7 +24,7 @@ pub(crate) struct Departures {
     pub(crate) turns: i32,
     /// With one queue: when the next turn may come while it is empty.
     pub(crate) next_idle: Time,
-    /// How much of the time something waits.
+    /// Part of the time in which something waits.
     pub(crate) load: Load,
 }
 
@@ -48,16 +48,16 @@ impl Departures {
     }
 }
 
-/// How much of the time something waits.
+/// Part of the time in which something waits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Load {
     /// Since when the time is counted.
     from: Time,
     /// Until when.
     until: Time,
-    /// How long something has waited.
+    /// Time for which something has waited.
     busy: Duration,
-    /// What the last whole span said.
+    /// Result of the last whole span.
     high: bool,
 }
 

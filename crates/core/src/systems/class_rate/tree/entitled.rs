@@ -1,4 +1,4 @@
-//! What the flows of a class have together now.
+//! Rate that the flows of a class have together now.
 
 use super::{Share, Tree};
 use crate::base::NONE;
@@ -7,9 +7,9 @@ use crate::systems::class_rate::node::List;
 use crate::systems::class_rate::DEEPEST;
 use crate::time::{Duration, Time};
 
-/// How often what flows have of their class is found anew.
+/// Longest time for which a computed part of a class's rate is used.
 const FRESH: Duration = Duration::from_millis(1);
-/// What a class owes its neighbours at most, as time at what it has.
+/// Largest debt of a class to its neighbours, as time at what it has.
 const OWED: Duration = Duration::from_millis(100);
 /// The least that the flows of a class have together, in bits per second.
 const LEAST: u64 = 8_000;
@@ -48,8 +48,8 @@ impl Tree<'_> {
         }
     }
 
-    /// What a class has of what its parent has: by rates and weights, or what the others leave if that is
-    /// more, up to its ceiling.
+    /// Returns a class's part of what its parent has: by rates and weights, or what the others leave if that
+    /// is more, up to its ceiling.
     fn entitled(&self, child: u32, parent: u32, rate: u64) -> Option<u64> {
         let share = self.shares.get(child)?;
         let (c, p) = (share.node()?, self.node(parent)?);
@@ -63,7 +63,7 @@ impl Tree<'_> {
 }
 
 impl Share {
-    /// What it is measured by is brought up to `now`.
+    /// Brings its measurements up to `now`.
     fn begin_entitling(&mut self, now: Time) {
         self.note_active(now);
         if let Some(node) = self.node_mut() {
