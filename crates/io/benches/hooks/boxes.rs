@@ -10,7 +10,7 @@ use weir_core::steer::slot_flag::SCALED;
 use weir_core::steer::{FlowLimit, Limit};
 use weir_core::time::Duration;
 use weir_core::wire::{TCP, UDP};
-use weir_io::bpf::{Acks, AcksOptions};
+use weir_io::bpf::{Acks, AcksOptions, RuleBook};
 use weir_io::sys::clock;
 
 /// Which directions have classes, and of which their flows have a bound.
@@ -150,7 +150,7 @@ impl Hooks {
         let bounds = self.acks.bounds_of(0);
         bounds.iter().for_each(|bound| bound.set(Some(limit)));
         let [out, inward] = [Direction::Out, Direction::In].map(|direction| config.rules(direction));
-        let book = self.acks.rules_of(0).expect("the maps of rules");
+        let book = RuleBook::of(&self.acks, 0).expect("the maps of rules");
         let staged = book.stage([&out, &inward]).expect("rules");
         book.hold(staged, 0..bounds.len() as u32, [self.kind == Kind::Both, true]);
     }

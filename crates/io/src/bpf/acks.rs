@@ -5,7 +5,6 @@ use super::attach::{self, Attached, Hook, Order};
 use super::features;
 use super::hooks::Hooks;
 use super::metadata::Leaving;
-use super::rules::RuleBook;
 use super::segments::Segments;
 use super::several::{self, Homes};
 use super::{failed, map, named, open, sum, AcksCounters, Aligned};
@@ -192,35 +191,38 @@ impl Acks {
         let keys = [1, 2, 3, 4, 5].map(|n| random.hash_one(n));
         let config = AcksConfig { seed: random.hash_one(0) | 1, keys, ..config };
         let several = options.engines > 1;
-        let mut open = open("acks", if several { &ACKS_OF_SEVERAL.0 } else { &ACKS.0 })?;
         let (flows, tallies) =
             (options.flows.max(1) * options.engines, options.tallies.max(1) * options.engines);
-        for mut map in open.maps_mut() {
-            let name = map.name().to_string_lossy().into_owned();
-            let result = match name.as_str() {
-                // A flow that is forgotten gives its entry back a little after its slot.
-                "flows" => map.set_max_entries(flows.saturating_add(flows / 8 + 64)),
-                "slots" | "carried" | "flow_bounds" => map.set_max_entries(flows),
-                "tallies" => map.set_max_entries(tallies),
-                "bounds" => map.set_max_entries(tallies + UNREAD),
-                "places" => map.set_max_entries(2 * tallies),
-                "conditions" => map.set_max_entries(2 * options.engines * config.conditions),
-                "recents" => map.set_max_entries(config.recent),
-                "rules" => map.set_max_entries(RULES),
-                "passing" | "counted" | "loose" => map.set_max_entries(options.passing.max(1)),
-                "ring" => map.set_max_entries(options.ring),
-                "hooks" | "rings" => map.set_max_entries(options.engines),
-                "homes" => map.set_max_entries(HOMES),
-                _ if name.ends_with(".rodata") => map.set_initial_value(bytes_of(&config)),
-                _ => Ok(()),
-            };
-            result.map_err(|e| failed(&name, &e))?;
-            if let Some(other) = other.filter(|_| !name.contains('.')) {
-                let theirs = self::map(&other.object, &name)?;
-                map.reuse_fd(theirs.as_fd()).map_err(|e| failed(&name, &e))?;
+        let opened = || {
+            let mut open = open("acks", if several { &ACKS_OF_SEVERAL.0 } else { &ACKS.0 })?;
+            for mut map in open.maps_mut() {
+                let name = map.name().to_string_lossy().into_owned();
+                let result = match name.as_str() {
+                    // A flow that is forgotten gives its entry back a little after its slot.
+                    "flows" => map.set_max_entries(flows.saturating_add(flows / 8 + 64)),
+                    "slots" | "carried" | "flow_bounds" => map.set_max_entries(flows),
+                    "tallies" => map.set_max_entries(tallies),
+                    "bounds" => map.set_max_entries(tallies + UNREAD),
+                    "places" => map.set_max_entries(2 * tallies),
+                    "conditions" => map.set_max_entries(2 * options.engines * config.conditions),
+                    "recents" => map.set_max_entries(config.recent),
+                    "rules" => map.set_max_entries(RULES),
+                    "passing" | "counted" | "loose" => map.set_max_entries(options.passing.max(1)),
+                    "ring" => map.set_max_entries(options.ring),
+                    "hooks" | "rings" => map.set_max_entries(options.engines),
+                    "homes" => map.set_max_entries(HOMES),
+                    _ if name.ends_with(".rodata") => map.set_initial_value(bytes_of(&config)),
+                    _ => Ok(()),
+                };
+                result.map_err(|e| failed(&name, &e))?;
+                if let Some(other) = other.filter(|_| !name.contains('.')) {
+                    let theirs = self::map(&other.object, &name)?;
+                    map.reuse_fd(theirs.as_fd()).map_err(|e| failed(&name, &e))?;
+                }
             }
-        }
-        let object = open.load().map_err(|e| features::refused("the steering of ACKs", &e))?;
+            Ok(open)
+        };
+        let object = super::load(opened, |e| features::refused("the steering of ACKs", e))?;
         let (slots, tallies) = (shared(&map(&object, "slots")?)?, shared(&map(&object, "tallies")?)?);
         let (bounds, flow_bounds) =
             (shared(&map(&object, "bounds")?)?, shared(&map(&object, "flow_bounds")?)?);
@@ -308,11 +310,6 @@ impl Acks {
     /// Returns the bounds of the flows, by slot, of the engine with this number.
     pub fn flow_bounds_of(&self, number: usize) -> &'static [FlowBound] {
         &self.flow_bounds[self.part(self.flow_bounds, number)]
-    }
-
-    /// Returns the book in which the rules of the engine with this number are written.
-    pub fn rules_of(&self, number: usize) -> io::Result<RuleBook> {
-        RuleBook::of(self, number)
     }
 
     /// Returns an engine's part of what all engines have in equal parts.

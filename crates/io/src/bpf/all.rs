@@ -38,20 +38,23 @@ impl All {
     /// any: both have one heartbeat and know the same sockets.
     pub fn load_behind(acks: Option<&Acks>, stale: Duration, ethernet: bool) -> io::Result<All> {
         features::require()?;
-        let mut open = open("all", &ALL.0)?;
         let (ethernet, behind) = (ethernet.into(), acks.is_some().into());
         let config = AllConfig { stale: stale.as_nanos(), ethernet, behind, pad: [0; 6] };
-        for mut map in open.maps_mut() {
-            if map.name().to_string_lossy().ends_with(".rodata") {
-                map.set_initial_value(bytes_of(&config)).map_err(|e| failed("knobs", &e))?;
+        let opened = || {
+            let mut open = open("all", &ALL.0)?;
+            for mut map in open.maps_mut() {
+                if map.name().to_string_lossy().ends_with(".rodata") {
+                    map.set_initial_value(bytes_of(&config)).map_err(|e| failed("knobs", &e))?;
+                }
+                let name = map.name().to_string_lossy().into_owned();
+                if let Some(acks) = acks.filter(|_| SHARED.contains(&name.as_str())) {
+                    let theirs = self::map(acks.object(), &name)?;
+                    map.reuse_fd(theirs.as_fd()).map_err(|e| failed(&name, &e))?;
+                }
             }
-            let name = map.name().to_string_lossy().into_owned();
-            if let Some(acks) = acks.filter(|_| SHARED.contains(&name.as_str())) {
-                let theirs = self::map(acks.object(), &name)?;
-                map.reuse_fd(theirs.as_fd()).map_err(|e| failed(&name, &e))?;
-            }
-        }
-        let object = open.load().map_err(|e| features::refused("the steering of all frames", &e))?;
+            Ok(open)
+        };
+        let object = super::load(opened, |e| features::refused("the steering of all frames", e))?;
         let order = if acks.is_some() { Order::Second } else { Order::First };
         Ok(All { hooks: Hooks::of(&object, 0)?, counters: map(&object, "counters")?, object, order })
     }

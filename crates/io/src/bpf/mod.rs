@@ -59,6 +59,24 @@ fn open(name: &str, object: &'static [u8]) -> io::Result<OpenObject> {
     ObjectBuilder::default().open_memory(object).map_err(|e| failed(&format!("cannot open {name}"), &e))
 }
 
+/// Repetitions of a load that was interrupted.
+const ATTEMPTS: u32 = 3;
+
+/// Loads an object. A signal during verification ends it with EAGAIN. libbpf repeats the load of a program
+/// five times then. This repeats that of the object, each time with a new one.
+fn load(
+    opened: impl Fn() -> io::Result<OpenObject>,
+    refused: impl Fn(&libbpf_rs::Error) -> io::Error,
+) -> io::Result<Object> {
+    let mut attempts = 0..ATTEMPTS;
+    loop {
+        match opened()?.load() {
+            Err(e) if e.kind() == libbpf_rs::ErrorKind::WouldBlock && attempts.next().is_some() => {}
+            loaded => return loaded.map_err(|e| refused(&e)),
+        }
+    }
+}
+
 /// Writes libbpf's messages to the log. The verifier's reasons are warnings.
 fn log(level: libbpf_rs::PrintLevel, text: String) {
     let text = text.trim_end();

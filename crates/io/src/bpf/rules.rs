@@ -46,7 +46,8 @@ pub struct Staged {
 }
 
 impl RuleBook {
-    pub(super) fn of(acks: &Acks, engine: usize) -> io::Result<RuleBook> {
+    /// Returns the book in which the rules of the engine with this number are written.
+    pub fn of(acks: &Acks, engine: usize) -> io::Result<RuleBook> {
         let mapped = |name: &str, each: usize| {
             let map = map(acks.object(), name)?;
             Mapping::of_fd(map.as_fd(), map.max_entries() as usize * each, 0, true)

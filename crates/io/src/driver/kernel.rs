@@ -192,7 +192,7 @@ impl<'a> Part<'a> {
 
     /// Map that the engine's rules are written to, if the programs take ACKs.
     pub fn rules(&self) -> io::Result<Option<RuleBook>> {
-        self.programs.acks().map(|acks| acks.rules_of(self.number)).transpose()
+        self.programs.acks().map(|acks| RuleBook::of(acks, self.number)).transpose()
     }
 
     /// The engine's ring, if the programs take ACKs. Only one thread may consume it.

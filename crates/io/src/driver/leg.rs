@@ -3,9 +3,10 @@
 //! Frames under way arrive in time, so the least difference of the counts in a window of time is what was
 //! lost before it. The frames that were sent in a window are compared with those lost from it to the next.
 
-use super::way::PATIENCE;
-use weir_core::time::Time;
+use weir_core::time::{Duration, Time};
 
+/// Longest time that frames may be under way.
+pub(super) const PATIENCE: Duration = Duration::from_millis(20);
 /// Least frames, and least number of looks, of a window.
 const ENOUGH: u64 = 16;
 const LOOKS: u32 = 8;

@@ -9,14 +9,12 @@
 //! that the engine makes of it tries the way. A way that lost frames is open again once [`PROOF`] in a row
 //! have arrived.
 
-use super::leg::{Leg, Look};
+use super::leg::{Leg, Look, PATIENCE};
 use crate::port::Stuck;
 use std::fmt;
 use weir_core::gateway::Direction;
 use weir_core::time::{Duration, Time};
 
-/// Longest time that frames may be under way.
-pub(super) const PATIENCE: Duration = Duration::from_millis(20);
 /// Longest time that a full socket may take nothing: a frame of 1,514 bytes takes 190 ms at 64 kbit/s.
 const FULL: Duration = Duration::from_millis(500);
 /// Interval at which a shut or idle way is tried.

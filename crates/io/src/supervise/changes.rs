@@ -3,19 +3,10 @@
 //!
 //! A change is saved before it is made. Undoing a change that was never made does no harm.
 
-use super::state::Directory;
+use super::state::{Directory, Interface};
 use crate::sys::link::{self, HostInterface};
 use serde::{Deserialize, Serialize};
 use std::io;
-
-/// An interface at the time of a change. A later interface of the same name is another one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Interface {
-    /// Name.
-    pub name: String,
-    /// Number.
-    pub index: u32,
-}
 
 /// A change, with the data needed to undo it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

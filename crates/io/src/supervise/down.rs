@@ -1,8 +1,9 @@
 //! Removal of what an abnormal end left behind.
 
-use super::changes::{Changes, Interface};
+use super::changes::Changes;
 use super::check::Problems;
 use super::state::Directory;
+use super::state::Interface;
 use crate::sys::link;
 use std::io;
 use std::path::Path;

@@ -1,10 +1,11 @@
 //! Preparation: from names of interfaces to programs attached to them, or to a list of all problems.
 
-use super::changes::{Changes, Interface};
+use super::changes::Changes;
 use super::check::{self, Problems};
 use super::control::Listener;
 use super::setup::{Attach, Setup, Steered, TakenAcks};
 use super::site::{Locks, Site};
+use super::state::Interface;
 use super::state::{Directory, Lock};
 use crate::bpf;
 use crate::sys::clock;

@@ -1,9 +1,10 @@
 //! Setup on the host: programs, their attachments, the interfaces that are followed, sockets.
 
-use super::changes::{Change, Changes, Interface};
+use super::changes::{Change, Changes};
 use super::senders::Senders;
 use super::setup::{Attach, Setup, Steered, TakenAcks, FRAMES_STALE};
 use super::sight::{self, Sight};
+use super::state::Interface;
 use super::state::{Directory, Lock};
 use super::veth::{Internal, Told};
 use super::watch::{Heard, Watched};

@@ -8,11 +8,11 @@
 //! No other user can read or write there. The directory is made with mode 0700, is no link, and belongs to
 //! the user of Weir. All files are opened relative to it.
 
-use super::changes::Interface;
 use crate::sys::{clock, process};
 use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -25,6 +25,15 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Endings of the names of sockets and locks.
 const SOCKET: &str = "sock";
 const LOCK: &str = "lock";
+
+/// Interface that something is kept of. A later interface of the same name is another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Interface {
+    /// Name.
+    pub name: String,
+    /// Number.
+    pub index: u32,
+}
 
 /// The directory.
 #[derive(Debug)]

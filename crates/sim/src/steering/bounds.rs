@@ -1,6 +1,8 @@
 //! Bounds of the hooks: budgets for traffic without a slot, and the sizes of maps.
 
 use core::cell::Cell;
+use core::hash::BuildHasherDefault;
+use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, VecDeque};
 use weir_core::flow::Key;
 use weir_core::steer::hash_of_source;
@@ -156,13 +158,16 @@ pub(super) fn source(address: &[u8; 16]) -> usize {
     (hash_of_source(address, SEED) >> 54) as usize
 }
 
+/// Hasher without a random seed; the tables are never iterated.
+pub(super) type Hasher = BuildHasherDefault<DefaultHasher>;
+
 /// The programs in the kernel use a secret odd number.
 pub(super) const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Map that evicts the least recently used entry, approximately, like the kernel's LRU maps. An entry that
 /// was used since its last turn is skipped once.
 pub(super) struct Lru<V> {
-    entries: HashMap<Key, Entry<V>, super::flows::Hasher>,
+    entries: HashMap<Key, Entry<V>, Hasher>,
     /// Keys in the order of their turns, with their entries' numbers.
     turns: VecDeque<(Key, u64)>,
     next: u64,

@@ -1,11 +1,10 @@
 //! Flow tables of the hooks, as programs in the kernel have them.
 
-use super::bounds::{Bounds, Lru, SEED};
+use super::bounds::{Bounds, Hasher, Lru, SEED};
 use super::OBSERVED_HEAD;
 use core::cell::RefCell;
-use core::hash::{BuildHasher, BuildHasherDefault};
+use core::hash::BuildHasher;
 use core::sync::atomic::Ordering::Acquire;
-use std::collections::hash_map::DefaultHasher;
 use std::collections::HashMap;
 use std::sync::Arc;
 use weir_core::flow::Key;
@@ -15,9 +14,6 @@ use weir_core::steer::{hash_of_source, FlowBound, Slot, Strangers};
 use weir_core::time::Time;
 use weir_core::track::opening;
 use weir_core::wire::{Tcp, TCP};
-
-/// Hasher without a random seed; the tables are never iterated.
-pub(super) type Hasher = BuildHasherDefault<DefaultHasher>;
 
 /// Flows by the key of their ACKs.
 pub(super) struct Flows {

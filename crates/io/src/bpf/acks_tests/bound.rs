@@ -2,7 +2,7 @@
 
 use super::random::Random;
 use super::rig::*;
-use crate::bpf::{AcksOptions, Hook};
+use crate::bpf::{AcksOptions, Hook, RuleBook};
 use crate::sys::clock::now;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -156,7 +156,7 @@ fn packets_are_classified_as_by_the_core() {
         return;
     }
     let rig = rig();
-    let book = rig.acks.rules_of(0).unwrap();
+    let book = RuleBook::of(&rig.acks, 0).unwrap();
     let mut random = Random(11);
     let (mut found, mut none, mut unread) = (0, 0, 0);
     for round in 0..40 {
@@ -222,7 +222,7 @@ fn what_cannot_be_read_has_a_bound() {
 /// Hooks that hold all packets at egress to one class's rate.
 fn bounded(limit: Limit) -> Rig {
     let rig = rig();
-    let book = rig.acks.rules_of(0).unwrap();
+    let book = RuleBook::of(&rig.acks, 0).unwrap();
     let config: Compiled =
         Config { classes: vec![class(Direction::Out, vec![])], ..Config::default() }.into();
     let [out, inward] = [Direction::Out, Direction::In].map(|direction| config.rules(direction));

@@ -83,8 +83,7 @@ pub fn load() -> io::Result<()> {
 
 /// Loads this object.
 fn load_object(object: &'static [u8]) -> io::Result<()> {
-    let open = open("chirp", object)?;
-    let mut object = open.load().map_err(|e| failed(REFUSED, &e))?;
+    let mut object = crate::bpf::load(|| open("chirp", object), |e| failed(REFUSED, e))?;
     let at = |path: &'static str| move |e: io::Error| io::Error::new(e.kind(), format!("{path}: {e}"));
     fs::create_dir(PARTIAL).map_err(at(PARTIAL))?;
     let done =

@@ -2,8 +2,8 @@
 
 use super::diag::Fault;
 use super::keys::{self, set, Key};
+use super::learnt::{self, Kind};
 use super::reader::{Section, Sink};
-use super::schema::{self, Kind};
 use super::units::Probability;
 use super::value::{found, int, one_of, FromValue, Positive};
 use toml::de::{DeTable, DeValue};
@@ -141,8 +141,8 @@ fn measured(params: &Params) -> Result<(), Fault> {
 
 fn threshold(value: &DeValue) -> Result<Threshold, Fault> {
     const HELP: &str = "a whole number from 1 on, or \"auto\"; 1 lets one ACK of a flow wait";
-    schema::kind(|| Kind::Names(vec!["auto".to_string()]));
-    schema::kind(|| Kind::Whole(1, MOST_ACKS));
+    learnt::kind(|| Kind::Names(vec!["auto".to_string()]));
+    learnt::kind(|| Kind::Whole(1, MOST_ACKS));
     match value {
         DeValue::String(text) if text == "auto" => Ok(Threshold::Auto),
         DeValue::Integer(_) => match int(value, 1..=MOST_ACKS) {
@@ -168,8 +168,8 @@ fn percent(millionths: u32) -> String {
 
 /// Reads a filter in front of this rate, if the rate is known.
 pub(super) fn read(value: &DeValue, rate: Option<Rate>, full_frame: u32) -> Result<Params, Fault> {
-    schema::kind(|| Kind::Names(POLICIES.iter().map(|(name, _)| (*name).to_string()).collect()));
-    schema::kind(|| Kind::Switch);
+    learnt::kind(|| Kind::Names(POLICIES.iter().map(|(name, _)| (*name).to_string()).collect()));
+    learnt::kind(|| Kind::Switch);
     let mut params = match value {
         DeValue::Boolean(true) => Params::default(),
         DeValue::String(_) => of(one_of(value, &POLICIES, &[])?),

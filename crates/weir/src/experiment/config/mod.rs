@@ -24,6 +24,7 @@ mod graph;
 mod host;
 mod keys;
 mod lab;
+mod learnt;
 
 pub mod link;
 mod measure;

@@ -5,8 +5,8 @@
 
 use super::diag::{listed, Fault};
 use super::keys::{self, put, set, Key};
+use super::learnt::{self, Kind};
 use super::reader::Section;
-use super::schema::{self, Kind};
 use super::units::Probability;
 use super::value::{one_of, FromValue};
 use toml::de::DeValue;
@@ -96,7 +96,7 @@ const TARGETS: &str = "a rate like \"20Mbit\", a share of the line's like \"50%\
 
 /// Reads a target: a rate, a share of the line's rate, or the windows of the flows.
 fn target(value: &DeValue) -> Result<Target, Fault> {
-    schema::kind(|| Kind::Text);
+    learnt::kind(|| Kind::Text);
     if matches!(value, DeValue::String(text) if text == WINDOW) {
         return Ok(Target::Window);
     }

@@ -3,7 +3,7 @@
 use super::addresses;
 use super::decimal::Decimal;
 use super::diag::{listed, nearest, Fault};
-use super::schema::{self, Kind};
+use super::learnt::{self, Kind};
 use super::units;
 use core::ops::RangeInclusive;
 use toml::de::DeValue;
@@ -27,7 +27,7 @@ pub(super) fn some(value: &DeValue) -> Result<u64, Fault> {
 
 /// Parses a whole number from `range`.
 pub(super) fn int(value: &DeValue, range: RangeInclusive<u64>) -> Result<u64, Fault> {
-    schema::kind(|| Kind::Whole(*range.start(), *range.end()));
+    learnt::kind(|| Kind::Whole(*range.start(), *range.end()));
     match whole(value)? {
         n if range.contains(&n) => Ok(n),
         n => Err(Fault::bare(format!("{n} is not from {} to {}", range.start(), range.end()))),
@@ -64,7 +64,7 @@ pub fn choice<T: Copy>(text: &str, what: &str, known: &[(&str, T)], future: &[&s
 
 /// Parses one of a closed set of names. Names in `future` are known and not built yet.
 pub(super) fn one_of<T: Copy>(value: &DeValue, known: &[(&str, T)], future: &[&str]) -> Result<T, Fault> {
-    schema::kind(|| Kind::Names(known.iter().map(|(name, _)| (*name).to_string()).collect()));
+    learnt::kind(|| Kind::Names(known.iter().map(|(name, _)| (*name).to_string()).collect()));
     choice(&string(value)?, "value", known, future)
 }
 
@@ -98,7 +98,7 @@ macro_rules! from_text {
     ($type:ty, $kind:ident, $what:literal, $example:literal, $numbers:literal, $parse:path) => {
         impl FromValue for $type {
             fn from_value(value: &DeValue) -> Result<Self, Fault> {
-                schema::kind(|| Kind::$kind);
+                learnt::kind(|| Kind::$kind);
                 $parse(&text(value, $what, $example, $numbers)?)
             }
         }
@@ -121,7 +121,7 @@ from_text!(Prefix, Prefix, "prefix", "\"10.1.0.0/16\"", false, addresses::prefix
 
 impl FromValue for String {
     fn from_value(value: &DeValue) -> Result<Self, Fault> {
-        schema::kind(|| Kind::Text);
+        learnt::kind(|| Kind::Text);
         string(value)
     }
 }
@@ -135,7 +135,7 @@ fn string(value: &DeValue) -> Result<String, Fault> {
 
 impl FromValue for bool {
     fn from_value(value: &DeValue) -> Result<Self, Fault> {
-        schema::kind(|| Kind::Switch);
+        learnt::kind(|| Kind::Switch);
         match value {
             DeValue::Boolean(b) => Ok(*b),
             v => Err(Fault::new(format!("expected true or false, found {}", found(v)), "without quotes")),
@@ -180,7 +180,7 @@ pub struct Number(pub Decimal);
 
 impl FromValue for Number {
     fn from_value(value: &DeValue) -> Result<Self, Fault> {
-        schema::kind(|| Kind::Number);
+        learnt::kind(|| Kind::Number);
         let text = match value {
             DeValue::Integer(i) => i.as_str(),
             DeValue::Float(x) => x.as_str(),
@@ -203,8 +203,8 @@ pub enum Scalar {
 
 impl FromValue for Scalar {
     fn from_value(value: &DeValue) -> Result<Self, Fault> {
-        schema::kind(|| Kind::Text);
-        schema::kind(|| Kind::Number);
+        learnt::kind(|| Kind::Text);
+        learnt::kind(|| Kind::Number);
         match value {
             DeValue::String(s) => Ok(Scalar::Text(s.to_string())),
             DeValue::Integer(i) if i.radix() == 10 => Ok(Scalar::Number(i.as_str().to_string())),

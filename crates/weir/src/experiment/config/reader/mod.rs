@@ -10,7 +10,7 @@ pub use super::value::{FromValue, Number, Positive, Scalar, Size};
 pub use sink::{Only, Sink};
 
 use super::diag::{Diagnostic, Errors, Fault, Source};
-use super::schema;
+use super::learnt;
 use super::value::{int, one_of};
 use core::ops::{Range, RangeInclusive};
 use std::cell::RefCell;
@@ -80,7 +80,7 @@ impl<'a> Section<'a> {
 
     /// Returns the table of this name that stands for a value, read on its own.
     pub fn inline(table: &'a DeTable<'a>, name: &str, sink: &'a Sink) -> Section<'a> {
-        Section::new(table, 0..0, name.to_string(), schema::of_value(name), sink)
+        Section::new(table, 0..0, name.to_string(), learnt::of_value(name), sink)
     }
 
     fn new(
@@ -90,7 +90,7 @@ impl<'a> Section<'a> {
         place: String,
         sink: &'a Sink,
     ) -> Section<'a> {
-        schema::opened(&place);
+        learnt::opened(&place);
         Section {
             table,
             span,
@@ -111,7 +111,7 @@ impl<'a> Section<'a> {
     fn entry(&self, key: &'static str) -> Option<(Range<usize>, &'a toml::Spanned<DeValue<'a>>)> {
         if !self.asked.borrow().contains(&key) {
             self.asked.borrow_mut().push(key);
-            schema::asked(&self.place, key);
+            learnt::asked(&self.place, key);
         }
         // A table has few keys: looking at each is cheap, and gives the key's own span.
         self.table.iter().find(|(k, _)| k.get_ref() == key).map(|(k, v)| (k.span(), v))
@@ -186,12 +186,12 @@ impl<'a> Section<'a> {
 
     /// Notes that the table may have the key of a row.
     pub fn know<R>(&self, row: &R, key: &'static str) {
-        schema::known(row, &self.place, key);
+        learnt::known(row, &self.place, key);
     }
 
     /// Reads the value of a row of a table of keys.
     pub fn row<T, R>(&self, row: &R, key: &'static str, parse: impl FnOnce(&DeValue) -> Result<T, Fault>) {
-        schema::row(row, || self.value(key, parse));
+        learnt::row(row, || self.value(key, parse));
     }
 
     /// Returns a key with its path, for messages.
@@ -216,7 +216,7 @@ impl<'a> Section<'a> {
     /// Returns the value of a key, parsed by a function.
     pub fn value<T>(&self, key: &'static str, parse: impl FnOnce(&DeValue) -> Result<T, Fault>) -> Option<T> {
         let (_, value) = self.entry(key)?;
-        match schema::value(&self.place, key, || parse(value.get_ref())) {
+        match learnt::value(&self.place, key, || parse(value.get_ref())) {
             Ok(v) => Some(v),
             Err(fault) => {
                 self.fault_in(key, fault);
@@ -252,7 +252,7 @@ impl<'a> Section<'a> {
 
     /// Requires a key; [`Section::finish`] notes a fault if it is absent.
     pub fn need(&self, key: &'static str, example: &str) {
-        schema::needed(&self.place, key);
+        learnt::needed(&self.place, key);
         if !self.has(key) {
             self.missing.borrow_mut().push((key, example.to_string()));
         }
@@ -260,7 +260,7 @@ impl<'a> Section<'a> {
 
     /// Notes a fault if more than one of these keys is present: they set the same value.
     pub fn at_most_one(&self, keys: &[&'static str], why: &str) {
-        schema::exclusive(&self.place, keys);
+        learnt::exclusive(&self.place, keys);
         let there: Vec<_> = keys.iter().filter(|&&k| self.has(k)).collect();
         if let [first, .., last] = there.as_slice() {
             self.sink.push(

@@ -2,7 +2,7 @@
 
 use super::Section;
 use crate::experiment::config::diag::Fault;
-use crate::experiment::config::schema;
+use crate::experiment::config::learnt;
 use crate::experiment::config::value::found;
 use core::ops::Range;
 use toml::de::DeValue;
@@ -27,7 +27,7 @@ impl<'a> Section<'a> {
         }
         let mut out = Some(Vec::new());
         for item in items.iter() {
-            match (schema::items(&self.place, key, || parse(item.get_ref())), &mut out) {
+            match (learnt::items(&self.place, key, || parse(item.get_ref())), &mut out) {
                 (Ok(v), Some(out)) => out.push(v),
                 (Ok(_), None) => (),
                 (Err(mut fault), _) => {
@@ -43,7 +43,7 @@ impl<'a> Section<'a> {
     /// Returns the table under a key.
     pub fn section(&self, key: &'static str) -> Option<Section<'a>> {
         let (key_span, value) = self.entry(key)?;
-        let place = schema::table(&self.place, key, false);
+        let place = learnt::table(&self.place, key, false);
         match value.get_ref() {
             DeValue::Table(t) => {
                 Some(Section::new(t, table_span(value, key_span), self.full(key), place, self.sink))
@@ -72,7 +72,7 @@ impl<'a> Section<'a> {
             self.sink.push(key_span, Fault::new(message, help));
             return Vec::new();
         };
-        let place = schema::table(&self.place, key, true);
+        let place = learnt::table(&self.place, key, true);
         if items.is_empty() {
             let message = format!("`{}`: an empty array", self.full(key));
             self.sink.push(value.span(), Fault::new(message, "leave the key out"));

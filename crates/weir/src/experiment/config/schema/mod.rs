@@ -2,13 +2,8 @@
 //! reader asks for and the values that it accepts, which are learnt while it reads the manuals, and the
 //! sentences of the manuals.
 
-mod learnt;
-
-pub(super) use learnt::Kind;
-pub(super) use learnt::{asked, exclusive, items, kind, known, needed, of_value, opened, row, table, value};
-
+use super::learnt::{learn, Key, Kind, Learnt, Table};
 use super::{experiment, gateway, wan, Settings, Source};
-use learnt::{learn, Key, Learnt, Table};
 use serde_json::{json, Map, Value};
 use std::collections::HashMap;
 
