@@ -136,36 +136,23 @@ impl Config {
     /// read them.
     fn ignores_headers(&self) -> bool {
         let Config {
-            rate,
-            trace,
-            epoch,
-            delay,
-            jitter,
-            reorder,
-            loss,
-            queue,
-            overhead,
-            burst,
-            timer,
-            seed,
-            ..
-        } = *self;
-        let same = Config {
-            rate,
-            trace,
-            epoch,
-            delay,
-            jitter,
-            reorder,
-            loss,
-            queue,
-            overhead,
-            burst,
-            timer,
-            seed,
-            ..Config::BARE
-        };
-        *self == same
+            damage,
+            mark,
+            aqm,
+            rate: _,
+            trace: _,
+            epoch: _,
+            delay: _,
+            jitter: _,
+            reorder: _,
+            loss: _,
+            queue: _,
+            overhead: _,
+            burst: _,
+            timer: _,
+            seed: _,
+        } = self;
+        *damage == Damage::NONE && mark.is_none() && *aqm == Aqm::None
     }
 
     /// Returns whether the link has no effect on frames: no rate, no delay, no jitter, no loss, no damage.

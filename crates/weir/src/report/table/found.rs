@@ -2,7 +2,6 @@
 
 use super::columns::{number, rate_unit, unit};
 use super::grid::{Column, Grid};
-use super::runs::settings;
 use super::{clean, Ink, Lines};
 use crate::experiment::plan::Plan;
 use crate::report::summary::mean;
@@ -17,6 +16,14 @@ fn whole(runs: &Runs) -> Vec<Vec<&RunResult>> {
     let all: Vec<&RunResult> =
         runs.runs.iter().filter(|r| r.error.is_none() && r.status != Status::Interrupted).collect();
     all.chunk_by(|a, b| a.settings == b.settings).map(<[&RunResult]>::to_vec).collect()
+}
+
+/// Returns the values of the settings, in the order of the columns.
+pub(super) fn settings<'a>(
+    run: &'a crate::result::Settings,
+    names: &'a [String],
+) -> impl Iterator<Item = String> + 'a {
+    names.iter().map(|name| clean(&run.get(name).map_or(String::new(), |setting| setting.to_string())))
 }
 
 /// Returns the columns of the settings that a sweep made.

@@ -1,6 +1,7 @@
 //! Tables of several runs: a line for each run, or, with several seeds, for each setting and group of flows.
 
 use super::columns::{column, headings, is_mean, number, rate_unit, unit, RateUnit};
+use super::found::settings;
 use super::grid::{Column, Grid};
 use super::{clean, found, Ink, Lines};
 use crate::experiment::plan::Plan;
@@ -34,14 +35,6 @@ fn heading(runs: &Runs, planned: usize, ink: Ink) -> Lines {
     let failed = if failed > 0 { ink.bad(&format!(", {failed} FAILED")) } else { String::new() };
     let missing = if missing > 0 { ink.bad(&format!(", {missing} not finished")) } else { String::new() };
     vec![format!("{}: {planned} runs, {ok} ok{failed}{missing}", ink.bold(&clean(name)))]
-}
-
-/// Returns the values of the settings, in the order of the columns.
-pub(super) fn settings<'a>(
-    run: &'a crate::result::Settings,
-    names: &'a [String],
-) -> impl Iterator<Item = String> + 'a {
-    names.iter().map(|name| clean(&run.get(name).map_or(String::new(), |setting| setting.to_string())))
 }
 
 fn each(runs: &Runs, names: &[String], ink: Ink) -> Lines {
