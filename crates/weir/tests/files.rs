@@ -46,6 +46,23 @@ fn experiments_and_examples_parse() {
     }
 }
 
+/// Readers of a reproduction can tell the paper's claims from what this program happens to reach.
+#[test]
+fn checks_on_papers_say_where_their_bounds_come_from() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/papers");
+    let mut files = Vec::new();
+    toml_files(&root, &mut files);
+    for path in &files {
+        let expects = match config::parse(&Source::read(path).unwrap()).unwrap_or_else(|e| panic!("{e}")) {
+            File::Experiment(e) => e.plan.expects,
+            File::Sweep(runs) => runs.into_iter().flat_map(|run| run.experiment.plan.expects).collect(),
+            File::Gateway(_) | File::Wan(_) => panic!("{}: no experiment", path.display()),
+        };
+        let without = expects.iter().find(|e| e.basis.is_none());
+        assert!(without.is_none(), "{}: no `basis`: {without:?}", path.display());
+    }
+}
+
 /// An independent validator finds each file of the repository right by the schema of its format.
 #[test]
 fn experiments_and_examples_follow_the_schema() {

@@ -216,6 +216,38 @@ pub struct ExpectResult {
     /// Place of `found`: the flow, the time; empty for a single value.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub at: String,
+    /// Origin of the bound, if the file says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basis: Option<Basis>,
+}
+
+/// Origin of a check's bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Basis {
+    /// A number or a sentence of the paper that the file reproduces.
+    Paper,
+    /// Arithmetic, a closed form, an RFC or an independent program.
+    Theory,
+    /// The spread over at least ten seeds.
+    Seeds,
+    /// What this program reached, with a margin: it guards against getting worse.
+    Reached,
+}
+
+impl Basis {
+    /// All origins, in the order in which manuals list them.
+    pub const ALL: [Basis; 4] = [Basis::Paper, Basis::Theory, Basis::Seeds, Basis::Reached];
+
+    /// Returns the name used in files and results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Basis::Paper => "paper",
+            Basis::Theory => "theory",
+            Basis::Seeds => "seeds",
+            Basis::Reached => "reached",
+        }
+    }
 }
 
 fn is_false(flag: &bool) -> bool {

@@ -380,6 +380,7 @@ pub const CASES: &[(&str, &str, &str, &str)] = &[
         "rate = \"10Mbit\"",
         "name = \"wire\"",
     ),
+    ("a bound from nowhere", EXPERIMENT, "tolerance", "basis = \"papr\"\ntolerance"),
     (
         "a sum over windows",
         EXPERIMENT,

@@ -11,7 +11,7 @@ use crate::experiment::plan::{
 };
 use crate::result::metric::{Needs, OverTime, Recorded};
 use crate::result::unit::Unit;
-use crate::result::Backend;
+use crate::result::{Backend, Basis};
 use weir_core::time::Duration;
 
 /// Keys for the time or the length of a measurement.
@@ -187,6 +187,7 @@ pub(super) fn expect(s: &Section, plan: &Plan) -> Option<Expect> {
         }
         _ => (),
     }
+    let basis = s.choice("basis", &Basis::ALL.map(|b| (b.name(), b)), &[]);
     let (measure, unit) = measured?;
     if aggregate == Some(Aggregate::Sum) {
         let (what, help) = match measure.quantity {
@@ -225,7 +226,7 @@ pub(super) fn expect(s: &Section, plan: &Plan) -> Option<Expect> {
         None => Some(Tolerance::Absolute(0.0)),
         Some(t) => self::tolerance(s, unit, &t),
     };
-    Some(Expect { measure, aggregate, op: op?.0, target: target?, of, tolerance: tolerance? })
+    Some(Expect { measure, aggregate, op: op?.0, target: target?, of, tolerance: tolerance?, basis })
 }
 
 /// Reads the reference of a relative target: the same measure in a baseline, or another measure of the same

@@ -2,7 +2,7 @@
 
 use crate::result::metric::{Metric, Needs, OverTime, Recorded};
 use crate::result::unit::Unit;
-use crate::result::{ClassResult, FlowResult, GatewayResult, LinkResult};
+use crate::result::{Basis, ClassResult, FlowResult, GatewayResult, LinkResult};
 use weir_core::link::{self, Aqm};
 use weir_core::time::Duration;
 
@@ -135,6 +135,8 @@ pub struct Expect {
     pub of: Option<Of>,
     /// Allowed distance from the target.
     pub tolerance: Tolerance,
+    /// Origin of the bound.
+    pub basis: Option<Basis>,
 }
 
 /// Base that a target is a fraction of.

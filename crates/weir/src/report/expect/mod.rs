@@ -53,6 +53,7 @@ pub fn check(e: &Expect, bin: Duration, result: &RunResult) -> ExpectResult {
         ok: false,
         at_least: false,
         at: at.to_string(),
+        basis: e.basis,
     };
     let e = &match absolute(e, bin, result) {
         Ok(e) => e,
@@ -68,6 +69,7 @@ pub fn check(e: &Expect, bin: Duration, result: &RunResult) -> ExpectResult {
             ok: j.margin >= 0.0,
             at_least: j.at_least,
             at: j.at,
+            basis: e.basis,
         },
         None => {
             let bound = match e.target {

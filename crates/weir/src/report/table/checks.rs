@@ -29,7 +29,8 @@ fn check(e: &ExpectResult, unit: Unit, ink: Ink) -> String {
                 (false, _) => found,
             };
             let at = if e.at.is_empty() { String::new() } else { format!(" ({})", clean(&e.at)) };
-            format!("found {found}{at}, bound {bound}")
+            let basis = e.basis.map_or(String::new(), |b| format!(" ({})", b.name()));
+            format!("found {found}{at}, bound {bound}{basis}")
         }
     };
     format!("{word}  {}: {found}", clean(&e.what))
