@@ -1,6 +1,7 @@
 # make demo   the main job on real traffic: sixteen TCP flows, each held to its own rate
 # make test   everything that is checked before a change lands
 # make quick  format, clippy and unit tests of the crates that differ from HEAD, or from BASE
+# make repro  the papers' figures, tables and claims again: out/repro/report.html
 # make build  target/release/weir, and weir-bench
 # make bench  the figures of docs/measurements.md
 # make kernels  all BPF programs and a shaped transfer each way on Debian's kernels, in virtual machines
@@ -30,7 +31,7 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 		table5-unpaced.toml table5-tbf.toml table5-tbf-4m.toml window.toml window-clock.toml fig3.toml fig8.toml fig8-unpaced.toml fig9.toml) \
 	$(addprefix experiments/papers/paced-chirping/,lone.toml pair.toml fig6.toml both-start.toml both-fig6.toml vanish.toml reorder.toml)
 
-.PHONY: demo test quick build bench kernels miri random verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
+.PHONY: demo test quick build repro repro-short bench kernels miri random verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
 
 PARTS := kernels miri random
 PART ?= $(PARTS)
@@ -42,7 +43,7 @@ demo: build
 	$(SUDO) $(WEIR) lab experiments/papers/ack-shaper/fig12-short.toml --out out/demo
 
 test:
-	@scripts/parts setup lint unit virtual truth instructions privileged
+	@scripts/parts setup lint unit virtual repro-short truth instructions privileged
 
 quick:
 	@scripts/quick $(BASE)
@@ -71,6 +72,14 @@ unit:
 virtual: build
 	$(WEIR) conformance
 	@scripts/virtual $(VIRTUAL)
+
+# All papers, at most 30 minutes on two processors: what is there already of this program is not run again.
+repro: build
+	$(WEIR) repro
+
+# Rows that take some seconds: each must agree with its paper or have a reason, and all checks must hold.
+repro-short: build
+	$(WEIR) repro --within 0.1 --out out/repro-short
 
 # The experiments of `virtual`, for scripts/compare-results.
 virtual-files:

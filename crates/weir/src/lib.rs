@@ -5,6 +5,7 @@
 //! - `field`: the gateway and the emulator as processes (Linux);
 //! - `result`: what came out;
 //! - `report`: what is made of results: checks, summaries, comparisons, tables, charts;
+//! - `repro`: the papers' figures again, with verdicts;
 //! - `command`: the commands.
 
 pub mod command;
@@ -14,4 +15,5 @@ pub mod experiment;
 pub mod field;
 pub mod output;
 pub mod report;
+pub mod repro;
 pub mod result;

@@ -5,13 +5,14 @@ use weir::experiment::config::schema::{schema, Format};
 use weir::experiment::config::{self, experiment, File, Source};
 use weir::result::Backend;
 
+/// Collects configuration files. The rows of a paper are read by `weir repro` alone.
 fn toml_files(dir: &Path, out: &mut Vec<PathBuf>) {
     let mut entries: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
     entries.sort();
     for path in entries {
         if path.is_dir() {
             toml_files(&path, out);
-        } else if path.extension().is_some_and(|e| e == "toml") {
+        } else if path.extension().is_some_and(|e| e == "toml") && !path.ends_with("rows.toml") {
             out.push(path);
         }
     }

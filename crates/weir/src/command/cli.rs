@@ -67,6 +67,8 @@ pub enum Command {
     Lab(super::lab::Args),
     /// Compare results of one experiment and judge whether they agree
     Compare(super::compare::Args),
+    /// Make the papers' figures, tables and claims again, with a verdict on each
+    Repro(super::repro::Args),
     /// Compute a model's prediction for a flow
     #[command(subcommand)]
     Model(super::model::Model),
@@ -118,6 +120,7 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         #[cfg(feature = "linux")]
         Command::Lab(args) => super::lab::run(&args),
         Command::Compare(args) => super::compare::run(&args),
+        Command::Repro(args) => super::repro::run(&args),
         Command::Model(model) => super::model::run(&model),
         Command::Conformance(args) => super::conformance::run(&args),
         #[cfg(feature = "linux")]

@@ -13,6 +13,8 @@ pub enum Failure {
     Parity(usize),
     /// This many cases of the conformance suite fail. Exit code 1.
     Conformance(usize),
+    /// This many rows of papers differ without a reason, or have a check that fails. Exit code 1.
+    Repro(usize),
     /// A configuration file is wrong. Exit code 2, as for a wrong command line.
     Config(Errors),
     /// Other input is wrong: an unreadable file, or contradictory flags. Exit code 2.
@@ -29,7 +31,7 @@ impl Failure {
     /// Returns the exit code as a number.
     pub fn code(&self) -> u8 {
         match self {
-            Failure::Expect(_) | Failure::Parity(_) | Failure::Conformance(_) => 1,
+            Failure::Expect(_) | Failure::Parity(_) | Failure::Conformance(_) | Failure::Repro(_) => 1,
             Failure::Config(_) | Failure::Input(_) => 2,
             Failure::Other(_) => 3,
             Failure::Starved(_) => 4,
@@ -47,6 +49,8 @@ impl fmt::Display for Failure {
             Failure::Parity(n) => write!(f, "{n} values are outside parity"),
             Failure::Conformance(1) => f.write_str("1 case fails"),
             Failure::Conformance(n) => write!(f, "{n} cases fail"),
+            Failure::Repro(1) => f.write_str("1 row differs without a reason, or has a check that fails"),
+            Failure::Repro(n) => write!(f, "{n} rows differ without a reason, or have checks that fail"),
             Failure::Config(e) => e.fmt(f),
             Failure::Input(text) | Failure::Other(text) => f.write_str(text),
             Failure::Starved(inner) => {

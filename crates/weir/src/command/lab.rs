@@ -50,7 +50,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// Makes one run, checks it, and reports its faults.
-fn once(plan: &Plan, options: &Options) -> Result<RunResult, String> {
+pub(super) fn once(plan: &Plan, options: &Options) -> Result<RunResult, String> {
     let outcome = lab::run(plan, options)?;
     for fault in &outcome.faults {
         crate::output::say(&format!("weir lab: {fault}"));

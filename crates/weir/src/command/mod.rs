@@ -22,6 +22,7 @@ pub mod pace;
 mod present;
 #[cfg(feature = "linux")]
 pub mod reload;
+pub mod repro;
 #[cfg(feature = "linux")]
 pub mod run;
 pub mod schema;

@@ -68,7 +68,7 @@ fn jobs(args: &Args, source: &Source) -> Result<Vec<Job>, Failure> {
 }
 
 /// Returns a flag that is set by SIGINT, SIGTERM and, where it exists, SIGHUP.
-fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
+pub(super) fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let stop = Arc::new(AtomicBool::new(false));
     #[cfg(unix)]

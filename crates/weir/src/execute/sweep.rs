@@ -70,27 +70,46 @@ pub fn run(
     stop: &AtomicBool,
     run: impl Fn(usize, &Job) -> Result<RunResult, String> + Sync,
 ) -> Vec<RunResult> {
+    let work = |i: usize| {
+        let job = &jobs[i];
+        let mut result =
+            guarded(|| run(i, job)).unwrap_or_else(|error| failed(&job.plan, Backend::Sim, error));
+        result.settings = job.settings();
+        result
+    };
+    each(jobs.len(), at_once, stop, work).into_iter().flatten().collect()
+}
+
+/// Calls `work` with each number below `count`, at most `at_once` at the same time, and begins with the lowest.
+/// Results are in order. After `stop` nothing is started, and the results of that are `None`.
+pub fn each<T: Send>(
+    count: usize,
+    at_once: usize,
+    stop: &AtomicBool,
+    work: impl Fn(usize) -> T + Sync,
+) -> Vec<Option<T>> {
     let next = AtomicUsize::new(0);
-    let made: Vec<Mutex<Option<RunResult>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
+    let made: Vec<Mutex<Option<T>>> = (0..count).map(|_| Mutex::new(None)).collect();
     let work = || {
         while !stop.load(Ordering::Relaxed) {
-            let Some(i) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&i| i < jobs.len()) else {
+            let Some(i) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&i| i < count) else {
                 return;
             };
-            let job = &jobs[i];
-            let outcome =
-                catch_unwind(AssertUnwindSafe(|| run(i, job))).unwrap_or_else(|p| Err(panicked(&*p)));
-            let mut result = outcome.unwrap_or_else(|error| failed(&job.plan, Backend::Sim, error));
-            result.settings = job.settings();
+            let result = work(i);
             *made[i].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         }
     };
     std::thread::scope(|scope| {
-        for _ in 0..at_once.clamp(1, jobs.len().max(1)) {
+        for _ in 0..at_once.clamp(1, count.max(1)) {
             scope.spawn(work);
         }
     });
-    made.into_iter().filter_map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
+    made.into_iter().map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
+}
+
+/// Makes a run, of which a panic is a fault.
+pub fn guarded(run: impl FnOnce() -> Result<RunResult, String>) -> Result<RunResult, String> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|p| Err(panicked(&*p)))
 }
 
 /// Returns the result of a run that could not be made.

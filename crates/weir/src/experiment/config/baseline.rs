@@ -156,6 +156,16 @@ mod tests {
         assert_eq!(plan.expects[0].of, Some(Of::Baseline("fast".into())));
     }
 
+    /// A check with `of = "baseline.…"` counts the bytes of both by the same bins.
+    #[test]
+    fn bins_are_those_of_all() {
+        let file = FILE.replace("op =", "from = \"15ms\"\n        op =");
+        let plan = experiment::parse(&Source::new("t.toml", file)).unwrap_or_else(|e| panic!("{e}")).plan;
+        let bins: Vec<u64> =
+            plan.baselines.iter().map(|b| &b.plan).chain([&plan]).map(|p| p.bin.as_micros()).collect();
+        assert_eq!(bins, [5000; 3]);
+    }
+
     #[test]
     fn another_seed_is_that_of_all() {
         let mut plan = plan();

@@ -2,6 +2,7 @@
 
 use super::diag::Fault;
 use super::reader::{Positive, Section};
+use crate::experiment::plan::Plan;
 use crate::result::Backend;
 use weir_core::time::Duration;
 
@@ -85,6 +86,16 @@ fn longest(micros: u64, most: Duration) -> Duration {
     let step = if micros % 1000 == 0 { 1000 } else { 1 };
     let bin = (1..=most.as_micros() / step).rev().map(|n| n * step).find(|n| micros % n == 0);
     Duration::from_micros(bin.unwrap_or(1))
+}
+
+/// Gives a plan and its baselines the same bins, so that a check may compare them: the longest that divide all of
+/// theirs.
+pub(super) fn shared(plan: &mut Plan) {
+    let own = plan.bin.as_micros();
+    let micros = plan.baselines.iter().fold(own, |common, b| gcd(common, b.plan.bin.as_micros()));
+    let bin = Duration::from_micros(micros);
+    plan.bin = bin;
+    plan.baselines.iter_mut().for_each(|b| b.plan.bin = bin);
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

@@ -120,7 +120,12 @@ impl Errors {
 
     /// Creates one error about a whole text.
     pub fn of(source: &Source, fault: Fault) -> Errors {
-        Errors::new(source, vec![Diagnostic { span: 0..0, message: fault.message, help: fault.help }])
+        Errors::at(source, 0..0, fault)
+    }
+
+    /// Creates one error about a place in a text, in bytes.
+    pub fn at(source: &Source, span: Range<usize>, fault: Fault) -> Errors {
+        Errors::new(source, vec![Diagnostic { span, message: fault.message, help: fault.help }])
     }
 
     /// Attributes the first error to all of another text.
@@ -133,6 +138,11 @@ impl Errors {
     /// Returns the errors.
     pub(super) fn into_list(self) -> Vec<Diagnostic> {
         self.list
+    }
+
+    /// Returns the errors with their places in the text.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.list
     }
 
     /// Returns the errors as data.

@@ -88,6 +88,7 @@ pub(super) fn from_table(table: &toml::Spanned<DeTable>, source: &Source) -> Res
         baselines.push(Baseline { name, settings, plan });
     }
     let mut experiment = alone(&table, source, baselines)?;
+    bins::shared(&mut experiment.plan);
     experiment.only.extend(only.into_iter().filter(|o| !experiment.only.contains(o)).collect::<Vec<_>>());
     faulty.map_or(Ok(experiment), Err)
 }

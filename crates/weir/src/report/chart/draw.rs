@@ -21,11 +21,15 @@ const SOFT: RGBColor = RGBColor(95, 95, 95);
 const GRID: RGBColor = RGBColor(228, 228, 228);
 
 const WIDTH: u32 = 1000;
+/// Width of a chart of named positions, of which the words can be read on a phone.
+const NARROW: u32 = 540;
 /// Room for the numbers at the axis and for its name.
 const LEFT: u32 = 84;
 const MARGIN: u32 = 16;
 /// Room for the labels of marks.
 const RIGHT: u32 = 104;
+/// Width of a bar at a named position, of which each has a width of 1.
+const BAR: f64 = 0.6;
 /// Height of a line of words, or of a note.
 const LINE: i32 = 22;
 const NOTE: i32 = 18;
@@ -52,6 +56,18 @@ pub(super) struct Chart {
     pub across: String,
     /// End of the horizontal axis, which begins at 0.
     pub until: f64,
+    /// Names of positions on the horizontal axis instead of numbers: the first is from 0 to 1.
+    pub positions: Vec<String>,
+}
+
+impl Chart {
+    fn width(&self) -> u32 {
+        if self.positions.is_empty() {
+            WIDTH
+        } else {
+            NARROW
+        }
+    }
 }
 
 /// A plot with its own axis of values.
@@ -91,12 +107,26 @@ pub(super) enum Shape {
     Broad(Vec<Point>),
     /// Area between low and high.
     Band(Vec<Spread>),
+    /// Values with their ranges, and a mark at each.
+    Marked(Mark, Vec<Spread>),
+}
+
+/// Mark at a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// Broad bar from low to high.
+    Bar,
+    /// Empty square.
+    Square,
+    /// Full circle.
+    Circle,
 }
 
 impl Curve {
     fn points(&self) -> Vec<Point> {
         match &self.shape {
             Shape::Line(points) | Shape::Broad(points) => points.clone(),
+            Shape::Marked(_, spread) => spread.iter().map(|s| (s.t, s.mean)).collect(),
             Shape::Band(spread) => {
                 let up = spread.iter().map(|s| (s.t, s.high));
                 up.chain(spread.iter().rev().map(|s| (s.t, s.low))).collect()
@@ -122,12 +152,13 @@ fn fault(e: impl std::fmt::Display) -> String {
 pub(super) fn svg(chart: &Chart) -> Drawn<String> {
     let legend = legend_rows(chart);
     let rows = legend.iter().map(|e| e.row + 1).max().unwrap_or(0);
-    let under = 18 + LINE + chart.notes.len() as i32 * NOTE;
+    let titled = if chart.title.is_empty() { 0 } else { LINE };
+    let under = 18 + titled + chart.notes.len() as i32 * NOTE;
     let top = under + rows * LINE;
     let height = top as u32 + chart.panels.iter().map(|p| p.height).sum::<u32>() + 30;
     let mut text = String::new();
     {
-        let root = SVGBackend::with_string(&mut text, (WIDTH, height)).into_drawing_area();
+        let root = SVGBackend::with_string(&mut text, (chart.width(), height)).into_drawing_area();
         root.fill(&WHITE).map_err(fault)?;
         let left = LEFT as i32;
         words(&root, &chart.title, (left, 12), 19, INK)?;
@@ -141,7 +172,7 @@ pub(super) fn svg(chart: &Chart) -> Drawn<String> {
         for (i, panel) in chart.panels.iter().enumerate() {
             let last = i + 1 == chart.panels.len();
             let across = Some(&*chart.across).filter(|a| !a.is_empty()).unwrap_or("time, s");
-            draw(&root, panel, y, chart.until, last.then_some(across))?;
+            draw(&root, panel, y, chart, last.then_some(across))?;
             y += panel.height as i32;
         }
         root.present().map_err(fault)?;
@@ -182,7 +213,7 @@ impl Entry {
 
 /// Places the entries of the legend in rows as wide as the plot.
 fn legend_rows(chart: &Chart) -> Vec<Entry> {
-    let width = (WIDTH - LEFT) as i32 - 20;
+    let width = (chart.width() - LEFT) as i32 - 20;
     let names = chart.legend.iter().enumerate().map(|(i, name)| (name, Some(colour(i))));
     let marks = Some((&chart.marks, None)).filter(|(name, _)| !name.is_empty());
     let (mut row, mut x) = (0, 0);
@@ -201,24 +232,28 @@ fn legend_rows(chart: &Chart) -> Vec<Entry> {
 }
 
 /// Draws a panel; the last panel names the horizontal axis by `across`.
-fn draw(root: &Area, panel: &Panel, y: i32, until: f64, across: Option<&str>) -> Drawn<()> {
+fn draw(root: &Area, panel: &Panel, y: i32, chart: &Chart, across: Option<&str>) -> Drawn<()> {
+    let (until, named) = (chart.until, !chart.positions.is_empty());
     let last = across.is_some();
     let extra = if last { 26 } else { 0 };
     let height = panel.height as i32 + extra;
-    let area = root.clone().shrink((0, y), (WIDTH, height as u32));
+    let area = root.clone().shrink((0, y), (chart.width(), height as u32));
     let mut plot = ChartBuilder::on(&area)
         .margin_top(8)
         .margin_left(MARGIN)
-        .margin_right(RIGHT)
+        .margin_right(if named { MARGIN } else { RIGHT })
         .set_label_area_size(LabelAreaPosition::Left, LEFT - MARGIN)
         .set_label_area_size(LabelAreaPosition::Bottom, if last { 46 } else { 22 })
         .build_cartesian_2d(0.0..until, panel.low..panel.high)
         .map_err(fault)?;
-    plot.configure_mesh()
-        .light_line_style(TRANSPARENT)
+    let mut mesh = plot.configure_mesh();
+    if named {
+        mesh.disable_x_mesh();
+    }
+    mesh.light_line_style(TRANSPARENT)
         .bold_line_style(GRID)
         .axis_style(SOFT)
-        .x_labels(11)
+        .x_labels(if named { 0 } else { 11 })
         .y_labels((panel.height / 32) as usize)
         .x_desc(clean(across.unwrap_or_default()))
         .y_desc(clean(&panel.label))
@@ -232,7 +267,7 @@ fn draw(root: &Area, panel: &Panel, y: i32, until: f64, across: Option<&str>) ->
     for curve in &panel.curves {
         let points: Vec<Point> = curve.points().into_iter().map(inside).collect();
         let colour = colour(curve.colour);
-        match curve.shape {
+        match &curve.shape {
             Shape::Line(_) => {
                 let style = match curve.among {
                     0 | 1 => colour.stroke_width(2),
@@ -246,8 +281,21 @@ fn draw(root: &Area, panel: &Panel, y: i32, until: f64, across: Option<&str>) ->
                 plot.draw_series(points.chunks(2).map(|step| PathElement::new(step.to_vec(), style)))
             }
             Shape::Band(_) => plot.draw_series([Polygon::new(points, colour.mix(0.25))]),
+            Shape::Marked(mark, spread) => {
+                let half =
+                    ((plot.backend_coord(&(BAR / 2.0, 0.0)).0 - plot.backend_coord(&(0.0, 0.0)).0).max(1), 5);
+                for s in spread {
+                    let at = [s.low, s.mean, s.high].map(|v| plot.backend_coord(&inside((s.t, v))));
+                    marked(root, *mark, at, half, colour)?;
+                }
+                continue;
+            }
         }
         .map_err(fault)?;
+    }
+    if named && last {
+        let at = |i: f64| plot.backend_coord(&(i + 0.5, panel.low));
+        positions(root, &chart.positions, at)?;
     }
     for (v, _) in &panel.marks {
         let across = [(0.0, *v), (until, *v)].map(inside);
@@ -259,6 +307,46 @@ fn draw(root: &Area, panel: &Panel, y: i32, until: f64, across: Option<&str>) ->
     let places = apart(&ys.collect::<Vec<_>>(), 15);
     for ((_, label), y) in panel.marks.iter().zip(places) {
         words(root, label, (x, y - 6), 14, INK)?;
+    }
+    Ok(())
+}
+
+/// Draws the mark at a value, with a thin line over its range. `half` is half the width of a bar and of other
+/// marks.
+fn marked(root: &Area, mark: Mark, at: [(i32, i32); 3], half: (i32, i32), colour: RGBColor) -> Drawn<()> {
+    let [low, mean, high] = at;
+    let line = |ends: [(i32, i32); 2], width| {
+        root.draw(&PathElement::new(ends, colour.stroke_width(width))).map_err(fault)
+    };
+    match mark {
+        Mark::Bar => {
+            let (left, right) = (low.0 - half.0, low.0 + half.0);
+            let area = Rectangle::new([(left, high.1), (right, low.1)], colour.mix(0.25).filled());
+            root.draw(&area).map_err(fault)?;
+            line([(left, low.1), (right, low.1)], 3)?;
+            line([(left, high.1), (right, high.1)], 3)
+        }
+        Mark::Square => {
+            line([low, high], 1)?;
+            let [from, to] = [-half.1, half.1].map(|d| (mean.0 + d, mean.1 + d));
+            root.draw(&Rectangle::new([from, to], colour.stroke_width(2))).map_err(fault)
+        }
+        Mark::Circle => {
+            line([low, high], 1)?;
+            root.draw(&Circle::new(mean, half.1, colour.filled())).map_err(fault)
+        }
+    }
+}
+
+/// Writes the names of positions below the axis, as many as have room.
+fn positions(root: &Area, names: &[String], at: impl Fn(f64) -> (i32, i32)) -> Drawn<()> {
+    let widest = names.iter().map(|n| n.chars().count()).max().unwrap_or(0) as i32;
+    let apart = (at(1.0).0 - at(0.0).0).max(1);
+    let step = ((CHARACTER * widest + 6) / apart + 1) as usize;
+    for (i, name) in names.iter().enumerate().step_by(step) {
+        let (x, y) = at(i as f64);
+        let style = ("sans-serif", 13).into_font().color(&INK).pos(Pos::new(HPos::Center, VPos::Top));
+        root.draw(&Text::new(clean(name), (x, y + 6), style)).map_err(fault)?;
     }
     Ok(())
 }

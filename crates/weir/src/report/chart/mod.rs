@@ -11,7 +11,7 @@ use crate::result::metric::Recorded;
 use crate::result::unit::Unit;
 use crate::result::{describe, FlowResult, Interval, RunResult, Series, RECEIVED};
 use data::Point;
-use draw::{Chart, Curve, Panel, Shape};
+use draw::{Chart, Curve, Mark, Panel, Shape};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::io;
@@ -62,6 +62,88 @@ pub fn lines(of: &Lines) -> Result<String, String> {
         panels: vec![panel],
         until: of.until,
         across: of.across.clone(),
+        ..Chart::default()
+    })
+}
+
+/// Chart of values at named positions.
+#[derive(Clone, Debug, Default)]
+pub struct Positions {
+    /// Name of the horizontal axis.
+    pub across: String,
+    /// Name and unit of the vertical axis, which begins at 0 or at the lowest value below it.
+    pub up: String,
+    /// Names of the positions.
+    pub names: Vec<String>,
+    /// Names of the colours.
+    pub legend: Vec<String>,
+    /// Values by colour and mark.
+    pub values: Vec<Values>,
+}
+
+/// Values of one colour and one mark.
+#[derive(Clone, Debug)]
+pub struct Values {
+    /// Number of the colour.
+    pub colour: usize,
+    /// Mark of the values.
+    pub of: Kind,
+    /// Lowest, mean and highest value at each position.
+    pub values: Vec<Option<[f64; 3]>>,
+}
+
+/// Kind of values, which decides their mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Values to compare with: broad bars.
+    Reference,
+    /// Values of another scheme: empty squares.
+    Other,
+    /// Values that the chart is about: circles with lines between them.
+    Own,
+}
+
+/// Draws values at named positions as an SVG document.
+pub fn positions(of: &Positions) -> Result<String, String> {
+    let finite = |v: &[f64; 3]| v.iter().all(|v| v.is_finite());
+    let all = || of.values.iter().flat_map(|v| &v.values).flatten().filter(|v| finite(v));
+    let high = all().map(|v| v[2]).fold(0.0, f64::max);
+    let low = all().map(|v| v[0]).fold(0.0, f64::min);
+    let mut curves = Vec::new();
+    for values in &of.values {
+        // Marks of different kinds stand beside each other.
+        let (mark, aside) = match values.of {
+            Kind::Reference => (Mark::Bar, 0.0),
+            Kind::Other => (Mark::Square, -0.12),
+            Kind::Own => (Mark::Circle, 0.12),
+        };
+        let at = |(i, v): (usize, &Option<[f64; 3]>)| {
+            let [low, mean, high] = v.filter(finite)?;
+            Some(data::Spread { t: i as f64 + 0.5 + aside, low, mean, high })
+        };
+        let spread: Vec<data::Spread> = values.values.iter().enumerate().filter_map(at).collect();
+        if values.of != Kind::Reference {
+            let among = if values.of == Kind::Own { 1 } else { 2 };
+            let line = Shape::Line(spread.iter().map(|s| (s.t, s.mean)).collect());
+            curves.push(Curve { colour: values.colour, among, shape: line });
+        }
+        curves.push(Curve { colour: values.colour, among: 1, shape: Shape::Marked(mark, spread) });
+    }
+    let room = (high - low).max(1e-9) * 0.06;
+    let panel = Panel {
+        label: of.up.clone(),
+        height: 300,
+        low: if low < 0.0 { low - room } else { 0.0 },
+        high: high + room,
+        curves,
+        ..Panel::default()
+    };
+    draw::svg(&Chart {
+        legend: of.legend.clone(),
+        panels: vec![panel],
+        until: of.names.len().max(1) as f64,
+        across: of.across.clone(),
+        positions: of.names.clone(),
         ..Chart::default()
     })
 }
@@ -174,7 +256,7 @@ fn curves(colour: usize, curves: Vec<Vec<Point>>, width: f64) -> Vec<Curve> {
 fn highest(curves: &[Curve]) -> f64 {
     let values = |c: &Curve| match &c.shape {
         Shape::Line(p) | Shape::Broad(p) => p.iter().map(|p| p.1).fold(0.0, f64::max),
-        Shape::Band(s) => s.iter().map(|s| s.high).fold(0.0, f64::max),
+        Shape::Band(s) | Shape::Marked(_, s) => s.iter().map(|s| s.high).fold(0.0, f64::max),
     };
     curves.iter().map(values).fold(0.0, f64::max)
 }
@@ -182,19 +264,20 @@ fn highest(curves: &[Curve]) -> f64 {
 /// Multiplies the values of curves.
 fn scaled(curve: Curve, factor: f64) -> Curve {
     let points = |p: Vec<Point>| p.into_iter().map(|(t, v)| (t, v * factor)).collect();
+    let spread = |s: Vec<data::Spread>| {
+        let one = |s: data::Spread| data::Spread {
+            t: s.t,
+            low: s.low * factor,
+            mean: s.mean * factor,
+            high: s.high * factor,
+        };
+        s.into_iter().map(one).collect()
+    };
     let shape = match curve.shape {
         Shape::Line(p) => Shape::Line(points(p)),
         Shape::Broad(p) => Shape::Broad(points(p)),
-        Shape::Band(s) => Shape::Band(
-            s.into_iter()
-                .map(|s| data::Spread {
-                    t: s.t,
-                    low: s.low * factor,
-                    mean: s.mean * factor,
-                    high: s.high * factor,
-                })
-                .collect(),
-        ),
+        Shape::Band(s) => Shape::Band(spread(s)),
+        Shape::Marked(mark, s) => Shape::Marked(mark, spread(s)),
     };
     Curve { shape, ..curve }
 }

@@ -7,12 +7,7 @@ use crate::result::RunResult;
 use weir_core::time::Duration;
 
 /// Measures, and aggregates the samples if the measure asks for it.
-pub(super) fn aggregated(
-    how: Option<Aggregate>,
-    m: &Measure,
-    bin: Duration,
-    result: &RunResult,
-) -> Vec<Sample> {
+pub fn aggregated(how: Option<Aggregate>, m: &Measure, bin: Duration, result: &RunResult) -> Vec<Sample> {
     let samples = measure(m, bin, result);
     let joint = || joint(m, bin, result).filter(|_| how == Some(Aggregate::Sum));
     match how {

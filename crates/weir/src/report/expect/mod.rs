@@ -5,12 +5,12 @@ mod aggregate;
 mod bins;
 mod measure;
 
+pub use aggregate::aggregated;
 pub use measure::{measure, Sample};
 
 use crate::experiment::describe;
 use crate::experiment::plan::{Expect, Of, Op, Plan, ReferenceRow, Target, Tolerance};
 use crate::result::{ExpectResult, ReferenceResult, RunResult, Status};
-use aggregate::aggregated;
 use weir_core::time::Duration;
 
 /// Evaluates every expectation of a plan.
