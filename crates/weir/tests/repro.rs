@@ -14,7 +14,7 @@ fn papers(folder: &Path) {
     std::fs::create_dir_all(&paper).unwrap();
     let rates: Vec<String> = (1..=RUNS).map(|n| format!("\"{n}Mbit\"")).collect();
     let experiment = format!(
-        "name = \"t\"\nduration = \"400s\"\nflow = [{{ id = \"a\" }}]\n\
+        "name = \"t\"\nduration = \"120s\"\nflow = [{{ id = \"a\" }}]\n\
          path.wan = {{ rate = \"9Mbit\", queue = \"100p\" }}\nsweep.\"path.wan.rate\" = [{}]\n",
         rates.join(", ")
     );

@@ -242,7 +242,7 @@ impl Experiment {
     /// else one for each value of that setting.
     pub fn chosen(&self, measured: &Measured) -> Result<Vec<Vec<usize>>, Fault> {
         let mut groups: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
-        for (path, _) in &measured.set {
+        for path in measured.set.keys() {
             self.knows(path)?;
         }
         for (n, run) in self.runs.iter().enumerate().filter(|(_, run)| run.has(&measured.set)) {

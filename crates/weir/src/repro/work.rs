@@ -4,7 +4,7 @@ use super::asks::{Experiment, Given};
 use super::store::Store;
 use crate::execute::progress::Progress;
 use crate::execute::sweep;
-use crate::result::{RunResult, Status};
+use crate::result::RunResult;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -77,11 +77,6 @@ fn given(experiment: &Experiment, n: usize, outcome: Result<RunResult, String>) 
     let job = &experiment.runs[n].job;
     let result = outcome.unwrap_or_else(|error| sweep::failed(&job.plan, experiment.world, error));
     experiment.given(n, result)
-}
-
-/// Returns whether a run was interrupted.
-pub fn interrupted(result: &RunResult) -> bool {
-    result.status == Status::Interrupted
 }
 
 /// Lines about experiments that are done, with the time left.
