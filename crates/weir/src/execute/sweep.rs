@@ -80,8 +80,8 @@ pub fn run(
     each(jobs.len(), at_once, stop, work).into_iter().flatten().collect()
 }
 
-/// Calls `work` with each number below `count`, at most `at_once` at the same time, and begins with the lowest.
-/// Results are in order. After `stop` nothing is started, and the results of that are `None`.
+/// Calls `work` with each number below `count`, at most `at_once` at the same time, and begins with the
+/// lowest. Results are in order. After `stop` nothing is started, and the results of that are `None`.
 pub fn each<T: Send>(
     count: usize,
     at_once: usize,

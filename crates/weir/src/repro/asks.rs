@@ -23,14 +23,14 @@ use std::path::{Path, PathBuf};
 /// Experiment that rows take values or checks from.
 #[derive(Debug)]
 pub struct Experiment {
-    /// Its file.
+    /// File of the experiment.
     pub path: PathBuf,
     /// Minutes of the rows that need it, divided among their experiments.
     pub minutes: f64,
     /// World that it runs in.
     pub world: Backend,
     asks: Vec<Ask>,
-    /// Its runs.
+    /// Runs of the experiment.
     pub runs: Vec<Run>,
 }
 
@@ -39,7 +39,7 @@ pub struct Experiment {
 pub struct Run {
     /// Settings, seed and plan.
     pub job: Job,
-    /// What rows ask of it, in the order of the asks.
+    /// Measures that rows ask for, in the order of the asks.
     asked: Vec<Expect>,
 }
 

@@ -242,7 +242,8 @@ pub struct Measured {
     /// Setting of the sweep of which each value gives one value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sweep: Option<String>,
-    /// Positions of the values, `-` for a value that is left out; none is those that follow the values before.
+    /// Positions of the values, `-` for a value that is left out; none is those that follow the values
+    /// before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub x: Vec<String>,
 }

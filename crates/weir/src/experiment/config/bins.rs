@@ -88,8 +88,8 @@ fn longest(micros: u64, most: Duration) -> Duration {
     Duration::from_micros(bin.unwrap_or(1))
 }
 
-/// Gives a plan and its baselines the same bins, so that a check may compare them: the longest that divide all of
-/// theirs.
+/// Gives a plan and its baselines the same bins, so that a check may compare them: the longest that divide
+/// all of theirs.
 pub(super) fn shared(plan: &mut Plan) {
     let own = plan.bin.as_micros();
     let micros = plan.baselines.iter().fold(own, |common, b| gcd(common, b.plan.bin.as_micros()));
