@@ -29,7 +29,7 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 	experiments/sharing/rates.toml experiments/sharing/both.toml experiments/sharing/takeover.toml experiments/examples/sharing.toml experiments/examples/aqm.toml \
 	experiments/examples/pacing.toml $(addprefix experiments/papers/gap-pacer/,table2.toml table3.toml table4.toml table5.toml \
 		table5-unpaced.toml table5-tbf.toml table5-tbf-4m.toml window.toml window-clock.toml fig3.toml fig8.toml fig8-unpaced.toml fig9.toml) \
-	$(addprefix experiments/papers/paced-chirping/,lone.toml pair.toml fig6.toml both-start.toml both-fig6.toml vanish.toml reorder.toml published-fig6.toml published-fig7.toml)
+	$(addprefix experiments/papers/paced-chirping/,lone.toml pair.toml fig6.toml both-start.toml both-fig6.toml vanish.toml reorder.toml)
 
 .PHONY: demo test quick build repro repro-short bench kernels miri random verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
 
