@@ -25,6 +25,7 @@ pub use release::{NewLaw, Release, LAWS};
 pub use crate::packet::{Counts, Segments};
 pub use crate::systems::ack_shaper::{Action, Arrival, Meter, Pace, Period, RateRelease, SlowStart};
 pub use crate::systems::class_rate::{ShareRelease, Turn, Turns};
+pub use crate::systems::postack::Scheme;
 pub use crate::systems::{Tick, Unresponsive};
 pub use crate::tcp::{Kind, ACE_MOST};
 

@@ -2,8 +2,8 @@
 //! configuration override its values one by one.
 
 use super::{
-    AckControl, Action, Counts, Hold, Meter, Period, RateRelease, Release, ShareRelease, SlowStart, Turns,
-    When, Window,
+    AckControl, Action, Counts, Hold, Meter, Period, RateRelease, Release, Scheme, ShareRelease, SlowStart,
+    Turns, When, Window,
 };
 use crate::rate::Rate;
 use crate::time::Duration;
@@ -125,29 +125,30 @@ impl AckControl {
     /// The preset `tcr` at `rate`: TCP rate control (PostACK paper, section 2.4).
     pub const fn tcr(rate: Rate) -> AckControl {
         let window = Window::Size { standing_delay: Duration::ZERO };
-        AckControl::in_turns(Hold::Queue, rate, Turns::Acks, window)
+        AckControl::in_turns(Hold::Queue, rate, Scheme::Round, window)
     }
 
     /// The preset `postack` with a queue of `rate`: PostACK as an on-off variant of ACK pacing (section 3.2,
     /// figs 4 and 5), clocked by departures from the queue.
     pub const fn postack(rate: Rate) -> AckControl {
-        AckControl::in_turns(Hold::Queue, rate, Turns::Packets, Window::Keep)
+        AckControl::in_turns(Hold::Queue, rate, Scheme::OneQueue, Window::Keep)
     }
 
     /// The preset `postack-pfq` with a queue of `rate`: PostACK driven by departures alone (section 6, figs
     /// 13 and 14).
     pub const fn postack_pfq(rate: Rate) -> AckControl {
-        AckControl::in_turns(Hold::Queue, rate, Turns::Departures, Window::Keep)
+        AckControl::in_turns(Hold::Queue, rate, Scheme::PerFlow, Window::Keep)
     }
 
     /// The preset `postack-number` with a queue of `rate`: `postack-pfq` without a queue of ACKs, which
     /// section 3.1 calls feasible.
     pub const fn postack_number(rate: Rate) -> AckControl {
-        AckControl::in_turns(Hold::Number, rate, Turns::Departures, Window::Keep)
+        AckControl::in_turns(Hold::Number, rate, Scheme::PerFlow, Window::Keep)
     }
 
     /// Turns of ACKs at a rate of IP bytes, as queues count them.
-    const fn in_turns(hold: Hold, rate: Rate, turns: Turns, window: Window) -> AckControl {
+    const fn in_turns(hold: Hold, rate: Rate, scheme: Scheme, window: Window) -> AckControl {
+        let turns = Turns::Acks(scheme);
         let release = ShareRelease { turns, counts: Counts::Ip, ..ShareRelease::new(rate) };
         AckControl { hold, release: Release::Share(release), window, when: When::Always }
     }
@@ -217,7 +218,7 @@ mod tests {
             let policy = (p.policy)(Rate::mbit(7));
             let law = policy.release.share().unwrap();
             assert_eq!((law.rate, policy.release.flow_rate()), (Rate::mbit(7), None), "{}", p.name);
-            assert_eq!(p.leaf == Leaf::Pfq, law.turns == Turns::Departures, "{}", p.name);
+            assert_eq!(p.leaf == Leaf::Pfq, law.turns == Turns::Acks(Scheme::PerFlow), "{}", p.name);
             // Only a law with a clock of its own needs no queue.
             assert_eq!(p.leaf != Leaf::None, law.follows_data(), "{}", p.name);
         }

@@ -11,12 +11,12 @@
 //! transfer say. Then turns come eight times as often as the class could send a packet, until one of them
 //! brings data: of a sender that has halved its window, half a window of ACKs does not.
 
-use crate::ack::{window, ShareRelease, Turns};
+use crate::ack::{window, ShareRelease};
 use crate::flow::{flag, Key};
 use crate::gateway::blocked::wheel;
 use crate::gateway::{direction_of, Direction, Gateway};
 use crate::node::Cx;
-use crate::systems::postack::{Alone, Came, Departure, Next};
+use crate::systems::postack::{Alone, Came, Departure, Driver, Next};
 use crate::time::Time;
 use crate::wire::TCP;
 
@@ -50,19 +50,25 @@ impl Gateway {
         let Some(of) = flow else { return }; // it was dropped
         let of = of.and_then(|i| self.is_of(i, place).then_some(i).ok_or(Alone::NoAcks));
         let Some(share) = self.classes.share_mut(place) else { return };
-        let (queues, turns) = (share.departures.queues, share.law.turns);
+        let (queues, scheme) = (share.departures.queues, share.law.scheme());
         share.departures.note(true, now);
         let i = match of {
             Ok(i) => i,
             Err(why) => {
-                share.departures.others += packets;
+                if scheme.is_some_and(|scheme| scheme.driver().is_departure()) {
+                    share.departures.others += packets;
+                }
                 return self.classes[place].scheduled_only.count(why, packets);
             }
         };
-        let steps = self.table[i].law.steps_mut();
-        match turns {
-            Turns::Departures => self.note_frames(i, frames, now),
-            _ => steps.set_packets(queues, steps.packets(queues) + packets),
+        match scheme {
+            Some(scheme) if scheme.driver() != Driver::Queues => {
+                scheme.came(self.table[i].law.steps_mut(), queues, packets);
+                if scheme.has_skips(self.table[i].law.steps(), queues) {
+                    self.enlist(i, now);
+                }
+            }
+            _ => self.note_frames(i, frames, now),
         }
     }
 
@@ -70,7 +76,7 @@ impl Gateway {
     pub(crate) fn note_frames(&mut self, i: u32, frames: u32, now: Time) {
         let r = &mut self.table[i];
         let Some(share) = self.classes.share(r.class).filter(|_| r.takes_steps()) else { return };
-        if share.law.turns != Turns::Departures {
+        if share.law.driver() != Some(Driver::Queues) {
             return;
         }
         r.law.steps_mut().set_packets(share.departures.queues, frames);
@@ -87,11 +93,10 @@ impl Gateway {
         let place = self.classes.place(class);
         self.classes[place].note_data(departure.bytes);
         let Some(share) = self.classes.share_mut(place) else { return };
-        if share.law.turns == Turns::Packets {
-            return self.one_queue_left(cx, place, departure);
-        }
-        if share.law.turns != Turns::Departures {
-            return;
+        match share.law.driver() {
+            Some(Driver::Queues) => {}
+            Some(Driver::Queue) => return self.one_queue_left(cx, place, departure),
+            Some(Driver::Clock) | None => return,
         }
         let list = &mut share.departures;
         list.count = list.count.wrapping_add(1);
@@ -135,7 +140,8 @@ impl Gateway {
     /// May an ACK of the flow leave as it comes?
     pub(in crate::gateway) fn may_pass(&self, i: u32) -> bool {
         let r = &self.table[i];
-        let by_departures = self.classes.share(r.class).is_some_and(|s| s.law.turns == Turns::Departures);
+        let by_departures =
+            self.classes.share(r.class).is_some_and(|s| s.law.driver() == Some(Driver::Queues));
         r.is_ending() || by_departures && self.packets_of(i) == 0
     }
 
@@ -237,8 +243,8 @@ impl Gateway {
         let Some(share) = self.classes.share(place) else { return };
         let timer = self.table.capacity() + place;
         if !share.departures.busy && share.head().is_some() && !self.timers.is_armed(timer) {
-            let at = match share.law.turns {
-                Turns::Departures => now + share.idle_time(),
+            let at = match share.law.driver() {
+                Some(Driver::Queues) => now + share.idle_time(),
                 _ => share.departures.next_idle.max(now),
             };
             self.timers.arm(wheel(self.classes.ack_out(place)), timer, at);
@@ -247,7 +253,7 @@ impl Gateway {
 
     /// The time of a class has come that may have had nothing to send since its last turn.
     pub(in crate::gateway) fn serve_idle(&mut self, cx: &mut Cx<'_>, place: u32) {
-        if self.classes.share(place).is_some_and(|share| share.law.turns != Turns::Departures) {
+        if self.classes.share(place).is_some_and(|share| share.law.driver() == Some(Driver::Queue)) {
             return self.one_queue_idle(cx, place);
         }
         if self.classes.share(place).is_some_and(|share| !share.departures.busy) {

@@ -15,11 +15,11 @@
 //! grant of a flow ends as soon as more than one packet of it waits, and where the queue is not empty for a
 //! quarter of the time none is made.
 
-use crate::ack::Turns;
 use crate::flow::flag;
 use crate::gateway::grant::{on_grid, Look, LONGEST};
 use crate::gateway::{millis, Gateway};
 use crate::systems::class_rate::portion;
+use crate::systems::postack::Driver;
 use crate::time::{Duration, Time};
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -92,7 +92,7 @@ impl Gateway {
     fn grant_idle(&mut self, i: u32, now: Time, last: Option<Look>) {
         let Some(share) = self.classes.share(self.table[i].class) else { return };
         let list = &share.departures;
-        let follows = share.law.turns == Turns::Departures;
+        let follows = share.law.driver() == Some(Driver::Queues);
         if !follows || !list.is_idle(now) {
             return;
         }

@@ -15,6 +15,7 @@ use super::turns::Visit;
 use crate::gateway::Gateway;
 use crate::node::Cx;
 use crate::systems::postack::Departure;
+use crate::time::Time;
 
 /// Flows looked at in one call.
 const VISITS: u32 = 32;
@@ -62,38 +63,10 @@ impl Gateway {
         }
     }
 
-    /// It is the turn of a flow that holds something: it is released an ACK, unless it has sent more than the
-    /// last one was for.
-    pub(super) fn visit_queued(&mut self, cx: &mut Cx<'_>, i: u32, place: u32) -> Visit {
-        let came = self.packets_of(i);
-        self.queue_again(i);
-        let expected = self.table[i].law.steps().expected.max(1);
-        let used = if came > expected {
-            self.set_came(i, place, came - 1);
-            Some(0)
-        } else {
-            let used = self.step(cx, i, 1);
-            if let Some(used) = used {
-                self.table[i].law.steps_mut().expected = used;
-                self.set_came(i, place, came.saturating_sub(expected));
-            }
-            used
-        };
-        let Some(share) = self.classes.share_mut(place) else { return Visit::Stuck };
-        let Some(used) = used else { return Visit::Stuck };
-        let list = &mut share.departures;
-        list.turns = list.turns.saturating_sub_unsigned(used.max(1));
-        share.note_turn(cx.now);
-        if used > 0 {
-            Visit::Released
-        } else {
-            Visit::Passed
-        }
-    }
-
-    fn set_came(&mut self, i: u32, place: u32, packets: u32) {
-        if let Some(share) = self.classes.share(place) {
-            self.table[i].law.steps_mut().set_packets(share.departures.queues, packets);
-        }
+    /// Turns that departures gave were had.
+    pub(super) fn spend_departures(&mut self, place: u32, turns: u32, now: Time) {
+        let Some(share) = self.classes.share_mut(place) else { return };
+        share.departures.turns = share.departures.turns.saturating_sub_unsigned(turns);
+        share.note_turn(now);
     }
 }

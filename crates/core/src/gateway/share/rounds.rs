@@ -9,21 +9,36 @@ use crate::ack::Window;
 use crate::flow::flag;
 use crate::gateway::{after, Gateway};
 use crate::node::Cx;
+use crate::systems::postack::Driver;
 use crate::time::{Duration, Time};
 
 impl Gateway {
-    /// It is the turn of a flow of the class in this place that holds something.
+    /// It is the turn of a flow of the class in this place that holds something: it is released an ACK,
+    /// unless its scheme has it skip the turn.
     pub(super) fn visit_step(&mut self, cx: &mut Cx<'_>, i: u32, place: u32) -> Visit {
-        if self.classes.share(place).is_some_and(|share| share.law.follows_data()) {
-            return self.visit_queued(cx, i, place);
-        }
+        let Some(share) = self.classes.share(place) else { return Visit::Stuck };
+        let (Some(scheme), queues) = (share.law.scheme(), share.departures.queues) else {
+            return Visit::Stuck;
+        };
         self.queue_again(i);
         if self.table[i].law.steps().probe().is_none() {
             self.ask_for_probe(i);
         }
-        let Some(turns) = self.step(cx, i, 1) else { return Visit::Stuck };
-        self.spend_turns(i, turns.max(1), cx.now);
-        Visit::Released
+        let mut used = 0;
+        if !scheme.skips(self.table[i].law.steps_mut(), queues) {
+            let Some(turns) = self.step(cx, i, 1) else { return Visit::Stuck };
+            scheme.released(self.table[i].law.steps_mut(), queues, turns);
+            used = turns;
+        }
+        match scheme.driver() {
+            Driver::Clock => self.spend_turns(i, used.max(1), cx.now),
+            Driver::Queue | Driver::Queues => self.spend_departures(place, used.max(1), cx.now),
+        }
+        if used > 0 {
+            Visit::Released
+        } else {
+            Visit::Passed
+        }
     }
 
     /// Charges the flow's class for turns of the flow, each as a full segment.

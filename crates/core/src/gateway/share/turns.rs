@@ -1,11 +1,12 @@
 //! Turns in a class: which flow is released next, and how much of it.
 
-use crate::ack::{window, Turns};
-use crate::flow::{flag, Record};
+use crate::ack::window;
+use crate::flow::flag;
 use crate::gateway::blocked::wheel;
 use crate::gateway::Gateway;
 use crate::node::{Cx, Port};
 use crate::systems::class_rate::Tree;
+use crate::systems::postack::Driver;
 use crate::time::{Duration, Time};
 
 /// Turns further back than this are not made up for.
@@ -27,13 +28,14 @@ pub(super) enum Visit {
 impl Gateway {
     /// A flow that holds something, or whose right edge waits, waits for its turn, unless it does already.
     pub(in crate::gateway) fn enlist(&mut self, i: u32, now: Time) {
-        let r = &self.table[i];
-        if r.has(flag::LISTED) || !r.awaits_turn() {
+        if self.table[i].has(flag::LISTED) || !self.awaits_turn(i) {
             return;
         }
+        let r = &self.table[i];
         let place = r.class;
         let Some(share) = self.classes.share_mut(place) else { return };
-        if share.law.turns == Turns::Departures {
+        let driver = share.law.driver();
+        if driver == Some(Driver::Queues) {
             return self.enlist_idle(i, now);
         }
         if share.law.flow_max.is_some() && r.law.turn().free_from() > now {
@@ -46,14 +48,28 @@ impl Gateway {
         let fresh = !self.table[i].doubt.has_retracted();
         let ring = if fresh { &mut share.fresh } else { &mut share.old };
         ring.push(&mut self.table, i);
-        let follows = share.law.turns == Turns::Packets;
         self.table[i].flags |= flag::LISTED;
         self.table[i].law.listed_mut().place.wait_from(now);
         self.table[i].set(flag::FRESH, fresh);
-        match follows {
-            true => self.arm_idle(place, now),
-            false => self.tree(place).settle(place, now),
+        match driver {
+            Some(Driver::Queue) => self.arm_idle(place, now),
+            _ => self.tree(place).settle(place, now),
         }
+    }
+
+    /// Returns whether there is anything that a turn of the flow is for: it holds something, its right edge
+    /// waits, or it has turns to skip.
+    fn awaits_turn(&self, i: u32) -> bool {
+        let r = &self.table[i];
+        r.holds() || r.has(flag::EDGE_WAITS) || r.takes_steps() && self.has_skips(i)
+    }
+
+    fn has_skips(&self, i: u32) -> bool {
+        let r = &self.table[i];
+        self.classes.share(r.class).is_some_and(|share| {
+            let queues = share.departures.queues;
+            share.law.scheme().is_some_and(|scheme| scheme.has_skips(r.law.steps(), queues))
+        })
     }
 
     /// A flow that holds something gets no more for now, whoever else there is: it has a timer.
@@ -143,7 +159,9 @@ impl Gateway {
         let (place, due) = (timer - self.table.capacity(), self.timers.due(timer).min(cx.now));
         match self.classes.share(place) {
             Some(share) if share.parent().is_some() => return self.tree(place).settle(place, due),
-            Some(share) if share.law.follows_data() => return self.serve_idle(cx, place),
+            Some(share) if share.law.driver().is_some_and(Driver::is_departure) => {
+                return self.serve_idle(cx, place)
+            }
             _ => {}
         }
         let is_late = self.blocked.was(port, due) || cx.now.since(due) > CATCH_UP;
@@ -156,7 +174,7 @@ impl Gateway {
         for _ in 0..VISITS {
             let Some((i, class)) = self.ready(place, now) else { break };
             let r = &self.table[i];
-            let would = r.awaits_turn() && (r.takes_steps() || r.law.turn().deficit > 0);
+            let would = self.awaits_turn(i) && (r.takes_steps() || r.law.turn().deficit > 0);
             if released && would {
                 break;
             }
@@ -187,9 +205,10 @@ impl Gateway {
         }
         self.follow(i, cx.now);
         self.tree(place).refresh(place, cx.now);
+        let waits = self.awaits_turn(i);
         let r = &mut self.table[i];
         let steps = r.takes_steps();
-        if !r.awaits_turn() || r.flags & (flag::CLOSED | flag::SYNCED) != flag::SYNCED {
+        if !waits || r.flags & (flag::CLOSED | flag::SYNCED) != flag::SYNCED {
             r.set(flag::EDGE_WAITS, false);
             if r.has(flag::FRESH) {
                 self.queue_again(i);
@@ -281,10 +300,3 @@ impl Gateway {
 
 /// Until another try where no ACK can be made.
 const GAP_STUCK: Duration = Duration::from_micros(200);
-
-impl Record {
-    /// Is there anything that a turn of the flow is for?
-    fn awaits_turn(&self) -> bool {
-        self.holds() || self.has(flag::EDGE_WAITS)
-    }
-}

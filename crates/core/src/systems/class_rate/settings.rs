@@ -2,15 +2,14 @@
 //! Shares are max–min, because a flow that holds nothing takes no turn. This file has the laws' settings and
 //! their state of a flow. The class's clock and its lists belong to the gateway (`gateway/share`).
 //!
-//! The laws differ in the content of a turn and the event that gives it ([`Turns`]): *share* has turns of
-//! bytes at the class's rate, *round* turns of an ACK at the class's rate, *dequeue* turns of an ACK as data
-//! leaves the class's queue.
+//! The laws differ in the content of a turn ([`Turns`]): *share* has turns of bytes at the class's rate, the
+//! [schemes](Scheme) of the PostACK paper have turns of an ACK.
 
 use super::Turn;
 use crate::flow::LawState;
 use crate::packet::{Counts, Segments};
 use crate::rate::Rate;
-use crate::systems::postack::Steps;
+use crate::systems::postack::{Driver, Rules, Scheme, Steps};
 use crate::systems::{Law, Unresponsive};
 use crate::time::{Duration, Time};
 
@@ -31,21 +30,13 @@ pub struct ShareRelease {
     pub turns: Turns,
 }
 
-/// Content of a flow's turn, and the event that gives it.
+/// Content of a flow's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Turns {
     /// Bytes, as the class's clock allows: the law *share*.
     Bytes,
-    /// An ACK, as the class's clock allows: the law *round* (TCP rate control, section 2.4 of the PostACK
-    /// paper). An ACK for several segments counts as one turn each.
-    Acks,
-    /// An ACK, for each packet that leaves the class's one queue. A flow skips its turn if more than one
-    /// packet of its data has arrived that no turn has answered (PostACK section 3.2, figs 4 and 5).
-    Packets,
-    /// An ACK, when the flow's last packet of data is the next to leave the class's queue, or none is queued:
-    /// the law *dequeue* (PostACK section 6, figs 13 and 14). With [`Hold::Number`](crate::ack::Hold::Number)
-    /// a turn is as many bytes as that packet has.
-    Departures,
+    /// An ACK, by a scheme. An ACK for several segments counts as one turn each.
+    Acks(Scheme),
 }
 
 /// Payload bytes of a full segment, in estimates for all flows of a class.
@@ -77,12 +68,25 @@ impl ShareRelease {
 
     /// Returns whether turns are of ACKs.
     pub const fn is_of_acks(&self) -> bool {
-        !matches!(self.turns, Turns::Bytes)
+        matches!(self.turns, Turns::Acks(_))
     }
 
-    /// Returns whether turns come as data leaves the class's queue.
-    pub const fn follows_data(&self) -> bool {
-        matches!(self.turns, Turns::Departures | Turns::Packets)
+    /// Returns the scheme by which turns are of ACKs.
+    pub(crate) fn scheme(&self) -> Option<&'static dyn Rules> {
+        match self.turns {
+            Turns::Acks(scheme) => Some(scheme.rules()),
+            Turns::Bytes => None,
+        }
+    }
+
+    /// Returns the event that gives turns of ACKs.
+    pub(crate) fn driver(&self) -> Option<Driver> {
+        self.scheme().map(Rules::driver)
+    }
+
+    /// Returns whether data that comes to the class's queue, and leaves it, is told of.
+    pub fn follows_data(&self) -> bool {
+        self.scheme().is_some_and(Rules::follows_data)
     }
 
     /// Returns the window of a flow with this payload rate, for turns of ACKs: the segments that its round
@@ -196,11 +200,7 @@ impl ShareRelease {
 
 impl Law for ShareRelease {
     fn name(&self) -> &'static str {
-        match self.turns {
-            Turns::Bytes => "share",
-            Turns::Acks | Turns::Packets => "round",
-            Turns::Departures => "dequeue",
-        }
+        self.scheme().map_or("share", Rules::name)
     }
     fn rate(&self) -> Rate {
         self.rate
@@ -247,7 +247,7 @@ mod tests {
     /// 100 kB/s over 50 ms are 5,000 bytes: four segments of 1,250, and four of 1,448.
     #[test]
     fn a_window_of_segments_is_the_round_trip_rounded_up() {
-        let law = ShareRelease { turns: Turns::Acks, ..ShareRelease::new(Rate::mbit(1)) };
+        let law = ShareRelease { turns: Turns::Acks(Scheme::Round), ..ShareRelease::new(Rate::mbit(1)) };
         let window = |kbit: u64, ms, mss| {
             let rate = Rate::from_bps(1_000 * kbit).unwrap();
             law.window_of_segments(rate, Duration::from_millis(ms), mss)

@@ -1,9 +1,39 @@
-//! PostACK: an ACK for each packet that leaves a queue.
+//! TCP rate control and PostACK: flows of a class share its rate in turns of ACKs.
+//!
+//! - [`Scheme`]: the schemes, behind one interface (`rules`), a file each: `round`, `one_queue`, `per_flow`;
+//! - `steps`: the state of a flow; `queue`: of a class's queue; `events`: what the queue tells.
 
 mod events;
+mod one_queue;
+mod per_flow;
 mod queue;
+mod round;
+mod rules;
 mod steps;
 
 pub(crate) use events::{Alone, Came, Departure, Next};
 pub(crate) use queue::Departures;
+pub(crate) use rules::{Driver, Rules};
 pub use steps::Steps;
+
+/// A scheme by which the flows of a class are released ACKs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Scheme {
+    /// TCP rate control: a turn for each flow in the class's round.
+    Round,
+    /// PostACK with one queue, whose departures give turns.
+    OneQueue,
+    /// PostACK with a queue for each flow, whose departures release ACKs. With
+    /// [`Hold::Number`](crate::ack::Hold::Number) a turn is as many bytes as the packet has.
+    PerFlow,
+}
+
+impl Scheme {
+    pub(crate) fn rules(self) -> &'static dyn Rules {
+        match self {
+            Scheme::Round => &round::Round,
+            Scheme::OneQueue => &one_queue::OneQueue,
+            Scheme::PerFlow => &per_flow::PerFlow,
+        }
+    }
+}

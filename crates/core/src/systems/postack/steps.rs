@@ -1,4 +1,4 @@
-//! State of a flow whose turns are ACKs ([`Turns`](crate::ack::Turns)).
+//! State of a flow whose turns are ACKs ([`Scheme`](super::Scheme)).
 
 use crate::flow::{law_state, Place, Record};
 use crate::frame::List;
@@ -18,7 +18,7 @@ pub struct Steps {
     /// Count of departures at which its turn comes. With turns by departures.
     pub due: u32,
     /// Packets that the last turn was for. With turns by packets.
-    pub expected: u32,
+    expected: u32,
     /// End of a segment on its way, and the time at which it was seen, in microseconds; 0 without one.
     probe_end: u32,
     probe_us: u32,
@@ -73,6 +73,32 @@ impl Steps {
         } else {
             0
         }
+    }
+
+    /// Counts packets of the flow's data that have come to its class's one queue.
+    pub(super) fn count(&mut self, queues: u16, packets: u32) {
+        self.set_packets(queues, self.packets(queues) + packets);
+    }
+
+    /// Skips a turn if more packets have come than the last one was for: it answers one of them.
+    pub(super) fn skip(&mut self, queues: u16) -> bool {
+        let skips = self.is_ahead(queues);
+        if skips {
+            self.set_packets(queues, self.packets(queues) - 1);
+        }
+        skips
+    }
+
+    /// Returns whether more packets have come than the last turn was for.
+    pub(super) fn is_ahead(&self, queues: u16) -> bool {
+        self.packets(queues) > self.expected.max(1)
+    }
+
+    /// Notes a turn that has released ACKs for `used` packets. It answers those that the turn before was for.
+    pub(super) fn answer(&mut self, queues: u16, used: u32) {
+        let came = self.packets(queues).saturating_sub(self.expected.max(1));
+        self.set_packets(queues, came);
+        self.expected = used;
     }
 
     /// Sets the count of [`Steps::packets`].
