@@ -83,6 +83,12 @@ pub const CLASS_PRESETS: &[ClassPreset] = &[
         policy: AckControl::postack,
     },
     ClassPreset {
+        name: "postack-timer",
+        description: "PostACK with one queue: a turn for each flow in the class's round, which flows skip that have sent more than their turns",
+        leaf: Leaf::Fifo,
+        policy: |rate| AckControl::in_turns(Hold::Queue, rate, Scheme::Timer, Window::Keep),
+    },
+    ClassPreset {
         name: "postack-pfq",
         description: "scalable PostACK: ACKs wait, and leave with the last packet of their flow in its queue",
         leaf: Leaf::Pfq,

@@ -3,7 +3,7 @@
 //! have 1,000 bytes and leave a millisecond apart.
 
 use crate::support::*;
-use weir_core::ack::AckControl;
+use weir_core::ack::{AckControl, CLASS_PRESETS};
 use weir_core::class::Spec;
 use weir_core::combined::{Combined, LAN_WHOLE};
 use weir_core::flow::Record;
@@ -235,6 +235,11 @@ fn progress_that_is_known_is_not_told_again() {
     u.finish();
 }
 
+/// The preset of this name with a queue of 8 Mbit/s.
+fn preset(name: &str) -> AckControl {
+    (CLASS_PRESETS.iter().find(|preset| preset.name == name).unwrap().policy)(Rate::mbit(8))
+}
+
 fn one_queue() -> Config {
     config(AckControl::postack(Rate::mbit(8)), Kind::Fifo)
 }
@@ -281,6 +286,54 @@ fn a_delayed_ack_takes_as_many_turns_as_segments() {
     }
     let turns: Vec<_> = u.run(ms(1_500)).into_iter().map(|(at, f, _)| (at, f)).collect();
     assert_eq!(turns, [(ms(1_001), 0), (ms(1_003), 1), (ms(1_004), 0), (ms(1_006), 1)]);
+    u.finish();
+}
+
+fn timed() -> Config {
+    config(preset("postack-timer"), Kind::Fifo)
+}
+
+/// The paper's section 3.2: seeing `k` packets of a flow after an ACK of it, the timer stops for the next
+/// `k - 1` times. One flow of 8 Mbit/s has a turn every 1,500 bytes, 1.5 ms.
+#[test]
+fn a_timer_stops_for_packets_beyond_the_one_that_an_ack_is_for() {
+    for wake in [Wake::Exact, Wake::Late(Duration::from_millis(3)), Wake::Lazy(Duration::from_millis(3))] {
+        for k in 1..=4 {
+            let mut u = Uploads::begun(timed(), 1, wake);
+            for n in 1..=3 {
+                u.ack(us(1_000_000), 0, n * MSS);
+            }
+            u.data(us(1_000_100), 0, k);
+            let second = us(1_000_000 + 1_500 * u64::from(k));
+            let third = second + Duration::from_micros(1_500);
+            let expected = [(ms(1_000), 0, MSS), (second, 0, 2 * MSS), (third, 0, 3 * MSS)];
+            assert_eq!(u.run(ms(1_500)), expected, "{k} packets, {wake:?}");
+            u.finish();
+        }
+    }
+}
+
+/// Of two flows each has a turn in 2 MSS / BW, 3 ms. One is in slow start, and sends two packets for an ACK:
+/// it has an ACK in every other turn of its own, and as many packets as the other.
+#[test]
+fn a_flow_in_slow_start_has_no_more_than_its_share_of_a_timer() {
+    let mut u = Uploads::begun(timed(), 2, Wake::Exact);
+    for n in 1..=60 {
+        u.ack(us(1_000_000), 0, n * MSS);
+        u.ack(us(1_000_000), 1, n * MSS);
+    }
+    let (mut packets, mut from) = ([0, 0], 0);
+    for step in 1..=1_200 {
+        for (at, f, _) in u.run(us(1_000_000 + 100 * step)) {
+            assert!(at >= us(1_000_000 + from));
+            packets[usize::from(f)] += 2 - u32::from(f);
+            u.data(us(1_000_000 + 100 * step), f, 2 - u32::from(f));
+        }
+        from = 100 * step;
+    }
+    // 120 ms are 40 turns each. A packet of the last turns has not had its own yet.
+    assert!(packets.iter().all(|n| (40..=42).contains(n)), "{packets:?}");
+    u.run(ms(3_000));
     u.finish();
 }
 

@@ -49,7 +49,7 @@ const QUEUES: [&str; 7] = ["'20p'", "'1bdp'", "'100p'", "'15kB'", "'2p'", "'1p'"
 const CONTROLS: [&str; 11] =
     ["cubic", "reno", "dctcp", "bbr", "chirp", "newreno", "tahoe", "reno", "cubic", "bbr", "bic"];
 const PRESETS: [&str; 4] = ["ack-shaper", "ack-shaper-published", "ack-policer", "ack-reconstruct"];
-const SHARING: [&str; 4] = ["tcr", "postack", "postack-pfq", "postack-number"];
+const SHARING: [&str; 5] = ["tcr", "postack", "postack-timer", "postack-pfq", "postack-number"];
 
 /// The text of an experiment.
 pub fn experiment(draws: &mut Draws) -> String {
@@ -214,7 +214,8 @@ fn classes(draws: &mut Draws, out: &mut String) {
                 let _ = writeln!(out, "rate = {}", draws.of(&RATES));
                 if draws.chance(6) {
                     let preset = draws.of(&SHARING);
-                    let discipline = if preset == "postack" { "fifo" } else { "pfq" };
+                    let discipline =
+                        if ["postack", "postack-timer"].contains(&preset) { "fifo" } else { "pfq" };
                     let _ = writeln!(
                         out,
                         "discipline = '{discipline}'\nqueue = '100p'\nack = {{ preset = '{preset}' }}"

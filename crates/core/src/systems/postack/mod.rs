@@ -1,6 +1,7 @@
 //! TCP rate control and PostACK: flows of a class share its rate in turns of ACKs.
 //!
-//! - [`Scheme`]: the schemes, behind one interface (`rules`), a file each: `round`, `one_queue`, `per_flow`;
+//! - [`Scheme`]: the schemes, behind one interface (`rules`), a file each: `round`, `one_queue`, `per_flow`,
+//!   `timer`;
 //! - `steps`: the state of a flow; `queue`: of a class's queue; `events`: what the queue tells.
 
 mod events;
@@ -10,6 +11,7 @@ mod queue;
 mod round;
 mod rules;
 mod steps;
+mod timer;
 
 pub(crate) use events::{Alone, Came, Departure, Next};
 pub(crate) use queue::Departures;
@@ -26,6 +28,8 @@ pub enum Scheme {
     /// PostACK with a queue for each flow, whose departures release ACKs. With
     /// [`Hold::Number`](crate::ack::Hold::Number) a turn is as many bytes as the packet has.
     PerFlow,
+    /// PostACK by a timer: turns by the class's clock, which flows skip that have sent more than their turns.
+    Timer,
 }
 
 impl Scheme {
@@ -34,6 +38,7 @@ impl Scheme {
             Scheme::Round => &round::Round,
             Scheme::OneQueue => &one_queue::OneQueue,
             Scheme::PerFlow => &per_flow::PerFlow,
+            Scheme::Timer => &timer::Timer,
         }
     }
 }

@@ -17,14 +17,19 @@ use super::units;
 use super::value::{one_of, FromValue};
 use core::mem::discriminant;
 use toml::de::DeValue;
-use weir_core::ack::{AckControl, Counts, Hold, NewLaw, Preset, Release, When, Window, LAWS, PRESETS};
+use weir_core::ack::{
+    AckControl, Counts, Hold, NewLaw, Preset, Release, When, Window, CLASS_PRESETS, LAWS, PRESETS,
+};
 use weir_core::class::Spec;
 use weir_core::queue::{self, QueueLimit};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
 /// Refusal of choices for classes whose flows share a rate, in a policy for each flow.
-const OF_CLASSES: &str = "it is for all flows of a class together, by a preset: \"tcr\", \"postack\", \"postack-pfq\" or \"postack-number\"";
+fn of_classes() -> String {
+    let names: Vec<_> = CLASS_PRESETS.iter().map(|preset| format!("\"{}\"", preset.name)).collect();
+    format!("it is for all flows of a class together, by a preset: {}", names.join(", "))
+}
 
 const HOLDS: [(&str, Hold); 1] = [("number", Hold::Number)];
 const COUNTS: [(&str, Counts); 4] =
@@ -134,7 +139,9 @@ fn preset(s: &Section) -> &'static Preset {
 fn not_of_classes(value: &DeValue, names: &[&str]) -> Result<(), Fault> {
     let name = String::from_value(value)?;
     match names.contains(&name.as_str()) {
-        true => Err(Fault::new(format!("`{name}` cannot be chosen for flows with a rate each"), OF_CLASSES)),
+        true => {
+            Err(Fault::new(format!("`{name}` cannot be chosen for flows with a rate each"), of_classes()))
+        }
         false => Ok(()),
     }
 }
