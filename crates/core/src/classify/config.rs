@@ -66,14 +66,13 @@ impl ClassConfig {
         self.ack.is_some_and(shares)
     }
 
-    /// Are windows of its flows sized for the delay of the WAN as it is measured, and not for that of the
-    /// handshake? Data of downloads has come from there before it is seen.
+    /// Returns whether segments of its flows' data are looked at: the scheme needs them, or windows are sized
+    /// for the delay of the WAN as it is measured, and not for that of the handshake. Data of downloads has
+    /// come from there before it is seen.
     pub fn measures_delay(&self) -> bool {
-        let measures = |ack: AckControl| {
-            let by_acks = ack.release.share().is_some_and(|law| law.is_of_acks());
-            by_acks && ack.window != Window::Keep
-        };
-        self.direction == Direction::Out && self.ack.is_some_and(measures)
+        let Some(ack) = &self.ack else { return false };
+        let sizes = ack.window != Window::Keep && self.direction == Direction::Out;
+        ack.release.share().is_some_and(|law| law.is_of_acks() && sizes || law.watches_data())
     }
 
     /// Are ACKs of its flows released by what becomes of their data in its queue?

@@ -46,7 +46,8 @@ impl Gateway {
 
     fn park(&mut self, cx: &mut Cx<'_>, i: u32, frame: Frame, only_progress: bool) {
         let charge = Charge { packets: if only_progress { PROGRESS } else { 0 }, bytes: frame.len() as u64 };
-        let waiting = Waiting { frame: cx.frames.park(frame), charge, since: cx.now };
+        let since = self.due_of_ack(i, cx.now);
+        let waiting = Waiting { frame: cx.frames.park(frame), charge, since };
         let r = &mut self.table[i];
         let mut acks = r.law.steps().acks();
         acks.push(cx.frames, waiting);
@@ -101,6 +102,7 @@ impl Gateway {
             self.count_acked(i, bytes);
         }
         self.forward_ack(cx, i, segment, frame, ack);
+        self.look_at_data(i, cx.now);
     }
 
     /// All ACKs that wait leave. False if there is no room: those that are left wait still.
@@ -133,7 +135,7 @@ impl Gateway {
     pub(super) fn forget_acks(&mut self, i: u32) {
         let r = &mut self.table[i];
         if r.takes_steps() {
-            r.law.steps_mut().set_packets(0, 0);
+            r.law.steps_mut().forget_data();
             r.law.steps_mut().end_probe();
         }
         if r.queues_acks() {

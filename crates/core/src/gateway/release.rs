@@ -176,6 +176,9 @@ impl Gateway {
         let r = &mut self.table[i];
         if let Some(look) = look {
             self.grant_again(i, now, look);
+        } else if r.takes_steps() && r.has(flag::WAITING) {
+            r.set(flag::WAITING, false);
+            self.release_timely(cx, i);
         } else if r.takes_turns() {
             r.set(flag::WAITING, false);
             self.enlist(i, now);
@@ -316,13 +319,15 @@ impl Record {
         step.min(u64::from(u32::MAX)) as u32
     }
 
-    /// Returns the due time of the flow's timer. A flow whose turns are ACKs has a timer only for a look at a
-    /// grant, which is as of the time at which that is found out.
+    /// Returns the due time of the flow's timer. A flow whose turns are ACKs has one for its first ACK, if
+    /// that has a time of its own, or for a look at a grant, which is as of the time at which that is found
+    /// out.
     pub(super) fn timer(&self) -> Time {
         match self.kept() {
             Kept::Rate(pace) if self.has(flag::WAITING) => Time::from_nanos(pace.due) + gap(pace),
             Kept::Rate(pace) => Time::from_nanos(pace.due),
             Kept::Turn(turn) => turn.free_from(),
+            Kept::Steps(steps) if self.has(flag::WAITING) => Time::from_nanos(steps.delayed().next),
             Kept::Steps(_) => Time::ZERO,
         }
     }

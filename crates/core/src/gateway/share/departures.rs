@@ -17,7 +17,7 @@ use crate::gateway::blocked::wheel;
 use crate::gateway::{direction_of, Direction, Gateway};
 use crate::node::Cx;
 use crate::systems::postack::{Alone, Came, Departure, Driver, Next};
-use crate::time::Time;
+use crate::time::{Duration, Time};
 use crate::wire::TCP;
 
 /// Listed flows that have a turn with a departure.
@@ -64,7 +64,7 @@ impl Gateway {
         match scheme {
             Some(scheme) if scheme.driver() != Driver::Queues => {
                 scheme.came(self.table[i].law.steps_mut(), queues, packets);
-                if scheme.has_skips(self.table[i].law.steps(), queues) {
+                if scheme.counts(&self.table[i], queues) {
                     self.enlist(i, now);
                 }
             }
@@ -96,7 +96,7 @@ impl Gateway {
         match share.law.driver() {
             Some(Driver::Queues) => {}
             Some(Driver::Queue) => return self.one_queue_left(cx, place, departure),
-            Some(Driver::Clock) | None => return,
+            Some(Driver::Clock | Driver::Delay) | None => return,
         }
         let list = &mut share.departures;
         list.count = list.count.wrapping_add(1);
@@ -139,16 +139,20 @@ impl Gateway {
 
     /// May an ACK of the flow leave as it comes?
     pub(in crate::gateway) fn may_pass(&self, i: u32) -> bool {
-        let r = &self.table[i];
-        let by_departures =
-            self.classes.share(r.class).is_some_and(|s| s.law.driver() == Some(Driver::Queues));
-        r.is_ending() || by_departures && self.packets_of(i) == 0
+        self.table[i].is_ending()
+            || match self.driver(i) {
+                Some(Driver::Queues) => self.packets_of(i) == 0,
+                Some(Driver::Delay) => self.delay(i) == Duration::ZERO,
+                Some(Driver::Clock | Driver::Queue) | None => false,
+            }
     }
 
     /// The flow has got something that is held, for `more` bytes: it waits for its turn.
     pub(in crate::gateway) fn await_step(&mut self, cx: &mut Cx<'_>, i: u32, more: u32) {
         if self.table[i].is_ending() {
             self.release_all(cx, i); // which lets nothing be sent
+        } else if self.driver(i) == Some(Driver::Delay) {
+            self.await_time(cx, i);
         } else if self.may_pass(i) {
             let payload = self.table[i].segments().payload;
             self.release_turns(cx, i, ShareRelease::turns_for(more, payload));
@@ -208,7 +212,7 @@ impl Gateway {
         for _ in 0..if busy { TURNS } else { 1 } {
             let Some(share) = self.classes.share(place) else { return };
             let Some(i) = share.first_listed() else { return };
-            let due = self.table[i].law.steps().due;
+            let due = self.table[i].law.steps().due();
             if busy && (share.departures.count.wrapping_sub(due) as i32) < 0 {
                 return;
             }
@@ -232,7 +236,7 @@ impl Gateway {
         let place = self.table[i].class;
         let Some(share) = self.classes.share_mut(place) else { return };
         let list = share.departures;
-        self.table[i].law.steps_mut().due = list.count.wrapping_add(list.flows);
+        self.table[i].law.steps_mut().set_due(list.count.wrapping_add(list.flows));
         share.list_idle(&mut self.table, i);
         self.table[i].flags |= flag::LISTED;
         self.arm_idle(place, now);

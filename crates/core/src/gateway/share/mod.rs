@@ -23,11 +23,13 @@
 //! - `rounds`: turns of an ACK, and the delay of the WAN;
 //! - `departures`: turns of an ACK as data leaves the class's queue;
 //! - `one_queue`: turns of an ACK as data leaves the one queue of a class;
+//! - `delays`: ACKs that have a time each;
 //! - `account`: charges, and guarantees;
 //! - `grants`: bytes that the hooks let pass where the rate does not bind;
 //! - `others`: traffic beside the flows, which ACKs cannot slow.
 
 mod account;
+mod delays;
 mod departures;
 mod grants;
 mod one_queue;

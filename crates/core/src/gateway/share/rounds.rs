@@ -32,7 +32,9 @@ impl Gateway {
         }
         match scheme.driver() {
             Driver::Clock => self.spend_turns(i, used.max(1), cx.now),
-            Driver::Queue | Driver::Queues => self.spend_departures(place, used.max(1), cx.now),
+            Driver::Queue | Driver::Queues | Driver::Delay => {
+                self.spend_departures(place, used.max(1), cx.now)
+            }
         }
         if used > 0 {
             Visit::Released
@@ -59,6 +61,7 @@ impl Gateway {
         if measured && r.law.steps().probe().is_none() && after(end, r.rx) {
             r.law.steps_mut().set_probe(end, now);
         }
+        self.watch_data(i, end, now);
     }
 
     /// The receiver has acknowledged more. The delay of the WAN is an average with the gain of a sender's
@@ -75,10 +78,11 @@ impl Gateway {
         self.ask_for_probe(i);
     }
 
-    /// The next segment of the flow's data is to be seen, if its window is sized.
+    /// The next segment of the flow's data is to be seen, if its window is sized or its scheme needs it.
     pub(in crate::gateway) fn ask_for_probe(&self, i: u32) {
         let r = &self.table[i];
-        if self.measures && r.takes_steps() && !r.has(flag::INWARD) && self.policy(r).window != Window::Keep {
+        let sizes = || !r.has(flag::INWARD) && self.policy(r).window != Window::Keep;
+        if self.measures && r.takes_steps() && (sizes() || self.watches_data(i)) {
             self.slots[i].ask();
         }
     }

@@ -35,8 +35,10 @@ impl Gateway {
         let place = r.class;
         let Some(share) = self.classes.share_mut(place) else { return };
         let driver = share.law.driver();
-        if driver == Some(Driver::Queues) {
-            return self.enlist_idle(i, now);
+        match driver {
+            Some(Driver::Queues) => return self.enlist_idle(i, now),
+            Some(Driver::Delay) => return self.enlist_delayed(i, now),
+            _ => {}
         }
         if share.law.flow_max.is_some() && r.law.turn().free_from() > now {
             return self.wait_alone(i);
@@ -58,17 +60,17 @@ impl Gateway {
     }
 
     /// Returns whether there is anything that a turn of the flow is for: it holds something, its right edge
-    /// waits, or it has turns to skip.
-    fn awaits_turn(&self, i: u32) -> bool {
+    /// waits, or it counts all the same.
+    pub(super) fn awaits_turn(&self, i: u32) -> bool {
         let r = &self.table[i];
-        r.holds() || r.has(flag::EDGE_WAITS) || r.takes_steps() && self.has_skips(i)
+        r.holds() || r.has(flag::EDGE_WAITS) || r.takes_steps() && self.counts(i)
     }
 
-    fn has_skips(&self, i: u32) -> bool {
+    fn counts(&self, i: u32) -> bool {
         let r = &self.table[i];
         self.classes.share(r.class).is_some_and(|share| {
             let queues = share.departures.queues;
-            share.law.scheme().is_some_and(|scheme| scheme.has_skips(r.law.steps(), queues))
+            share.law.scheme().is_some_and(|scheme| scheme.counts(r, queues))
         })
     }
 
@@ -299,4 +301,4 @@ impl Gateway {
 }
 
 /// Until another try where no ACK can be made.
-const GAP_STUCK: Duration = Duration::from_micros(200);
+pub(super) const GAP_STUCK: Duration = Duration::from_micros(200);

@@ -84,6 +84,11 @@ impl ShareRelease {
         self.scheme().map(Rules::driver)
     }
 
+    /// Returns whether data of its flows is looked at that does not wait in a queue.
+    pub fn watches_data(&self) -> bool {
+        self.scheme().is_some_and(Rules::watches_data)
+    }
+
     /// Returns whether data that comes to the class's queue, and leaves it, is told of.
     pub fn follows_data(&self) -> bool {
         self.scheme().is_some_and(Rules::follows_data)

@@ -1,6 +1,9 @@
 //! The interface of a scheme to the gateway.
 
 use super::Steps;
+use crate::flow::Record;
+use crate::rate::Rate;
+use crate::time::Duration;
 
 /// Event that gives turns to the flows of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,12 +14,14 @@ pub(crate) enum Driver {
     Queue,
     /// A packet that leaves the class's queues, one for each flow.
     Queues,
+    /// A timer of the flow: each ACK has a time of its own, behind those before it.
+    Delay,
 }
 
 impl Driver {
     /// Returns whether turns come as data leaves.
     pub(crate) fn is_departure(self) -> bool {
-        self != Driver::Clock
+        matches!(self, Driver::Queue | Driver::Queues)
     }
 }
 
@@ -37,8 +42,9 @@ pub(crate) trait Rules {
     /// Notes packets of the flow's data that have come to the class's queue. `queues` is the generation of
     /// the count, see [`Steps::packets`].
     fn came(&self, _steps: &mut Steps, _queues: u16, _packets: u32) {}
-    /// Returns whether a flow that holds nothing has turns to skip.
-    fn has_skips(&self, _steps: &Steps, _queues: u16) -> bool {
+    /// Returns whether a flow that holds nothing counts among those of its class all the same: it has turns
+    /// to skip, or data on its way.
+    fn counts(&self, _r: &Record, _queues: u16) -> bool {
         false
     }
     /// Returns whether the flow skips the turn that it has.
@@ -47,4 +53,15 @@ pub(crate) trait Rules {
     }
     /// Notes that a turn has released ACKs that are worth `used` turns.
     fn released(&self, _steps: &mut Steps, _queues: u16, _used: u32) {}
+    /// Returns whether data of its flows is looked at that does not wait here.
+    fn watches_data(&self) -> bool {
+        false
+    }
+    /// Notes data of the flow up to `end` that is on its way. With [`Rules::watches_data`].
+    fn sent(&self, _steps: &mut Steps, _end: u32) {}
+    /// Returns the time for which an ACK of the flow is held that comes now. `rate` is the flow's part of the
+    /// class's rate as payload, `rtt` the round-trip delay without what waits here. With [`Driver::Delay`].
+    fn delay(&self, _r: &Record, _rate: Rate, _rtt: Duration) -> Duration {
+        Duration::ZERO
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::flow::{law_state, Place, Record};
 use crate::frame::List;
+use crate::steer::after;
 use crate::time::{Duration, Time};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -10,40 +11,101 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 #[repr(C)]
 pub struct Steps {
     place: Place,
-    /// Packets of the flow's data, see [`Steps::packets`], and the queues that they are in.
-    packets: u16,
-    queues: u16,
     /// Queued ACKs, a [`List`].
     acks: [u32; 3],
-    /// Count of departures at which its turn comes. With turns by departures.
-    pub due: u32,
-    /// Packets that the last turn was for. With turns by packets.
-    expected: u32,
     /// End of a segment on its way, and the time at which it was seen, in microseconds; 0 without one.
     probe_end: u32,
     probe_us: u32,
+    /// State by the event that gives turns: [`Counted`], or [`Delayed`].
+    own: [u64; 3],
+}
+
+/// State of a flow with turns by a clock or by departures.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout)]
+#[repr(C)]
+struct Counted {
+    /// Packets of the flow's data, see [`Steps::packets`], and the queues that they are in.
+    packets: u16,
+    queues: u16,
+    /// Count of departures at which its turn comes. With turns by departures of its own queue.
+    due: u32,
+    /// Packets that the last turn was for.
+    expected: u32,
     /// Bytes of the last grant, and its time.
     granted: u32,
     granted_at: u64,
 }
 
+/// State of a flow whose ACKs have a time each.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout)]
+#[repr(C)]
+pub(crate) struct Delayed {
+    /// Not 0 once `sent` is known.
+    known: u32,
+    /// Sequence number after the data that the sender has sent.
+    sent: u32,
+    /// Time at which the last queued ACK leaves.
+    pub(crate) last: u64,
+    /// Time for which the flow has a timer.
+    pub(crate) next: u64,
+}
+
 law_state!(pub Steps, steps, steps_mut);
+
+impl Delayed {
+    /// Notes data of the sender that ends at `end`.
+    pub(super) fn note_sent(&mut self, end: u32) {
+        if self.known == 0 || after(end, self.sent) {
+            (self.known, self.sent) = (1, end);
+        }
+    }
+
+    /// Returns the bytes that the sender has sent and that are not acknowledged beyond `tx`.
+    pub(super) fn outstanding(&self, tx: u32) -> u32 {
+        match self.known {
+            0 => 0,
+            _ => (self.sent.wrapping_sub(tx) as i32).max(0) as u32,
+        }
+    }
+}
 
 impl Steps {
     /// Returns the state of a flow that begins.
     pub fn begin() -> Steps {
-        Steps {
-            place: Place::NONE,
-            packets: 0,
-            queues: 0,
-            acks: List::new().to_raw(),
-            due: 0,
-            expected: 0,
-            probe_end: 0,
-            probe_us: 0,
-            granted: 0,
-            granted_at: 0,
-        }
+        Steps { place: Place::NONE, acks: List::new().to_raw(), probe_end: 0, probe_us: 0, own: [0; 3] }
+    }
+
+    fn counted(&self) -> &Counted {
+        zerocopy::transmute_ref!(&self.own)
+    }
+
+    fn counted_mut(&mut self) -> &mut Counted {
+        zerocopy::transmute_mut!(&mut self.own)
+    }
+
+    /// Returns the state of a flow whose ACKs have a time each.
+    pub(crate) fn delayed(&self) -> &Delayed {
+        zerocopy::transmute_ref!(&self.own)
+    }
+
+    /// See [`Steps::delayed`].
+    pub(crate) fn delayed_mut(&mut self) -> &mut Delayed {
+        zerocopy::transmute_mut!(&mut self.own)
+    }
+
+    /// Forgets the data that the flow has sent: it was lost with its queues.
+    pub(crate) fn forget_data(&mut self) {
+        self.set_packets(0, 0);
+    }
+
+    /// Returns the count of departures at which the flow's turn comes.
+    pub(crate) fn due(&self) -> u32 {
+        self.counted().due
+    }
+
+    /// See [`Steps::due`].
+    pub(crate) fn set_due(&mut self, due: u32) {
+        self.counted_mut().due = due;
     }
 
     /// Returns the queue of ACKs of a flow with [`flag::QUEUED`](crate::flow::flag::QUEUED). To be put back
@@ -68,8 +130,9 @@ impl Steps {
     /// answered by a turn. `of` is the generation of the count, which changes with the queues: a count of
     /// another generation is 0.
     pub fn packets(&self, of: u16) -> u32 {
-        if self.queues == of {
-            self.packets.into()
+        let counted = self.counted();
+        if counted.queues == of {
+            counted.packets.into()
         } else {
             0
         }
@@ -91,29 +154,32 @@ impl Steps {
 
     /// Returns whether more packets have come than the last turn was for.
     pub(super) fn is_ahead(&self, queues: u16) -> bool {
-        self.packets(queues) > self.expected.max(1)
+        self.packets(queues) > self.counted().expected.max(1)
     }
 
     /// Notes a turn that has released ACKs for `used` packets. It answers those that the turn before was for.
     pub(super) fn answer(&mut self, queues: u16, used: u32) {
-        let came = self.packets(queues).saturating_sub(self.expected.max(1));
+        let came = self.packets(queues).saturating_sub(self.counted().expected.max(1));
         self.set_packets(queues, came);
-        self.expected = used;
+        self.counted_mut().expected = used;
     }
 
     /// Sets the count of [`Steps::packets`].
     pub fn set_packets(&mut self, of: u16, packets: u32) {
-        (self.queues, self.packets) = (of, packets.min(u16::MAX.into()) as u16);
+        let counted = self.counted_mut();
+        (counted.queues, counted.packets) = (of, packets.min(u16::MAX.into()) as u16);
     }
 
     /// Notes that the flow was granted `bytes` at `now`.
     pub fn note_grant(&mut self, bytes: u32, now: Time) {
-        (self.granted, self.granted_at) = (bytes, now.as_nanos());
+        let counted = self.counted_mut();
+        (counted.granted, counted.granted_at) = (bytes, now.as_nanos());
     }
 
     /// Returns the bytes of the last grant, and its time.
     pub fn last_grant(&self) -> (u32, Time) {
-        (self.granted, Time::from_nanos(self.granted_at))
+        let counted = self.counted();
+        (counted.granted, Time::from_nanos(counted.granted_at))
     }
 
     /// Returns the end of a segment of data on its way, if one measures the WAN's delay: that is the time
