@@ -83,6 +83,12 @@ pub const CLASS_PRESETS: &[ClassPreset] = &[
         policy: AckControl::postack,
     },
     ClassPreset {
+        name: "postack-basic",
+        description: "basic PostACK: each ACK is held for as long as a packet of data would wait in a queue of its flow",
+        leaf: Leaf::None,
+        policy: |rate| AckControl::in_turns(Hold::Queue, rate, Scheme::Basic, Window::Keep),
+    },
+    ClassPreset {
         name: "postack-timer",
         description: "PostACK with one queue: a turn for each flow in the class's round, which flows skip that have sent more than their turns",
         leaf: Leaf::Fifo,

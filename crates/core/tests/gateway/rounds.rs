@@ -3,10 +3,10 @@
 
 use crate::support::uploads::*;
 use crate::support::*;
-use weir_core::ack::AckControl;
+use weir_core::ack::{AckControl, Counts, Release, CLASS_PRESETS};
 use weir_core::gateway::LAN;
 use weir_core::rate::Rate;
-use weir_core::time::Time;
+use weir_core::time::{Duration, Time};
 use weir_core::wire::Flags;
 
 const MSS: u32 = 1_460;
@@ -118,4 +118,89 @@ fn what_a_sender_that_has_ended_holds_goes_at_once() {
     let sent = u.run(ms(1_002));
     assert_eq!(sent.last(), Some(&(ms(1_002), 0, 5 * MSS)));
     assert_eq!(sent.len(), 5);
+}
+
+/// Basic PostACK at a byte of payload a microsecond, and a WAN of 20 ms, which holds 20,000 bytes.
+fn basic(flows: u16) -> Uploads {
+    let preset = CLASS_PRESETS.iter().find(|preset| preset.name == "postack-basic").unwrap();
+    let mut ack = (preset.policy)(Rate::mbit(8));
+    if let Release::Share(law) = &mut ack.release {
+        law.counts = Counts::Payload;
+    }
+    Uploads::begun(config(ack), flows, ms(20))
+}
+
+/// A flow sends `bytes` beyond the first `from`.
+fn send(u: &mut Uploads, at: Time, f: u16, from: u32, bytes: usize) {
+    let data = u.sender(f);
+    let seq = u.record(f).tx.wrapping_add(from);
+    u.inject(at, LAN, data.seq(seq).flags(Flags::ACK).payload(bytes));
+}
+
+/// What reaches the senders by then, to the microsecond: delays are measured in these.
+fn held_until(u: &mut Uploads, until: u64) -> Vec<(Time, u16, u32)> {
+    let sent = u.run(ms(until)).into_iter();
+    sent.map(|(at, f, bytes)| (us(at.as_nanos() / 1_000), f, bytes)).collect()
+}
+
+/// Section 3.1 of the paper: (window − BDP / MSS) × MSS / BW. Of a window of 30,000 bytes 10,000 are not in
+/// the WAN: 10 ms. Once 4,000 of them are acknowledged and no more is sent it is 6 ms.
+#[test]
+fn an_ack_is_held_for_what_a_queue_would_hold() {
+    let mut u = basic(1);
+    for n in 0..30 {
+        send(&mut u, ms(1_000), 0, n * 1_000, 1_000);
+    }
+    u.ack(ms(1_020), 0, 1_000);
+    u.ack(ms(1_021), 0, 4_000);
+    assert_eq!(held_until(&mut u, 1_032), [(ms(1_030), 0, 1_000), (ms(1_031), 0, 4_000)]);
+    u.ack(ms(1_040), 0, 10_000);
+    assert_eq!(held_until(&mut u, 1_100), [(ms(1_046), 0, 10_000)]);
+    u.rig.finish();
+}
+
+/// A window that the WAN holds leaves nothing to be queued.
+#[test]
+fn a_window_within_the_delay_of_the_wan_is_not_held() {
+    let mut u = basic(1);
+    for n in 0..20 {
+        send(&mut u, ms(1_000), 0, n * 1_000, 1_000);
+    }
+    u.ack(ms(1_020), 0, 2_000);
+    assert_eq!(held_until(&mut u, 1_100), [(ms(1_020), 0, 2_000)]);
+    u.rig.finish();
+}
+
+/// ACKs keep their order: one that would be held for less leaves with the one before it.
+#[test]
+fn an_ack_leaves_no_earlier_than_those_before_it() {
+    let mut u = basic(1);
+    for n in 0..40 {
+        send(&mut u, ms(1_000), 0, n * 1_000, 1_000);
+    }
+    u.ack(ms(1_020), 0, 1_000);
+    u.ack(ms(1_039), 0, 2_000); // held until 1,059 ms
+    assert_eq!(held_until(&mut u, 1_041), [(ms(1_040), 0, 1_000)]);
+    u.ack(ms(1_042), 0, 38_000); // 39,000 bytes are outstanding: 19 ms
+    assert_eq!(held_until(&mut u, 1_100), [(ms(1_059), 0, 2_000), (ms(1_061), 0, 38_000)]);
+    u.rig.finish();
+}
+
+/// Two flows send windows of 30,000 bytes, which are acknowledged 20 ms later. Half of the rate carries one in
+/// 60 ms, so the WAN holds 10,000 bytes of it, and the other 20,000 take 40 ms.
+#[test]
+fn a_flow_has_its_part_of_the_rate() {
+    let mut u = basic(2);
+    let (mut at, mut held) = (ms(1_000), 0.0);
+    for round in 0..40 {
+        for f in 0..2 {
+            (0..30).for_each(|n| send(&mut u, at, f, n * 1_000, 1_000));
+        }
+        let came = at + Duration::from_millis(20);
+        (0..2).for_each(|f| u.ack(came, f, (round + 1) * 30_000));
+        let sent = u.run(at + Duration::from_millis(60));
+        assert_eq!(sent.len(), 2, "{sent:?}");
+        (at, held) = (sent[1].0, sent[1].0.since(came).as_nanos() as f64 / 1e6);
+    }
+    assert!((39.0..=40.1).contains(&held), "{held} ms");
 }

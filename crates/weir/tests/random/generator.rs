@@ -49,7 +49,8 @@ const QUEUES: [&str; 7] = ["'20p'", "'1bdp'", "'100p'", "'15kB'", "'2p'", "'1p'"
 const CONTROLS: [&str; 11] =
     ["cubic", "reno", "dctcp", "bbr", "chirp", "newreno", "tahoe", "reno", "cubic", "bbr", "bic"];
 const PRESETS: [&str; 4] = ["ack-shaper", "ack-shaper-published", "ack-policer", "ack-reconstruct"];
-const SHARING: [&str; 5] = ["tcr", "postack", "postack-timer", "postack-pfq", "postack-number"];
+const SHARING: [&str; 6] =
+    ["tcr", "postack-basic", "postack", "postack-timer", "postack-pfq", "postack-number"];
 
 /// The text of an experiment.
 pub fn experiment(draws: &mut Draws) -> String {

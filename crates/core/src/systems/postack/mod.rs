@@ -1,9 +1,10 @@
 //! TCP rate control and PostACK: flows of a class share its rate in turns of ACKs.
 //!
 //! - [`Scheme`]: the schemes, behind one interface (`rules`), a file each: `round`, `one_queue`, `per_flow`,
-//!   `timer`;
+//!   `timer`, `basic`;
 //! - `steps`: the state of a flow; `queue`: of a class's queue; `events`: what the queue tells.
 
+mod basic;
 mod events;
 mod one_queue;
 mod per_flow;
@@ -30,6 +31,8 @@ pub enum Scheme {
     PerFlow,
     /// PostACK by a timer: turns by the class's clock, which flows skip that have sent more than their turns.
     Timer,
+    /// Basic PostACK: each ACK is held for as long as a packet of data would wait in a queue of its flow.
+    Basic,
 }
 
 impl Scheme {
@@ -39,6 +42,7 @@ impl Scheme {
             Scheme::OneQueue => &one_queue::OneQueue,
             Scheme::PerFlow => &per_flow::PerFlow,
             Scheme::Timer => &timer::Timer,
+            Scheme::Basic => &basic::Basic,
         }
     }
 }
