@@ -31,9 +31,9 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 		table5-unpaced.toml table5-tbf.toml table5-tbf-4m.toml window.toml window-clock.toml fig3.toml fig8.toml fig8-unpaced.toml fig9.toml) \
 	$(addprefix experiments/papers/paced-chirping/,lone.toml pair.toml fig6.toml both-start.toml both-fig6.toml vanish.toml reorder.toml)
 
-.PHONY: demo test quick build repro repro-short bench kernels miri random verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
+.PHONY: demo test quick build repro repro-short bench kernels miri random additions verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
 
-PARTS := kernels miri random
+PARTS := kernels miri random additions
 PART ?= $(PARTS)
 
 build: setup
@@ -54,6 +54,7 @@ setup:
 # The last one: the simulator builds without what needs Linux.
 lint:
 	scripts/prose --check
+	scripts/additions --check
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
@@ -119,6 +120,10 @@ random:
 # Memory that the kernel writes and other processes share, by a nightly toolchain with the component `miri`.
 miri:
 	MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-ignore-leaks" cargo +nightly miri test -p weir-io --lib --locked -- port::places shared_values
+
+# An example of each thing that one may add, in a scratch copy: it builds, and touches four files at most.
+additions:
+	scripts/additions
 
 # Some minutes for each kernel. KERNELS="6.1 7.3" are those alone.
 kernels: build

@@ -6,7 +6,7 @@ use crate::trace::{Limit, Trace, Traits};
 use crate::wire::Wire;
 use crate::{play, Script, Side, Verdict};
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use weir_core::ack::{AckControl, ClassPreset, Leaf, Release, Unresponsive, Window, CLASS_PRESETS, PRESETS};
+use weir_core::ack::{AckControl, ClassPreset, Leaf, Unresponsive, Window, CLASS_PRESETS, PRESETS};
 use weir_core::class::Spec;
 use weir_core::combined::{Acks, Combined};
 use weir_core::gateway::{ClassConfig, Config, Direction, Gateway, LAN, WAN};
@@ -240,10 +240,7 @@ fn is_bounded(ack: &AckControl) -> bool {
 
 /// Returns the policy without the bound on all bytes of its class and flows.
 fn unbounded(mut policy: AckControl) -> AckControl {
-    match &mut policy.release {
-        Release::Rate(law) => law.unresponsive = Unresponsive::Count,
-        Release::Share(law) => law.unresponsive = Unresponsive::Count,
-    }
+    policy.release.set_unresponsive(Unresponsive::Count);
     policy
 }
 

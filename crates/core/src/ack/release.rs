@@ -1,11 +1,12 @@
 //! The laws of release, which let the acknowledgement advance.
 
 use crate::flow::LawState;
-use crate::packet::Segments;
+use crate::packet::{Counts, Segments};
 use crate::rate::Rate;
+use crate::steer::FlowLimit;
 use crate::systems::ack_shaper::RateRelease;
 use crate::systems::class_rate::ShareRelease;
-use crate::systems::{Law, Tick};
+use crate::systems::{Law, Tick, Unresponsive};
 use crate::time::{Duration, Time};
 
 /// Law that lets the acknowledgement advance.
@@ -52,9 +53,10 @@ impl Release {
 
     /// Returns the law by which the flows of a class share its rate, if they do.
     pub fn share(&self) -> Option<&ShareRelease> {
-        match self {
-            Release::Share(law) => Some(law),
-            Release::Rate(_) => None,
+        if let Release::Share(law) = self {
+            Some(law)
+        } else {
+            None
         }
     }
 
@@ -91,6 +93,22 @@ impl Release {
     /// [`Pace::free`](super::Pace::free).
     pub fn free(&self, state: &LawState, now: Time, within: Duration, rtt: Duration) -> u32 {
         each!(self, law => law.free(state, now, within, rtt))
+    }
+
+    /// Returns the bytes that the rate counts.
+    pub fn counts(&self) -> Counts {
+        each!(self, law => law.counts())
+    }
+
+    /// Returns the terms of the bound that each flow has of its own, if it has one. Where its window is kept,
+    /// its sender may be `ahead`.
+    pub fn flow_limit(&self, ahead: Duration) -> Option<FlowLimit> {
+        each!(self, law => law.flow_limit(ahead))
+    }
+
+    /// Changes the treatment of traffic that ACKs cannot slow.
+    pub fn set_unresponsive(&mut self, unresponsive: Unresponsive) {
+        each!(self, law => law.set_unresponsive(unresponsive));
     }
 
     /// Returns whether the advertised window bounds a sender in slow start, if it is sized from its first

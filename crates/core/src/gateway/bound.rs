@@ -3,7 +3,7 @@
 
 use super::slots::Places;
 use super::{direction_of, Config, Direction, Gateway, Headers, Share};
-use crate::ack::{AckControl, Action, Counts, Release, Unresponsive, When, Window};
+use crate::ack::{AckControl, Counts, Unresponsive, When, Window};
 use crate::flow::{flag, Key};
 use crate::node::Cx;
 use crate::steer::{self, hash_of_source, Bound, FlowBound, FlowLimit, Kind, Limit, Load, Strangers};
@@ -21,17 +21,8 @@ impl AckControl {
     /// Terms of the bound that each flow has of its own, if it has one. While ACKs are held for a congested
     /// queue alone, the queue is what bounds.
     fn flow_limit(&self) -> Option<FlowLimit> {
-        match self.release {
-            Release::Rate(law) if self.when == When::Always && law.unresponsive != Unresponsive::Count => {
-                let ahead = if self.window == Window::Keep { AHEAD } else { Duration::ZERO };
-                let burst = if let Action::Police { burst } = law.action { burst } else { 0 };
-                Some(FlowLimit { rate: law.rate, ahead, burst })
-            }
-            Release::Rate(_) => None,
-            Release::Share(law) => {
-                law.flow_max.map(|rate| FlowLimit { rate, ahead: Duration::ZERO, burst: 0 })
-            }
-        }
+        let ahead = if self.window == Window::Keep { AHEAD } else { Duration::ZERO };
+        self.release.flow_limit(ahead).filter(|_| self.when == When::Always)
     }
 }
 
@@ -42,10 +33,13 @@ impl Config {
         let config = &self.classes[class];
         let ack = config.ack?;
         let flow = ack.flow_limit();
-        if let Release::Rate(law) = ack.release {
-            return flow.map(|_| Limit { most: None, own: None, above: None, flow, counts: law.counts });
+        let Some(law) = ack.release.share().copied() else {
+            let counts = ack.release.counts();
+            return flow.map(|_| Limit { most: None, own: None, above: None, flow, counts });
+        };
+        if !config.shares_rate() {
+            return None;
         }
-        let law = ack.release.share().copied().filter(|_| config.shares_rate())?;
         if law.unresponsive == Unresponsive::Count {
             return None;
         }

@@ -1,8 +1,9 @@
 //! The interface of a law of release, and what the laws have in common.
 
 use crate::flow::LawState;
-use crate::packet::Segments;
+use crate::packet::{Counts, Segments};
 use crate::rate::Rate;
+use crate::steer::FlowLimit;
 use crate::time::{Duration, Time};
 
 /// Interface of a law to the gateway. A new law is a file with an implementation, a variant of
@@ -38,6 +39,16 @@ pub(crate) trait Law {
     fn free(&self, _state: &LawState, _now: Time, _within: Duration, _rtt: Duration) -> u32 {
         0
     }
+    /// See [`Release::counts`](crate::ack::Release::counts).
+    fn counts(&self) -> Counts {
+        Counts::Payload
+    }
+    /// See [`Release::flow_limit`](crate::ack::Release::flow_limit).
+    fn flow_limit(&self, _ahead: Duration) -> Option<FlowLimit> {
+        None
+    }
+    /// See [`Release::set_unresponsive`](crate::ack::Release::set_unresponsive).
+    fn set_unresponsive(&mut self, _unresponsive: Unresponsive) {}
     /// See [`Release::is_bounded_by_window`](crate::ack::Release::is_bounded_by_window).
     fn is_bounded_by_window(&self) -> bool {
         false

@@ -1,41 +1,12 @@
 //! ACKs that an arriving ACK erases, and its place.
 
-use super::{AckFilter, Policy, Threshold};
+use super::AckFilter;
 use crate::frame::{Charge, Waiting};
 use crate::node::Cx;
 use crate::systems::ack_filter::redundant::{Ack, ACCECN_MOST};
 use crate::time::Time;
 
-/// Most ACKs that one ACK erases. The next one continues.
-const ERASED: usize = 64;
-
 impl AckFilter {
-    /// Returns how many ACKs of the flow an arriving one may erase.
-    fn may_erase(&mut self, i: u32, charge: Charge, now: Time) -> usize {
-        let all = |filtered| if filtered { ERASED } else { 0 };
-        let measured = matches!(self.policy, Policy::Delayed | Policy::DelayedPerFlow);
-        let active = self.flows.active();
-        if measured && active > self.most {
-            self.backlog.stats.fallback += 1;
-            return ERASED;
-        }
-        let flow = &mut self.flows.table[i as usize];
-        match self.policy {
-            Policy::None => 0,
-            Policy::Static(threshold) => {
-                let most = match threshold {
-                    Threshold::Acks(n) => n.into(),
-                    Threshold::Auto => self.gauge.threshold(charge.bytes),
-                };
-                usize::from(u64::from(flow.acks) >= most)
-            }
-            Policy::Classical => ERASED,
-            Policy::Delayed => all(self.gauge.is_used(now)),
-            Policy::DelayedPerFlow if flow.growth.counts_bytes() => ERASED,
-            Policy::DelayedPerFlow => all(self.gauge.uses_its_share(flow, active, charge.bytes, now)),
-        }
-    }
-
     /// Erases the ACKs that the arriving one makes redundant. Returns the place of the last erased one, and
     /// how many ACKs the new one stands for.
     pub(super) fn make_place(

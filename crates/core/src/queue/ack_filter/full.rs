@@ -5,18 +5,8 @@ use super::{AckFilter, Policy, Service};
 use crate::node::Cx;
 use crate::stats::DropReason;
 use crate::systems::ack_filter::redundant::ACCECN_MOST;
-use crate::time::Time;
 
 impl AckFilter {
-    /// Returns whether queued packets give way to a new one.
-    pub(super) fn makes_room(&mut self, now: Time) -> bool {
-        match self.policy {
-            Policy::None | Policy::Static(_) | Policy::Classical => false,
-            Policy::Delayed => !self.gauge.is_used(now),
-            Policy::DelayedPerFlow => true,
-        }
-    }
-
     /// Returns the flow that loses its oldest packet. If that packet is redundant, also returns the place of
     /// the next one, and how many ACKs it then stands for.
     fn victim(&self) -> Option<(u32, Option<(u32, u8)>)> {

@@ -50,6 +50,7 @@ mod flows;
 mod full;
 mod gauge;
 mod nodes;
+mod policy;
 #[cfg(test)]
 mod tests;
 

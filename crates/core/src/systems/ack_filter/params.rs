@@ -59,6 +59,13 @@ pub enum Policy {
     DelayedPerFlow,
 }
 
+impl Policy {
+    /// Returns whether the policy measures the use of the channel.
+    pub const fn measures(self) -> bool {
+        matches!(self, Policy::Delayed | Policy::DelayedPerFlow)
+    }
+}
+
 /// ACKs of a flow that may wait before one is erased: δ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Threshold {

@@ -5,6 +5,7 @@ use super::Pace;
 use crate::flow::LawState;
 use crate::packet::{Counts, Segments};
 use crate::rate::Rate;
+use crate::steer::FlowLimit;
 use crate::systems::{Law, Tick, Unresponsive};
 use crate::time::{Duration, Time};
 
@@ -190,6 +191,17 @@ impl Law for RateRelease {
     }
     fn free(&self, state: &LawState, now: Time, within: Duration, rtt: Duration) -> u32 {
         state.pace().free(now, within, rtt)
+    }
+    fn counts(&self) -> Counts {
+        self.counts
+    }
+    fn flow_limit(&self, ahead: Duration) -> Option<FlowLimit> {
+        let burst = if let Action::Police { burst } = self.action { burst } else { 0 };
+        let limit = FlowLimit { rate: self.rate, ahead, burst };
+        (self.unresponsive != Unresponsive::Count).then_some(limit)
+    }
+    fn set_unresponsive(&mut self, unresponsive: Unresponsive) {
+        self.unresponsive = unresponsive;
     }
     fn is_bounded_by_window(&self) -> bool {
         self.is_gated()

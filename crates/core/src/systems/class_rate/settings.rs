@@ -9,6 +9,7 @@ use super::Turn;
 use crate::flow::LawState;
 use crate::packet::{Counts, Segments};
 use crate::rate::Rate;
+use crate::steer::FlowLimit;
 use crate::systems::postack::{Driver, Rules, Scheme, Steps};
 use crate::systems::{Law, Unresponsive};
 use crate::time::{Duration, Time};
@@ -209,6 +210,15 @@ impl Law for ShareRelease {
     }
     fn rate(&self) -> Rate {
         self.rate
+    }
+    fn counts(&self) -> Counts {
+        self.counts
+    }
+    fn flow_limit(&self, _ahead: Duration) -> Option<FlowLimit> {
+        self.flow_max.map(|rate| FlowLimit { rate, ahead: Duration::ZERO, burst: 0 })
+    }
+    fn set_unresponsive(&mut self, unresponsive: Unresponsive) {
+        self.unresponsive = unresponsive;
     }
     /// No flow has a rate of its own.
     fn flow_rate(&self) -> Option<Rate> {

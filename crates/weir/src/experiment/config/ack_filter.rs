@@ -6,6 +6,7 @@ use super::learnt::{self, Kind};
 use super::reader::{Section, Sink};
 use super::units::Probability;
 use super::value::{found, int, one_of, FromValue, Positive};
+use core::mem::discriminant;
 use toml::de::{DeTable, DeValue};
 use weir_core::queue::ack_filter::{Measure, Params, Policy, Service, Threshold};
 use weir_core::rate::Rate;
@@ -110,13 +111,8 @@ fn of(policy: Policy) -> Params {
 }
 
 fn name(policy: Policy) -> &'static str {
-    match policy {
-        Policy::None => "none",
-        Policy::Static(_) => "static",
-        Policy::Classical => "classical",
-        Policy::Delayed => "delayed",
-        Policy::DelayedPerFlow => "delayed-per-flow",
-    }
+    let named = POLICIES.iter().find(|(_, known)| discriminant(known) == discriminant(&policy));
+    named.map_or("none", |(name, _)| name)
 }
 
 /// Returns the default threshold at which filtering ends. An ACK that waits alone is present only for a part
@@ -133,9 +129,9 @@ fn foreign(params: &Params, why: &'static str) -> Fault {
 }
 
 fn measured(params: &Params) -> Result<(), Fault> {
-    match params.policy {
-        Policy::Delayed | Policy::DelayedPerFlow => Ok(()),
-        _ => Err(foreign(params, MEASURED)),
+    match params.policy.measures() {
+        true => Ok(()),
+        false => Err(foreign(params, MEASURED)),
     }
 }
 
