@@ -4,7 +4,7 @@
 //! That needs logarithms and powers, which come from a pinned software library, so that a seed has the same
 //! effect on any machine. The packet path has no draws.
 
-use crate::rng::Rng;
+use crate::base::rng::Rng;
 
 /// A distribution of whole numbers: bytes, or nanoseconds.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! Rates in bits per second with exact integer conversion. Fractions of nanoseconds or bytes are carried to
 //! the next conversion, so nothing is lost over any time.
 
-use crate::time::Duration;
+use crate::base::time::Duration;
 use core::fmt;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 

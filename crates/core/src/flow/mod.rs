@@ -10,7 +10,7 @@ mod rings;
 mod table;
 
 pub use crate::base::{Timers, NONE};
-pub use crate::track::Key;
+pub use crate::tcp::track::Key;
 pub use age::Ages;
 pub use index::Index;
 pub(crate) use law::law_state;

@@ -2,7 +2,7 @@
 
 use super::{law_state, Table};
 use crate::base::ring::{Linked, Links};
-use crate::time::{Duration, Time};
+use crate::base::time::{Duration, Time};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Binary logarithm of the unit of waiting times, in nanoseconds. Units of 2^10 ns wrap after 73 minutes.

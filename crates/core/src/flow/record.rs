@@ -3,10 +3,10 @@
 //! activity to the table.
 
 use super::{Key, LawState};
+use crate::base::time::Duration;
 use crate::packet::Segments;
+use crate::tcp::track::Doubt;
 use crate::tcp::Echoes;
-use crate::time::Duration;
-use crate::track::Doubt;
 
 /// Bytes of the timestamps option with its padding.
 const TIMESTAMPS_LEN: u16 = 12;
@@ -67,7 +67,7 @@ pub mod flag {
     pub const SHOWN: u32 = 1 << 24;
     /// Progress is held only to rate-limit immediate ACKs. With `ARMED`.
     pub const WAITING: u32 = 1 << 25;
-    /// The flow has a grant ([`Slot::grant`](crate::steer::Slot::grant)), and its timer is for a check of the
+    /// The flow has a grant ([`Slot::grant`](crate::tcp::steer::Slot::grant)), and its timer is for a check of the
     /// bytes passed.
     pub const GRANTED: u32 = 1 << 26;
     /// The flow shares its class's rate.

@@ -5,7 +5,7 @@
 
 use super::owners::{Kind, Owner, Owners, Silence};
 use super::{flag, Ages, Index, Key, Record};
-use crate::time::Time;
+use crate::base::time::Time;
 
 /// Memory of the records.
 enum Slab {

@@ -26,7 +26,7 @@ pub(crate) use charge::{be16, link_header};
 pub use list::{Head, List, Parked, Waiting};
 pub use pool::Frames;
 
-use crate::time::Time;
+use crate::base::time::Time;
 
 /// No chunk: the end of a chain.
 pub const NO_CHUNK: u32 = u32::MAX;
@@ -63,9 +63,9 @@ pub struct Frame {
     /// State of the transport checksum.
     pub checksum: Checksum,
     /// Request to update the frame on departure: it is an ACK without payload whose sequence number, TSval
-    /// and window become the current ones ([`Slot::stamp`](crate::steer::Slot::stamp)). Every other frame
+    /// and window become the current ones ([`Slot::stamp`](crate::tcp::steer::Slot::stamp)). Every other frame
     /// leaves as it is. On an arriving frame: a hook has counted it among those that it took
-    /// ([`Slot::take`](crate::steer::Slot::take)).
+    /// ([`Slot::take`](crate::tcp::steer::Slot::take)).
     pub restamp: bool,
     /// Number of its flow at the receiver, which has given it to the frame's maker. [`Frame::NO_HINT`] if it
     /// is not known. It is used for prefetching only.

@@ -1,6 +1,6 @@
 //! Kinds of acknowledgements without payload, by what they tell their sender.
 
-use crate::wire::{after, SackBlocks};
+use crate::packet::wire::{after, SackBlocks};
 
 /// Main news of an acknowledgement. If several apply, the first in this order counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

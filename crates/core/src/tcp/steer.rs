@@ -32,7 +32,7 @@ pub use strangers::{hash_of_source, Strangers};
 pub use tally::{Counted, Tally};
 pub use words::Numbers;
 
-use crate::time::Time;
+use crate::base::time::Time;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use words::{AtomicU32, AtomicU64, Line};
 

@@ -11,7 +11,7 @@ mod wheel;
 mod tests;
 
 use super::NONE;
-use crate::time::Time;
+use crate::base::time::Time;
 use track::Track;
 
 /// State of a timer.

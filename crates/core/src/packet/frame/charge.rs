@@ -106,8 +106,8 @@ fn ip_and_transport_headers(ether_type: u16, ip: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::Frames;
-    use crate::time::Time;
+    use crate::base::time::Time;
+    use crate::packet::frame::Frames;
     use proptest::prelude::*;
 
     fn charge(head: &[u8], len: usize, gso: u16, overhead: u16) -> Charge {

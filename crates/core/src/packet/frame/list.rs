@@ -6,7 +6,7 @@
 //! MB, and a frame costs the same in any of them.
 
 use super::{Charge, Frame, Frames, NO_CHUNK};
-use crate::time::Time;
+use crate::base::time::Time;
 
 /// A frame parked with [`Frames::park`]. Its owner takes the frame back with [`Frames::unpark`].
 #[derive(Debug, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl List {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::DropReason;
+    use crate::base::stats::DropReason;
     use proptest::prelude::*;
     use std::collections::VecDeque;
 

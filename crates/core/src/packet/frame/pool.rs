@@ -5,8 +5,8 @@ mod make;
 use super::list::{Parked, Place};
 use super::{Frame, NO_CHUNK};
 use crate::base::prefetch;
-use crate::stats::{DropReason, Drops, Ledger};
-use crate::time::Time;
+use crate::base::stats::{DropReason, Drops, Ledger};
+use crate::base::time::Time;
 
 /// The memory behind a pool.
 enum Memory {

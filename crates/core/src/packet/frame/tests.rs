@@ -1,7 +1,7 @@
 //! The pool's accounts, reserve and growth, chains, and copies.
 
 use super::*;
-use crate::stats::{DropReason, Ledger};
+use crate::base::stats::{DropReason, Ledger};
 
 #[test]
 fn receiving_leaves_the_reserve_to_made_frames() {

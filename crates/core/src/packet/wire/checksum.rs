@@ -10,7 +10,7 @@
 
 use super::sum::{add, fold, network, words};
 use super::{be16, packet, put, Packet, TCP, UDP};
-use crate::frame::{Checksum, Frame, Frames};
+use crate::packet::frame::{Checksum, Frame, Frames};
 
 pub use super::sum::{sum, update16};
 

@@ -54,7 +54,7 @@ mod tests {
     use super::super::build::SegmentBuilder;
     use super::super::{packet, tcp};
     use super::*;
-    use crate::frame::Checksum;
+    use crate::packet::frame::Checksum;
 
     fn refused(mut bytes: Vec<u8>) -> (Packet, Tcp, Vec<u8>) {
         let (p, t) = parsed(&bytes);

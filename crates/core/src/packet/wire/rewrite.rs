@@ -12,7 +12,7 @@
 
 use super::options::timestamps_offset;
 use super::{array, be16, checksum, put, Packet, Tcp, Timestamps, TCP};
-use crate::frame::Checksum;
+use crate::packet::frame::Checksum;
 
 const SEQ: usize = 4;
 const ACK: usize = 8;

@@ -19,9 +19,9 @@
 
 use super::flow_bound::{FlowBound, FlowLimit};
 use super::tally::{served, Tally};
+use crate::base::rate::Rate;
+use crate::base::time::Time;
 use crate::packet::Counts;
-use crate::rate::Rate;
-use crate::time::Time;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Served beyond the rate, as a part of it.
@@ -316,7 +316,7 @@ pub fn admits(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::Duration;
+    use crate::base::time::Duration;
 
     const R: Rate = Rate::mbit(8); // a byte a microsecond
 

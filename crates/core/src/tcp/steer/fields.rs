@@ -26,7 +26,7 @@ impl Fields {
     pub const COUNTED: Fields = Fields(1 << 6);
     /// Packets come in from the WAN: those that go out have other keys.
     pub const INWARD: Fields = Fields(1 << 8);
-    /// Segments of data may be [asked for](crate::steer::Slot::ask).
+    /// Segments of data may be [asked for](crate::tcp::steer::Slot::ask).
     pub const MEASURED: Fields = Fields(1 << 9);
 
     /// These and the others.
@@ -63,7 +63,7 @@ impl Fields {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::UDP;
+    use crate::packet::wire::UDP;
 
     #[test]
     fn what_nobody_looks_at_is_the_same_for_all() {

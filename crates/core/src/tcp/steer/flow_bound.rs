@@ -4,8 +4,8 @@
 //! allows would drop them, so a flow is held to the law as it is written: its bytes in the last second are
 //! counted, in parts of a fourteenth of it.
 
-use crate::rate::Rate;
-use crate::time::Duration;
+use crate::base::rate::Rate;
+use crate::base::time::Duration;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Beyond the rate, in hundredths of it, and bytes beside that.

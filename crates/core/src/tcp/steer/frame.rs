@@ -1,9 +1,9 @@
 //! Slots and frames: what a hook reads of a segment, and what it writes.
 
 use super::{ticks, Seen, Stamp};
-use crate::frame::{Frame, Frames};
-use crate::time::Time;
-use crate::wire::{self, Packet, Tcp, TcpOptions, Timestamps};
+use crate::base::time::Time;
+use crate::packet::frame::{Frame, Frames};
+use crate::packet::wire::{self, Packet, Tcp, TcpOptions, Timestamps};
 
 impl Seen {
     /// Reads the headers of a segment that is seen at `now`.

@@ -5,7 +5,7 @@
 //! such flows of a source share one: they are worth one flow.
 
 use super::flow_bound::FlowBound;
-use crate::time::Time;
+use crate::base::time::Time;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Sources, by a hash of their addresses, of each direction.

@@ -2,8 +2,8 @@
 //! TCP that cannot be controlled. The hooks count them, the gateway charges them to the class's rate, and a
 //! hook drops those beyond the rate if the class is policed.
 
-use crate::rate::Rate;
-use crate::time::{Duration, Time};
+use crate::base::rate::Rate;
+use crate::base::time::{Duration, Time};
 use core::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// Fraction bits of [`Tally::per_byte`]: 100 Gb/s are exact to a millionth.

@@ -14,10 +14,10 @@
 //! until eight in a row are not. A single segment is cheap to send, and need not even arrive.
 
 use super::Extensions;
-use crate::time::Time;
+use crate::base::time::Time;
 
 /// Consecutive segments, fitting each other, that restart a flow. Behind hooks only one of
-/// [`DOUBT_SAMPLE`](crate::steer::DOUBT_SAMPLE) is seen.
+/// [`DOUBT_SAMPLE`](crate::tcp::steer::DOUBT_SAMPLE) is seen.
 const CONSISTENT: u8 = 8;
 /// Advancing acknowledgements that establish a flow without a seen handshake.
 const MIDSTREAM: u8 = 3;

@@ -1,6 +1,6 @@
 //! Extensions of TCP that a connection has for its whole life, or never.
 
-use crate::wire::TcpOptions;
+use crate::packet::wire::TcpOptions;
 
 /// A set of extensions that prevent others from making or changing ACKs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The identity of a flow: one direction of data of one connection, or packets of another protocol between
 //! the same addresses.
 
-use crate::wire::{self, array, Packet, PlainAck, Tcp, TCP, UDP};
+use crate::packet::wire::{self, array, Packet, PlainAck, Tcp, TCP, UDP};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 const ICMP: u8 = 1;
@@ -177,8 +177,8 @@ impl core::fmt::Display for Key {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::build::SegmentBuilder;
-    use crate::wire::Reject;
+    use crate::packet::wire::build::SegmentBuilder;
+    use crate::packet::wire::Reject;
 
     /// The key of a frame of any IP packet.
     fn key(frame: &[u8]) -> Key {

@@ -12,7 +12,7 @@
 //!
 //! The tracker does not know rates, queues and ACK control. They use it. Numbers that are shared with
 //! programs in the kernel are judged by the same rules there and in
-//! [`Slot::believes`](crate::steer::Slot::believes).
+//! [`Slot::believes`](crate::tcp::steer::Slot::believes).
 
 mod doubt;
 mod extensions;

@@ -1,7 +1,7 @@
 //! The acknowledgements of a receiver, for an observer that does not see the data. Each is compared with the
 //! one before.
 
-use crate::wire::after;
+use crate::packet::wire::after;
 
 /// Largest shift (RFC 7323 §2.3), assumed where no SYN was seen.
 pub const MOST_SCALE: u8 = 14;

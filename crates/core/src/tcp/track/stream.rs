@@ -3,7 +3,7 @@
 
 use super::receiver::MOST_SCALE;
 use super::Doubt;
-use crate::wire::{after, Flags, Tcp};
+use crate::packet::wire::{after, Flags, Tcp};
 
 /// Largest window assumed of a receiver whose scale is not known: 1 MiB.
 const UNSCALED: u32 = 1 << 20;

@@ -1,7 +1,7 @@
 //! Streams, with arithmetic on numbers that wrap.
 
 use super::*;
-use crate::wire::{Flags, Tcp};
+use crate::packet::wire::{Flags, Tcp};
 
 const ISN: u32 = 0xffff_f000;
 

@@ -5,6 +5,13 @@ use crate::result::{
     GatewayResult, PortPace, QuantilesMax,
 };
 
+/// A function that adds two values of a type, field by field.
+macro_rules! sums {
+    ($Of:ident: $($field:ident),+) => {
+        |a: $Of, b: $Of| $Of { $($field: a.$field + b.$field),+ }
+    };
+}
+
 /// Merges the totals of two gateways.
 pub(super) fn gateways(a: GatewayResult, b: GatewayResult) -> GatewayResult {
     let (x, y) = (a.frames, b.frames);
@@ -32,55 +39,30 @@ pub(super) fn classes(a: Vec<ClassResult>, b: Vec<ClassResult>) -> Vec<ClassResu
         held_ack_peak_bytes: a.held_ack_peak_bytes.max(b.held_ack_peak_bytes),
         ack_queue_peak_bytes: a.ack_queue_peak_bytes.max(b.ack_queue_peak_bytes),
         buffer_peak_bytes: a.buffer_peak_bytes.max(b.buffer_peak_bytes),
-        scheduled_only: alone(a.scheduled_only, b.scheduled_only),
+        scheduled_only: sums!(ClassAlone: not_tcp, untouched, no_acks)(a.scheduled_only, b.scheduled_only),
         acks_absorbed: a.acks_absorbed + b.acks_absorbed,
         acks_generated: a.acks_generated + b.acks_generated,
         acks_rewritten: a.acks_rewritten + b.acks_rewritten,
-        others: a.others.into_iter().chain(b.others).reduce(others),
-        bound: a.bound.into_iter().chain(b.bound).reduce(bounds),
-        admission: a.admission.into_iter().chain(b.admission).reduce(admissions),
+        others: a
+            .others
+            .into_iter()
+            .chain(b.others)
+            .reduce(sums!(ClassOthers: packets, bytes, dropped, exceeded_bytes)),
+        bound: a
+            .bound
+            .into_iter()
+            .chain(b.bound)
+            .reduce(sums!(ClassBound: held_bytes, free_bytes, dropped, dropped_bytes)),
+        admission: a
+            .admission
+            .into_iter()
+            .chain(b.admission)
+            .reduce(sums!(ClassAdmission: guaranteed, refused, best_effort)),
         queue: a.queue.into_iter().chain(b.queue).reduce(queues),
         pace: a.pace.or(b.pace),
         ..a
     };
     a.into_iter().zip(b).map(both).collect()
-}
-
-/// Merges a class's unresponsive traffic in two gateways.
-fn others(a: ClassOthers, b: ClassOthers) -> ClassOthers {
-    ClassOthers {
-        packets: a.packets + b.packets,
-        bytes: a.bytes + b.bytes,
-        dropped: a.dropped + b.dropped,
-        exceeded_bytes: a.exceeded_bytes + b.exceeded_bytes,
-    }
-}
-
-/// Merges the traffic that passed the bounds of a class in two gateways.
-fn bounds(a: ClassBound, b: ClassBound) -> ClassBound {
-    ClassBound {
-        held_bytes: a.held_bytes + b.held_bytes,
-        free_bytes: a.free_bytes + b.free_bytes,
-        dropped: a.dropped + b.dropped,
-        dropped_bytes: a.dropped_bytes + b.dropped_bytes,
-    }
-}
-
-fn alone(a: ClassAlone, b: ClassAlone) -> ClassAlone {
-    ClassAlone {
-        not_tcp: a.not_tcp + b.not_tcp,
-        untouched: a.untouched + b.untouched,
-        no_acks: a.no_acks + b.no_acks,
-    }
-}
-
-/// Merges the guaranteed flows of a class in two gateways.
-fn admissions(a: ClassAdmission, b: ClassAdmission) -> ClassAdmission {
-    ClassAdmission {
-        guaranteed: a.guaranteed + b.guaranteed,
-        refused: a.refused + b.refused,
-        best_effort: a.best_effort + b.best_effort,
-    }
 }
 
 /// Merges the queues of a class in two gateways. Takes the longer delays, because the delays of all frames

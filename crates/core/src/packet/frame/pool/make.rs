@@ -1,8 +1,8 @@
 //! Frames that nodes make: new ones, copies of others, and drafts, whose headers are still to be written.
 
 use super::{Frames, SMALLEST_CHUNK};
-use crate::frame::{Frame, NO_CHUNK};
-use crate::time::Time;
+use crate::base::time::Time;
+use crate::packet::frame::{Frame, NO_CHUNK};
 
 impl Frames {
     /// Makes a frame of `len` bytes for a node, from the reserve if need be. The bytes are undefined: the

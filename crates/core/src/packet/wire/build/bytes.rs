@@ -1,7 +1,7 @@
 //! Bytes of the built frame, header by header.
 
 use super::{Addresses, SegmentBuilder, Sum};
-use crate::wire::UDP;
+use crate::packet::wire::UDP;
 
 impl SegmentBuilder {
     pub(super) fn unpadded(&self) -> Vec<u8> {

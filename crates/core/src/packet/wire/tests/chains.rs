@@ -3,8 +3,8 @@
 use super::super::build::{SegmentBuilder, Sum};
 use super::super::*;
 use super::properties::segments;
-use crate::frame::{Checksum, Frame, Frames};
-use crate::time::Time;
+use crate::base::time::Time;
+use crate::packet::frame::{Checksum, Frame, Frames};
 use proptest::prelude::*;
 
 /// Puts the frame into a pool whose chunks have `size` bytes: `head` of its bytes in the first one, and the

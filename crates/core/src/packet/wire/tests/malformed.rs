@@ -2,7 +2,7 @@
 
 use super::super::build::{arp, Disguise, SegmentBuilder, Sum};
 use super::super::*;
-use crate::frame::Checksum;
+use crate::packet::frame::Checksum;
 
 fn v4() -> SegmentBuilder {
     SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2])

@@ -6,7 +6,7 @@ mod vectors;
 
 use super::build::{SegmentBuilder, Sum};
 use super::*;
-use crate::frame::Checksum;
+use crate::packet::frame::Checksum;
 
 #[test]
 fn a_segment_is_read_back_as_built() {

@@ -3,7 +3,7 @@
 use super::super::build::{SegmentBuilder, Sum};
 use super::super::*;
 use super::properties::segments;
-use crate::frame::Checksum;
+use crate::packet::frame::Checksum;
 use proptest::prelude::*;
 
 /// Reads a pure ACK of the usual layout by the separate parsers.

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::super::build::{SegmentBuilder, Sum};
 use super::super::*;
 use super::vectors::all;
-use crate::frame::Checksum;
+use crate::packet::frame::Checksum;
 
 /// Calls everything that a gateway calls for a frame, in order, to show that nothing panics.
 fn exercise(bytes: &[u8], frame_len: usize) -> Result<(Packet, Tcp, TcpOptions), Reject> {

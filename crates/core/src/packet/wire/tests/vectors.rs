@@ -2,7 +2,7 @@
 
 use super::super::build::SegmentBuilder;
 use super::super::*;
-use crate::frame::Checksum;
+use crate::packet::frame::Checksum;
 
 const VECTORS: &str = include_str!("vectors.txt");
 
