@@ -28,7 +28,8 @@ use weir_core::time::Duration;
 /// Refusal of choices for classes whose flows share a rate, in a policy for each flow.
 fn of_classes() -> String {
     let names: Vec<_> = CLASS_PRESETS.iter().map(|preset| format!("\"{}\"", preset.name)).collect();
-    format!("it is for all flows of a class together, by a preset: {}", names.join(", "))
+    let (last, others) = names.split_last().expect("presets");
+    format!("it is for all flows of a class together, by a preset: {} or {last}", others.join(", "))
 }
 
 const HOLDS: [(&str, Hold); 1] = [("number", Hold::Number)];
