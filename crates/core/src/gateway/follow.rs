@@ -120,7 +120,10 @@ impl Gateway {
         let r = &mut self.table[i];
         if r.held() == 0 {
             r.held_acks = 0;
-            self.disarm(i, now);
+            // ACKs that tell no progress may wait for their times.
+            if !(r.takes_steps() && r.has(flag::WAITING)) {
+                self.disarm(i, now);
+            }
         }
         self.count_acked(i, passed);
         if absent && paced {

@@ -294,9 +294,6 @@ impl Gateway {
     pub(super) fn disarm(&mut self, i: u32, now: Time) {
         self.end_grant(i);
         let r = &mut self.table[i];
-        if r.takes_steps() && r.has(flag::WAITING) {
-            return; // ACKs that tell no progress may wait for their times
-        }
         if r.has(flag::ARMED) && r.flags & (flag::WAITING | flag::CLOSED) == 0 {
             r.law.pace_mut().stop(now);
         }

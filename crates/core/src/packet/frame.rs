@@ -63,8 +63,8 @@ pub struct Frame {
     /// State of the transport checksum.
     pub checksum: Checksum,
     /// Request to update the frame on departure: it is an ACK without payload whose sequence number, TSval
-    /// and window become the current ones ([`Slot::stamp`](crate::tcp::steer::Slot::stamp)). Every other frame
-    /// leaves as it is. On an arriving frame: a hook has counted it among those that it took
+    /// and window become the current ones ([`Slot::stamp`](crate::tcp::steer::Slot::stamp)). Every other
+    /// frame leaves as it is. On an arriving frame: a hook has counted it among those that it took
     /// ([`Slot::take`](crate::tcp::steer::Slot::take)).
     pub restamp: bool,
     /// Number of its flow at the receiver, which has given it to the frame's maker. [`Frame::NO_HINT`] if it

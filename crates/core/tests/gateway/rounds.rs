@@ -4,6 +4,7 @@
 use crate::support::uploads::*;
 use crate::support::*;
 use weir_core::ack::{AckControl, Counts, Release, CLASS_PRESETS};
+use weir_core::flow::flag;
 use weir_core::gateway::LAN;
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
@@ -203,4 +204,20 @@ fn a_flow_has_its_part_of_the_rate() {
         (at, held) = (sent[1].0, sent[1].0.since(came).as_nanos() as f64 / 1e6);
     }
     assert!((39.0..=40.1).contains(&held), "{held} ms");
+}
+
+/// The timer of ACKs that wait for their times ends with the connection.
+#[test]
+fn a_reset_leaves_no_timer_behind() {
+    let mut u = basic(1);
+    for n in 0..40 {
+        send(&mut u, ms(1_000), 0, n * 1_000, 1_000);
+    }
+    u.ack(ms(1_020), 0, 1_000);
+    u.run(ms(1_021));
+    let reset = u.sender(0).seq(u.record(0).rx).flags(Flags::RST);
+    u.inject(ms(1_022), LAN, reset);
+    u.run(ms(20_000));
+    assert!(u.node().records().iter().all(|r| !r.has(flag::USED)), "it is forgotten");
+    u.rig.finish();
 }

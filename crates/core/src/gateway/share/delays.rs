@@ -25,10 +25,12 @@ impl Gateway {
         self.scheme(i).is_some_and(Rules::watches_data)
     }
 
-    /// Data of the flow up to `end` is on its way.
+    /// Data of the flow up to `end` is on its way. The next of it is to be seen as well: of a burst the last
+    /// segment tells how much the sender has sent.
     pub(super) fn watch_data(&mut self, i: u32, end: u32, now: Time) {
         let Some(scheme) = self.scheme(i).filter(|scheme| scheme.watches_data()) else { return };
         scheme.sent(self.table[i].law.steps_mut(), end);
+        self.slots[i].ask();
         self.enlist(i, now);
     }
 

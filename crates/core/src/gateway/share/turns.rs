@@ -160,6 +160,7 @@ impl Gateway {
     pub(in crate::gateway) fn serve(&mut self, cx: &mut Cx<'_>, timer: u32, port: Port) {
         let (place, due) = (timer - self.table.capacity(), self.timers.due(timer).min(cx.now));
         match self.classes.share(place) {
+            Some(share) if share.law.driver() == Some(Driver::Delay) => return,
             Some(share) if share.parent().is_some() => return self.tree(place).settle(place, due),
             Some(share) if share.law.driver().is_some_and(Driver::is_departure) => {
                 return self.serve_idle(cx, place)

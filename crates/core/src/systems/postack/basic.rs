@@ -1,7 +1,7 @@
-//! Basic PostACK (section 3.1, fig. 3): each ACK is held for as long as a packet of data would wait in a queue
-//! of its flow at the flow's part of the rate, `qlen × MSS / BW`. What would wait are all packets of the
-//! sender's window but those in the WAN pipe: `qlen = min(CWND, RWND) − BW × D / MSS`, where `D` is the delay
-//! of the WAN as it is measured.
+//! Basic PostACK (section 3.1, fig. 3): each ACK is held for as long as a packet of data would wait in a
+//! queue of its flow at the flow's part of the rate, `qlen × MSS / BW`. All packets of the sender's window
+//! would wait but those in the WAN pipe: `qlen = min(CWND, RWND) − BW × D / MSS`, where `D` is the delay of
+//! the WAN as it is measured.
 //!
 //! The window is what the sender has sent and was not acknowledged for, by the data and the ACKs that are
 //! seen. Nothing is held of the data, and nothing paces it: packets that are sent together are acknowledged
