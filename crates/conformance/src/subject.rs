@@ -6,7 +6,9 @@ use crate::trace::{Limit, Trace, Traits};
 use crate::wire::Wire;
 use crate::{play, Script, Side, Verdict};
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use weir_core::ack::{AckControl, ClassPreset, Leaf, Unresponsive, Window, CLASS_PRESETS, PRESETS};
+use weir_core::ack::{
+    AckControl, ClassPreset, Leaf, ShareRelease, Unresponsive, Window, CLASS_PRESETS, PRESETS,
+};
 use weir_core::class::Spec;
 use weir_core::combined::{Acks, Combined};
 use weir_core::gateway::{ClassConfig, Config, Direction, Gateway, LAN, WAN};
@@ -180,7 +182,7 @@ fn traits_of(ack: &AckControl) -> Traits {
     Traits {
         fifo: !ack.hold.is_number(),
         sizes: matches!(ack.window, Window::Size { .. }),
-        limit: Some(Limit::Acknowledged(RATE)),
+        limit: ack.release.share().is_none_or(ShareRelease::paces).then_some(Limit::Acknowledged(RATE)),
         ..Traits::WIRE
     }
 }

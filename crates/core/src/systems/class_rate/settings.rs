@@ -85,6 +85,12 @@ impl ShareRelease {
         self.scheme().map(Rules::driver)
     }
 
+    /// Returns whether ACKs leave one after the other at the rate. Where each has a time of its own, what comes
+    /// together leaves together, and only an average keeps to the rate.
+    pub fn paces(&self) -> bool {
+        self.driver() != Some(Driver::Delay)
+    }
+
     /// Returns whether data of its flows is looked at that does not wait in a queue.
     pub fn watches_data(&self) -> bool {
         self.scheme().is_some_and(Rules::watches_data)
