@@ -60,11 +60,61 @@ fn quantity(text: &str, what: &str, units: &[(&str, u64)], help: &str) -> Result
     Err(Fault { message, help: Some(help) })
 }
 
-/// Parses a rate: `10Mbit`, `10Mbit/s`, `125kbit`, `1.5Gbit`. At least 1 bit/s; bytes per second are refused.
-pub fn rate(text: &str) -> Result<Rate, Fault> {
+/// Other spellings of the units of rates that can mean nothing else, without `/s`: those of tc, of providers,
+/// and of papers. Not `mbps`, which is bytes for tc, nor `M`, nor any `B`.
+const RATE_SPELLINGS: [(&str, &str); 14] = [
+    ("bps", "bit"),
+    ("b", "bit"),
+    ("kb", "kbit"),
+    ("Kbit", "kbit"),
+    ("Kb", "kbit"),
+    ("kbps", "kbit"),
+    ("Kbps", "kbit"),
+    ("mbit", "Mbit"),
+    ("Mb", "Mbit"),
+    ("Mbps", "Mbit"),
+    ("gbit", "Gbit"),
+    ("Gb", "Gbit"),
+    ("Gbps", "Gbit"),
+    ("bits", "bit"),
+];
+
+/// Returns a rate in the spelling that the other functions read.
+fn respelt(text: &str) -> String {
     let trimmed = text.trim();
     let bits = trimmed.strip_suffix("/s").map_or(trimmed, str::trim_end);
-    let bps = quantity(bits, "rate", &RATE_UNITS, RATE_HELP)?;
+    let unit = bits.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '_').trim_start();
+    let known = RATE_SPELLINGS.iter().find(|(other, _)| *other == unit);
+    known.map_or_else(|| bits.to_owned(), |(_, unit_here)| bits.replace(unit, unit_here))
+}
+
+/// Returns the rate that somebody may have meant whose unit is one letter, or bytes.
+fn meant(text: &str) -> Option<String> {
+    let (number, unit) = split(text.trim().trim_end_matches("/s"))?;
+    let (factor, bits) = match unit {
+        "K" | "k" => ("kbit", 1),
+        "M" | "m" => ("Mbit", 1),
+        "G" | "g" => ("Gbit", 1),
+        "kB" | "KB" | "kBps" => ("kbit", 8),
+        "MB" | "MBps" => ("Mbit", 8),
+        "GB" | "GBps" => ("Gbit", 8),
+        _ => return None,
+    };
+    match bits {
+        1 => Some(format!("{}{factor}", &text.trim()[..text.trim().find(unit)?].trim_end())),
+        _ => number.times(bits).ok().map(|number| format!("{number}{factor}")),
+    }
+}
+
+/// Parses a rate: `10Mbit`, `10Mbit/s`, `125kbit`, `1.5Gbit`, and what [`RATE_SPELLINGS`] has. At least 1
+/// bit/s; bytes per second are refused.
+pub fn rate(text: &str) -> Result<Rate, Fault> {
+    let bps = quantity(&respelt(text), "rate", &RATE_UNITS, RATE_HELP).map_err(|mut fault| {
+        if let Some(meant) = meant(text) {
+            fault.help = Some(format!("did you mean \"{meant}\"? {RATE_HELP}"));
+        }
+        fault
+    })?;
     Rate::from_bps(bps).ok_or_else(|| {
         Fault::new(
             "a rate of zero would never send anything",
@@ -217,13 +267,21 @@ mod tests {
         assert_eq!(bps("0.1Mbit"), 100_000);
         assert_eq!(bps("4.096kbit"), 4096);
         assert_eq!(bps("1_000bit"), 1000);
-        for wrong in ["10", "10MB", "10Mbps", "10M", "-1Mbit", "Mbit", "", "1.2345kbit", "1e3kbit", "1.bit"] {
+        // As tc, providers and papers write it.
+        for same in ["9mbit", "9Mbps", "9Mb/s", "9 Mb/s", "9Mbit/s", "9000kbps", "9000Kbit", "9000000bps"] {
+            assert_eq!(bps(same), 9_000_000, "{same}");
+        }
+        assert_eq!([bps("1.5gbit"), bps("1.5Gbps"), bps("1.5Gb/s")], [1_500_000_000; 3]);
+        // 9 megabytes are 72 megabits.
+        let help = |t: &str| rate(t).unwrap_err().help.unwrap();
+        assert!(help("9M").starts_with("did you mean \"9Mbit\"?"), "{}", help("9M"));
+        assert!(help("9MB/s").starts_with("did you mean \"72Mbit\"?"), "{}", help("9MB/s"));
+        for wrong in ["10", "10MB", "10mbps", "10M", "-1Mbit", "Mbit", "", "1.2345kbit", "1e3kbit", "1.bit"] {
             assert!(rate(wrong).is_err(), "{wrong}");
         }
         assert!(rate("99999999999Gbit").unwrap_err().message.contains("too large"));
         assert!(rate("0Mbit").unwrap_err().message.contains("zero"));
-        assert!(rate("10mbit").unwrap_err().help.unwrap().starts_with("did you mean `Mbit`?"));
-        assert!(!rate("10MB").unwrap_err().help.unwrap().contains("did you mean"));
+        assert!(duration("10MS").unwrap_err().help.unwrap().starts_with("did you mean `ms`?"));
     }
 
     #[test]
