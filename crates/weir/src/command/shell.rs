@@ -31,7 +31,8 @@ pub struct Args {
     /// Seed of random losses, delays and damage
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// A shell command that runs on the far side until the program has ended
+    /// A shell command that runs on the far side until the program has ended; the program begins when a port
+    /// of it listens, and its output comes on standard error, as `server: …`
     #[arg(long, value_name = "COMMAND")]
     pub server: Option<String>,
     /// The program and its arguments; by default the user's shell
@@ -53,12 +54,20 @@ impl Args {
     }
 }
 
-/// Runs the program and ends with its exit code, or with 128 plus the number of the signal that ended it.
+/// Runs the program and ends with its exit code, or with 128 plus the number of the signal that ended it. A
+/// program that does not exist is 127, and one that may not be run 126.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let shell = args.load().map_err(|faults| {
         Failure::Input(faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n"))
     })?;
-    let status = shell::run(&shell).map_err(Failure::Other)?;
+    let status = match shell::run(&shell) {
+        Ok(status) => status,
+        Err(shell::Failed::Other(text)) => return Err(Failure::Other(text)),
+        Err(shell::Failed::Program(text, code)) => {
+            crate::output::say(&format!("weir: {text}"));
+            std::process::exit(i32::from(code));
+        }
+    };
     let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(3);
     match code {
         0 => Ok(()),

@@ -10,13 +10,16 @@
 //! is a second namespace in it.
 
 mod cable;
+mod server;
 
 use crate::experiment::config::wan::WanFile;
 use cable::Cable;
 use rustix::process::{geteuid, pidfd_open, Pid, PidfdFlags};
-use std::ffi::OsString;
+use server::Server;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -38,28 +41,50 @@ pub struct Shell {
     pub server: Option<String>,
 }
 
-/// Runs the program until it ends, and returns its exit status. The far side's command is ended after it.
-pub fn run(shell: &Shell) -> Result<ExitStatus, String> {
+/// Reason why a program did not run.
+#[derive(Debug)]
+pub enum Failed {
+    /// There is no such program, or it may not be run: with the exit code that shells have for it.
+    Program(String, u8),
+    /// Anything else.
+    Other(String),
+}
+
+impl From<String> for Failed {
+    fn from(text: String) -> Failed {
+        Failed::Other(text)
+    }
+}
+
+/// Runs the program until it ends, and returns its exit status. The far side's command is there before it,
+/// and is ended after it.
+pub fn run(shell: &Shell) -> Result<ExitStatus, Failed> {
     let is_root = geteuid().is_root();
     if !is_root {
         namespace::become_root().map_err(no_namespaces)?;
         ip("lo", &["link set lo up"])?;
     }
-    let far = tun::create("weir1").map_err(|e| format!("weir1: {e} (is there a /dev/net/tun?)"))?;
+    let far = tun::create("weir1").map_err(|e| no_device("weir1", &e))?;
     ip("weir1", &[&format!("addr add {FAR} peer {NEAR} dev weir1"), "link set weir1 up"])?;
+    let server = shell.server.as_deref().map(Server::start).transpose()?;
     let near = std::thread::scope(|scope| scope.spawn(|| near_side(&shell.program)).join());
-    let Near { device, mut program } = near.map_err(|_| "the near side ended early")??;
-    let server = shell.server.as_deref().map(serve).transpose();
-    let carried = server.and_then(|mut server| {
-        let carried = carry(shell, [device, far], &program).map_err(|e| e.to_string());
-        server.iter_mut().for_each(end);
-        carried
-    });
+    let Near { device, mut program } = near.map_err(|_| "the near side ended early".to_owned())??;
+    let carried = carry(shell, [device, far], &program).map_err(|e| e.to_string());
+    drop(server);
     if carried.is_err() {
         end(&mut program);
     }
     carried?;
-    program.wait().map_err(|e| e.to_string())
+    Ok(program.wait().map_err(|e| e.to_string())?)
+}
+
+fn no_device(name: &str, error: &io::Error) -> String {
+    let help = match error.kind() {
+        io::ErrorKind::NotFound => "the kernel's module tun makes /dev/net/tun: modprobe tun",
+        io::ErrorKind::PermissionDenied => "/dev/net/tun may not be opened: it has mode 0666 on most systems",
+        _ => "a TUN device cannot be made",
+    };
+    format!("{name}: {error}: {help}")
 }
 
 fn no_namespaces(error: io::Error) -> String {
@@ -77,9 +102,9 @@ struct Near {
 
 /// Makes the program's namespace and starts the program there. Called on a thread of its own, which moves
 /// into that namespace.
-fn near_side(program: &[OsString]) -> Result<Near, String> {
+fn near_side(program: &[OsString]) -> Result<Near, Failed> {
     namespace::new_network().map_err(|e| format!("a network namespace for the program: {e}"))?;
-    let device = tun::create("weir0").map_err(|e| format!("weir0: {e} (is there a /dev/net/tun?)"))?;
+    let device = tun::create("weir0").map_err(|e| no_device("weir0", &e))?;
     let lines = [
         "link set lo up".to_string(),
         format!("addr add {NEAR} peer {FAR} dev weir0"),
@@ -89,16 +114,23 @@ fn near_side(program: &[OsString]) -> Result<Near, String> {
     ip("weir0", &lines.each_ref().map(String::as_str))?;
     let mut command = Command::new(&program[0]);
     command.args(&program[1..]);
-    let program = command.spawn().map_err(|e| format!("{}: {e}", command.get_program().to_string_lossy()))?;
+    let program = command.spawn().map_err(|error| not_started(&program[0], &error))?;
     Ok(Near { device, program })
 }
 
-/// Starts the far side's command, in a process group of its own.
-fn serve(command: &str) -> Result<Child, String> {
-    use std::os::unix::process::CommandExt;
-    let mut shell = Command::new("/bin/sh");
-    shell.args(["-c", command]).stdin(Stdio::null()).process_group(0);
-    shell.spawn().map_err(|e| format!("{command}: {e}"))
+/// Returns why a program could not be started. A directory of `PATH` that may not be read hides no program.
+fn not_started(program: &OsStr, error: &io::Error) -> Failed {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let plain = Path::new(program).components().count() == 1;
+    let exists = match plain {
+        true => std::env::split_paths(&path).any(|dir| dir.join(program).is_file()),
+        false => Path::new(program).exists(),
+    };
+    let name = program.to_string_lossy();
+    match exists {
+        true => Failed::Program(format!("{name}: {error}"), 126),
+        false => Failed::Program(format!("{name}: no such program"), 127),
+    }
 }
 
 /// Ends a process that this one started, and its process group if it leads one.
