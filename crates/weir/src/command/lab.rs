@@ -41,6 +41,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let plan = args.common.plan(experiment, Backend::Lab)?;
     let options = Options::with_signals().map_err(|e| Failure::Other(format!("signals: {e}")))?;
     let options = Options { id: args.id.clone(), pcap: args.common.pcap.clone(), ..options };
+    args.common.to.begin()?;
     if args.runs > 1 {
         return several(args, &plan, &options);
     }

@@ -5,7 +5,6 @@ use crate::experiment::config::experiment::Experiment;
 use crate::experiment::plan::Plan;
 use crate::report::{self, chart, table};
 use crate::result::{Backend, RunResult, Runs, Status, RECEIVED};
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// Arguments of every command that runs an experiment.
@@ -32,8 +31,8 @@ pub struct Presentation {
     /// Write the result as JSON; `-` is standard output, and the table then goes to standard error
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write charts (SVG) and series (CSV) into this directory, which is created if needed; several runs go
-    /// into 001, 002, …, which index.csv lists
+    /// Write charts (SVG), flows and series (CSV) into this directory, which is created if needed, in place
+    /// of what an earlier command wrote there; several runs go into 001, 002, …, which index.csv lists
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
@@ -70,6 +69,12 @@ pub fn without_received(result: &mut RunResult) {
 }
 
 impl Presentation {
+    /// Empties the directory of results of what an earlier command wrote there.
+    pub fn begin(&self) -> Result<(), Failure> {
+        let Some(directory) = &self.out else { return Ok(()) };
+        clear(directory).map_err(|e| Failure::Other(format!("{}: {e}", directory.display())))
+    }
+
     /// Presents one run.
     pub fn run(&self, plan: &Plan, result: &RunResult) -> Result<(), Failure> {
         if let Some(path) = &self.json {
@@ -92,6 +97,7 @@ impl Presentation {
             super::write_json(&directory.join("result.json"), runs)?;
             let index = directory.join("index.csv");
             std::fs::write(&index, report::index::index(runs, names))
+                .and_then(|()| listed(directory, ["result.json", "index.csv"].into_iter()))
                 .map_err(|e| Failure::Other(format!("{}: {e}", index.display())))?;
         }
         self.print(|terminal| table::runs(runs, names, plan, planned, terminal))
@@ -102,7 +108,7 @@ impl Presentation {
             crate::output::say(table(false).trim_end());
             return Ok(());
         }
-        super::print(&table(std::io::stdout().is_terminal()))
+        super::print(&table(super::takes_colours()))
     }
 }
 
@@ -113,7 +119,42 @@ pub fn write(directory: &Path, plan: &Plan, result: &RunResult) -> Result<usize,
     std::fs::create_dir_all(directory).map_err(fault)?;
     super::write_json(&directory.join("result.json"), result)?;
     let written = chart::write(directory, plan, result).map_err(fault)?;
+    let names = written.iter().filter_map(|path| path.file_name()?.to_str());
+    listed(directory, names.chain(["result.json"])).map_err(fault)?;
     Ok(written.len() + 1)
+}
+
+/// Name of the list of the files that a command has written into a directory.
+const LISTED: &str = ".weir-files";
+
+fn listed<'a>(directory: &Path, names: impl Iterator<Item = &'a str>) -> std::io::Result<()> {
+    let text: String = names.map(|name| format!("{name}\n")).collect();
+    std::fs::write(directory.join(LISTED), text)
+}
+
+/// Removes what an earlier command wrote into `directory`, so that results of two experiments never mix.
+/// Files of others stay.
+pub fn clear(directory: &Path) -> std::io::Result<()> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Ok(()) };
+    for entry in entries {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.len() >= 3 && name.bytes().all(|b| b.is_ascii_digit()) && path.join(LISTED).is_file() {
+            clear(&path)?;
+            // With files of others it stays.
+            let _ = std::fs::remove_dir(&path);
+        }
+    }
+    let list = directory.join(LISTED);
+    let Ok(text) = std::fs::read_to_string(&list) else { return Ok(()) };
+    // A name is of a file in this very directory.
+    for name in text.lines().filter(|name| Path::new(name).components().count() == 1 && *name != "..") {
+        match std::fs::remove_file(directory.join(name)) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+    }
+    std::fs::remove_file(list)
 }
 
 /// Returns the command's result after one run.
@@ -177,6 +218,22 @@ mod tests {
 
     fn code(end: Result<(), Failure>) -> u8 {
         end.map_or_else(|failure| failure.code(), |()| 0)
+    }
+
+    #[test]
+    fn results_of_two_experiments_do_not_mix() {
+        let directory = std::env::temp_dir().join(format!("weir-out-{}", std::process::id()));
+        let part = directory.join("001");
+        std::fs::create_dir_all(&part).unwrap();
+        for place in [&directory, &part] {
+            std::fs::write(place.join("old.csv"), "").unwrap();
+            listed(place, ["old.csv", "../mine.txt"].into_iter()).unwrap();
+        }
+        std::fs::write(directory.join("mine.txt"), "").unwrap();
+        clear(&directory).unwrap();
+        let left: Vec<_> = std::fs::read_dir(&directory).unwrap().map(|e| e.unwrap().file_name()).collect();
+        std::fs::remove_dir_all(&directory).unwrap();
+        assert_eq!(left, ["mine.txt"]);
     }
 
     #[test]

@@ -41,6 +41,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let source = super::source(&args.common.experiment)?;
     let jobs = jobs(args, &source)?;
     let stop = stop_on_signals()?;
+    args.common.to.begin()?;
     match jobs.as_slice() {
         [job] if job.settings.is_empty() => one(args, job, &stop),
         _ => several(args, &jobs, &stop),

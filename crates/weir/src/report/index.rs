@@ -1,6 +1,6 @@
 //! Index of the directories of several runs, as CSV.
 
-use crate::result::metric::{of_several, Measured, Metric, Tables};
+use crate::result::metric::{of_several, Measured, Metric, Tables, FLOW};
 use crate::result::{FlowResult, RunResult, Runs, Status};
 use std::fmt::Write;
 
@@ -35,6 +35,20 @@ pub fn index(runs: &Runs, names: &[String]) -> String {
     out
 }
 
+/// Builds the table of a run's flows: a line for each with its group, class and congestion control, and all
+/// metrics of flows in base units. Unmeasured values are empty cells.
+pub fn flows(run: &RunResult) -> String {
+    let metrics = || FLOW.iter();
+    let heads = ["id", "group", "class", "cc"].map(String::from);
+    let mut out = line(heads.into_iter().chain(metrics().map(|m| m.name.to_string())));
+    for flow in &run.flows {
+        let own = [&flow.id, flow.group(), &flow.class, &flow.cc].map(str::to_string);
+        let values = metrics().map(|m| m.together(&[flow]).map_or(String::new(), |v| v.to_string()));
+        out += &line(own.into_iter().chain(values));
+    }
+    out
+}
+
 fn status(run: &RunResult) -> &'static str {
     match (&run.error, run.status) {
         (Some(_), _) => "could not run",
@@ -61,6 +75,19 @@ fn line(cells: impl Iterator<Item = String>) -> String {
 mod tests {
     use super::*;
     use crate::result::{Setting, SCHEMA};
+
+    #[test]
+    fn a_line_for_each_flow() {
+        // 1,000,000 bytes in a second are 8 Mbit/s.
+        let flow = FlowResult { id: "web.0".into(), end_s: 1.0, bytes: 1_000_000, ..FlowResult::default() };
+        let text = flows(&RunResult { flows: vec![flow], ..RunResult::default() });
+        let rows: Vec<Vec<&str>> = text.lines().map(|row| row.split(',').collect()).collect();
+        assert_eq!(rows[0][..4], ["id", "group", "class", "cc"]);
+        assert_eq!((rows.len(), &rows[1][..2]), (2, &["web.0", "web"][..]));
+        assert_eq!(rows[0].len(), rows[1].len());
+        let value = |name: &str| rows[1][rows[0].iter().position(|head| *head == name).unwrap()];
+        assert_eq!([value("bytes"), value("goodput_bps"), value("fct_s")], ["1000000", "8000000", ""]);
+    }
 
     #[test]
     fn a_line_for_each_run() {

@@ -65,6 +65,24 @@ pub(super) fn thinned(points: &[Point], width: f64) -> Vec<Point> {
     stretches.flat_map(ends).collect()
 }
 
+/// Returns the corners of values that hold until the next one.
+pub(super) fn held(points: &[Point]) -> Vec<Point> {
+    let corner = |pair: &[Point]| [pair[0], (pair[1].0, pair[0].1)];
+    let corners = points.windows(2).flat_map(corner);
+    corners.chain(points.last().copied()).collect()
+}
+
+/// Returns the share in percent of `all` whose time is at most a time, as corners from 0 to `until`.
+pub(super) fn cumulated(times: &[f64], all: usize, until: f64) -> Vec<Point> {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let share = |n: usize| 100.0 * n as f64 / all.max(1) as f64;
+    let points = sorted.iter().zip(1..).map(|(t, n)| (*t, share(n)));
+    let points: Vec<Point> =
+        std::iter::once((0.0, 0.0)).chain(points).chain([(until, share(sorted.len()))]).collect();
+    held(&points)
+}
+
 /// Summary of several curves in a stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Spread {
@@ -160,6 +178,20 @@ mod tests {
         // 100 stretches with one point each, and two in the stretch with the peaks.
         assert_eq!(got.len(), 101);
         assert_eq!(thinned(&points[..10], 1.0), points[..10]);
+    }
+
+    #[test]
+    fn values_hold_until_the_next_one() {
+        assert_eq!(held(&[(0.0, 1.0), (2.0, 5.0)]), [(0.0, 1.0), (2.0, 1.0), (2.0, 5.0)]);
+        assert_eq!(held(&[]), []);
+    }
+
+    #[test]
+    fn shares_rise_to_those_that_completed() {
+        // Three of four flows completed: at 1 s one of them, at 3 s two more.
+        let got = cumulated(&[3.0, 1.0, 3.0], 4, 4.0);
+        let at = |t: f64| got.iter().rev().find(|p| p.0 <= t).map(|p| p.1);
+        assert_eq!([at(0.5), at(1.0), at(2.9), at(3.0), at(4.0)], [0.0, 25.0, 25.0, 75.0, 75.0].map(Some));
     }
 
     #[test]

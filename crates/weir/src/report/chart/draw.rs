@@ -20,19 +20,23 @@ const INK: RGBColor = RGBColor(34, 34, 34);
 const SOFT: RGBColor = RGBColor(95, 95, 95);
 const GRID: RGBColor = RGBColor(228, 228, 228);
 
-const WIDTH: u32 = 1000;
+/// Width in pixels. In a column of 3.5 inches the words at axes are 6 points high, across a page 12.
+const WIDTH: u32 = 640;
 /// Width of a chart of named positions, of which the words can be read on a phone.
 const NARROW: u32 = 540;
 /// Room for the numbers at the axis and for its name.
-const LEFT: u32 = 84;
+const LEFT: u32 = 80;
 const MARGIN: u32 = 16;
 /// Room for the labels of marks.
-const RIGHT: u32 = 104;
+const RIGHT: u32 = 96;
 /// Width of a bar at a named position, of which each has a width of 1.
 const BAR: f64 = 0.6;
 /// Height of a line of words, or of a note.
 const LINE: i32 = 22;
 const NOTE: i32 = 18;
+/// Heights of the title and of other words.
+const TITLE: u32 = 18;
+const WORDS: u32 = 15;
 /// Width of a character of the small font, in pixels; sans-serif fonts are a little narrower on average.
 const CHARACTER: i32 = 8;
 
@@ -152,8 +156,11 @@ fn fault(e: impl std::fmt::Display) -> String {
 pub(super) fn svg(chart: &Chart) -> Drawn<String> {
     let legend = legend_rows(chart);
     let rows = legend.iter().map(|e| e.row + 1).max().unwrap_or(0);
-    let titled = if chart.title.is_empty() { 0 } else { LINE };
-    let under = 18 + titled + chart.notes.len() as i32 * NOTE;
+    let title = wrapped(&chart.title, TITLE, chart.width());
+    let lines_of = |note: &String| wrapped(note, WORDS, chart.width());
+    let notes: Vec<String> = chart.notes.iter().flat_map(lines_of).collect();
+    let below = 14 + title.len() as i32 * LINE;
+    let under = below + 4 + notes.len() as i32 * NOTE;
     let top = under + rows * LINE;
     let height = top as u32 + chart.panels.iter().map(|p| p.height).sum::<u32>() + 30;
     let mut text = String::new();
@@ -161,9 +168,11 @@ pub(super) fn svg(chart: &Chart) -> Drawn<String> {
         let root = SVGBackend::with_string(&mut text, (chart.width(), height)).into_drawing_area();
         root.fill(&WHITE).map_err(fault)?;
         let left = LEFT as i32;
-        words(&root, &chart.title, (left, 12), 19, INK)?;
-        for (i, note) in (0..).zip(&chart.notes) {
-            words(&root, note, (left, 14 + LINE + i * NOTE), 13, SOFT)?;
+        for (i, line) in (0..).zip(&title) {
+            words(&root, line, (left, 12 + i * LINE), TITLE, INK)?;
+        }
+        for (i, note) in (0..).zip(&notes) {
+            words(&root, note, (left, below + i * NOTE), WORDS, SOFT)?;
         }
         for entry in &legend {
             entry.draw(&root, (left + entry.x, under + entry.row * LINE))?;
@@ -178,6 +187,23 @@ pub(super) fn svg(chart: &Chart) -> Drawn<String> {
         root.present().map_err(fault)?;
     }
     Ok(text)
+}
+
+/// Cuts text into lines that fit beside the axis.
+fn wrapped(text: &str, size: u32, width: u32) -> Vec<String> {
+    // A character is half as wide as it is high, or a little more.
+    let most = ((width - LEFT - MARGIN) * 20 / (size * 11)) as usize;
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut().filter(|line| line.chars().count() + 1 + word.chars().count() <= most) {
+            Some(line) => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            None => lines.push(word.to_string()),
+        }
+    }
+    lines
 }
 
 fn words(root: &Area, text: &str, at: (i32, i32), size: u32, ink: RGBColor) -> Drawn<()> {
@@ -207,7 +233,7 @@ impl Entry {
                 }
             }
         }
-        words(root, &self.name, (x + 30, y + 1), 14, INK)
+        words(root, &self.name, (x + 30, y + 1), WORDS, INK)
     }
 }
 
@@ -253,12 +279,12 @@ fn draw(root: &Area, panel: &Panel, y: i32, chart: &Chart, across: Option<&str>)
     mesh.light_line_style(TRANSPARENT)
         .bold_line_style(GRID)
         .axis_style(SOFT)
-        .x_labels(if named { 0 } else { 11 })
+        .x_labels(if named { 0 } else { 8 })
         .y_labels((panel.height / 32) as usize)
         .x_desc(clean(across.unwrap_or_default()))
         .y_desc(clean(&panel.label))
-        .label_style(("sans-serif", 13).into_font().color(&INK))
-        .axis_desc_style(("sans-serif", 14).into_font().color(&INK))
+        .label_style(("sans-serif", WORDS).into_font().color(&INK))
+        .axis_desc_style(("sans-serif", 16).into_font().color(&INK))
         .x_label_formatter(&|t| number(*t))
         .y_label_formatter(&|v| number(*v))
         .draw()
@@ -306,7 +332,7 @@ fn draw(root: &Area, panel: &Panel, y: i32, chart: &Chart, across: Option<&str>)
     let ys = panel.marks.iter().map(|(v, _)| plot.backend_coord(&inside((until, *v))).1);
     let places = apart(&ys.collect::<Vec<_>>(), 15);
     for ((_, label), y) in panel.marks.iter().zip(places) {
-        words(root, label, (x, y - 6), 14, INK)?;
+        words(root, label, (x, y - 6), WORDS, INK)?;
     }
     Ok(())
 }
@@ -387,14 +413,24 @@ mod tests {
     }
 
     #[test]
+    fn long_titles_take_more_lines() {
+        // 544 pixels hold 54 characters of 18 pixels, which are 9.9 wide.
+        let words = ["word"; 30].join(" ");
+        let lines = wrapped(&words, TITLE, WIDTH);
+        assert!(lines.iter().all(|line| line.len() <= 54), "{lines:?}");
+        assert_eq!((lines.len(), lines.join(" ")), (3, words));
+        assert_eq!(wrapped("", TITLE, WIDTH), [""; 0]);
+    }
+
+    #[test]
     fn a_long_legend_takes_more_rows() {
-        // An entry of 22 characters takes 30 + 8 x 22 + 18 = 224 of 896 pixels: four fit.
+        // An entry of 22 characters takes 30 + 8 x 22 + 18 = 224 of 540 pixels: two fit.
         let chart = Chart {
             legend: vec!["a name of 22 characters".chars().take(22).collect(); 9],
             ..Chart::default()
         };
         let rows: Vec<(i32, i32)> = legend_rows(&chart).iter().map(|e| (e.row, e.x)).collect();
-        assert_eq!(rows[..5], [(0, 0), (0, 224), (0, 448), (0, 672), (1, 0)]);
-        assert_eq!(rows[8], (2, 0));
+        assert_eq!(rows[..3], [(0, 0), (0, 224), (1, 0)]);
+        assert_eq!(rows[8], (4, 0));
     }
 }

@@ -12,7 +12,7 @@ use crate::result::unit::Unit;
 use crate::result::{describe, FlowResult, Interval, RunResult, Series, RECEIVED};
 use data::Point;
 use draw::{Chart, Curve, Mark, Panel, Shape};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ pub fn lines(of: &Lines) -> Result<String, String> {
     };
     let panel = Panel {
         label: of.up.clone(),
-        height: 400,
+        height: 340,
         high: of.high,
         curves: of.curves.iter().enumerate().map(line).collect(),
         ..Panel::default()
@@ -148,10 +148,11 @@ pub fn positions(of: &Positions) -> Result<String, String> {
     })
 }
 
-/// Writes CSV files and charts into `dir`, which is made if needed. Each series becomes `<its name>.csv`.
-/// `rate.svg` has the goodput of the flows, and `<column>.svg` every other column of the series
-/// (`cwnd_packets`, `rtt_us`, `held_bytes`, …). Returns the paths of the files in this order: CSV, then
-/// charts. Errors name the file.
+/// Writes CSV files and charts into `dir`, which is made if needed. `flows.csv` has a row for each flow.
+/// Series with the same columns become one table, named by its first column, with a row for each time of each
+/// flow or link. `rate.svg` has the goodput of the flows, `<column>.svg` every other column of the series
+/// (`cwnd_packets`, `rtt_us`, `held_bytes`, …), and `fct.svg` the distribution of completion times. Returns
+/// the paths of the files in this order: CSV, then charts. Errors name the file.
 pub fn write(dir: &Path, plan: &Plan, result: &RunResult) -> io::Result<Vec<PathBuf>> {
     let named = |path: &Path, e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
     std::fs::create_dir_all(dir).map_err(|e| named(dir, e))?;
@@ -162,14 +163,16 @@ pub fn write(dir: &Path, plan: &Plan, result: &RunResult) -> io::Result<Vec<Path
         files.push(path);
         io::Result::Ok(())
     };
-    for (name, series) in &result.series {
-        put(format!("{}.csv", file_name(name)), csv(series))?;
+    put("flows.csv".to_string(), super::index::flows(result))?;
+    for (name, table) in tables(result) {
+        put(format!("{}.csv", file_name(name)), table)?;
     }
     let columns: BTreeSet<&String> = result.series.values().flat_map(|s| s.columns.keys()).collect();
     let others = columns.into_iter().filter(|c| *c != RECEIVED);
     let charts = others.filter_map(|c| Some((file_name(c), column(plan, result, c)?)));
     let rate = rates(plan, result).map(|chart| ("rate".to_string(), chart));
-    for (name, chart) in rate.into_iter().chain(charts) {
+    let completion = completion(plan, result).map(|chart| ("fct".to_string(), chart));
+    for (name, chart) in rate.into_iter().chain(charts).chain(completion) {
         let text = draw::svg(&chart).map_err(|e| io::Error::other(format!("{name}.svg: {e}")))?;
         put(format!("{name}.svg"), text)?;
     }
@@ -186,25 +189,37 @@ fn file_name(name: &str) -> String {
     }
 }
 
-/// Formats a series as CSV: a line with the names of the columns, then a line for each row. Unknown values
-/// are empty cells.
-fn csv(series: &Series) -> String {
-    let mut out = String::from("t_s");
-    for name in series.columns.keys() {
-        let _ = write!(out, ",{}", name.replace([',', '"', '\n', '\r'], "_"));
+/// Formats series as CSV (RFC 4180), those with the same columns as one table. Unknown values are empty
+/// cells.
+fn tables(result: &RunResult) -> BTreeMap<&str, String> {
+    let mut tables: BTreeMap<&str, String> = BTreeMap::new();
+    // Tables of other columns with the same first one are told apart by their last.
+    let mut of: BTreeMap<Vec<&String>, &str> = BTreeMap::new();
+    for (name, series) in &result.series {
+        let columns: Vec<&String> = series.columns.keys().collect();
+        let Some(first) = columns.first() else { continue };
+        let free = columns.iter().map(|column| column.as_str()).find(|column| !tables.contains_key(column));
+        let table = *of.entry(columns.clone()).or_insert_with(|| free.unwrap_or(first.as_str()));
+        let text = tables.entry(table).or_insert_with(|| {
+            let names = columns.iter().map(|name| name.replace([',', '"', '\n', '\r'], "_"));
+            format!("of,t_s,{}\n", names.collect::<Vec<_>>().join(","))
+        });
+        rows(text, &name.replace([',', '"', '\n', '\r'], "_"), series);
     }
-    out.push('\n');
+    tables
+}
+
+fn rows(text: &mut String, name: &str, series: &Series) {
     for (i, t) in series.t_s.iter().enumerate() {
-        let _ = write!(out, "{t}");
+        let _ = write!(text, "{name},{t}");
         for column in series.columns.values() {
-            out.push(',');
+            text.push(',');
             if let Some(v) = column.0.get(i).filter(|v| !v.is_nan()) {
-                let _ = write!(out, "{v}");
+                let _ = write!(text, "{v}");
             }
         }
-        out.push('\n');
+        text.push('\n');
     }
-    out
 }
 
 /// Curves drawn in one colour: their name and their members, in order of appearance.
@@ -317,7 +332,7 @@ fn rates(plan: &Plan, result: &RunResult) -> Option<Chart> {
     }
     let panel = Panel {
         label: format!("goodput, {unit}"),
-        height: 380,
+        height: 320,
         low: 0.0,
         high: top * factor * 1.06,
         curves: all.into_iter().map(|c| scaled(c, factor)).collect(),
@@ -365,13 +380,52 @@ fn deviations(plan: &Plan, groups: &Groups<&FlowResult>) -> Option<(Panel, f64)>
     let curves = all.into_iter().enumerate().flat_map(|(i, c)| curves(i, c, width)).collect();
     let panel = Panel {
         label: format!("off target, % ({})", plan.interval),
-        height: 190,
+        height: 170,
         low: -range,
         high: range,
         curves,
         marks: vec![(0.0, "target".to_string())],
     };
     Some((panel, furthest))
+}
+
+/// Fewest completed flows of a group whose completion times have a distribution.
+const FEWEST: usize = 8;
+
+/// Draws the share of each group's flows that had completed within a time, where groups have enough of them.
+fn completion(plan: &Plan, result: &RunResult) -> Option<Chart> {
+    let groups = grouped(result.flows.iter().map(|f| (f.group(), f)));
+    let of_group = |(name, flows): &(&str, Vec<&FlowResult>)| {
+        let times: Vec<f64> = flows.iter().filter_map(|f| f.fct_s).collect();
+        (times.len() >= FEWEST).then(|| (name.to_string(), times, flows.len()))
+    };
+    let found: Vec<(String, Vec<f64>, usize)> = groups.iter().filter_map(of_group).collect();
+    let until = found.iter().flat_map(|(_, times, _)| times).copied().fold(0.0, f64::max);
+    if found.is_empty() {
+        return None;
+    }
+    let name =
+        |(name, times, all): &(String, Vec<f64>, usize)| format!("{name} ({} of {all} flows)", times.len());
+    let curve = |(colour, (_, times, all)): (usize, &(String, Vec<f64>, usize))| {
+        let shape = Shape::Line(data::cumulated(times, *all, until));
+        Curve { colour, among: 1, shape }
+    };
+    let panel = Panel {
+        label: "share of flows, %".to_string(),
+        height: 320,
+        high: 100.0,
+        curves: found.iter().enumerate().map(curve).collect(),
+        ..Panel::default()
+    };
+    Some(Chart {
+        title: title(plan, result),
+        notes: vec!["completed within a time; flows that did not complete are missing at the top".to_string()],
+        legend: found.iter().map(name).collect(),
+        panels: vec![panel],
+        until,
+        across: "completion time, s".to_string(),
+        ..Chart::default()
+    })
 }
 
 /// Draws a column of the series over time, with one curve for each flow or link that has it.
@@ -382,7 +436,7 @@ fn column(plan: &Plan, result: &RunResult, name: &str) -> Option<Chart> {
         let (t_s, values) = result.column(id, name)?;
         let known = t_s.iter().copied().zip(values.iter().copied()).filter(|(_, v)| !v.is_nan());
         let points: Vec<Point> = known.collect();
-        Some(data::thinned(&points, width)).filter(|p| !p.is_empty())
+        Some(data::held(&data::thinned(&points, width))).filter(|p| !p.is_empty())
     };
     // Flows come first, in the plan's order and in the colours of their groups; links follow.
     let of_flows = result.flows.iter().filter_map(|f| Some((f.group(), curve(&f.id)?)));
@@ -404,7 +458,7 @@ fn column(plan: &Plan, result: &RunResult, name: &str) -> Option<Chart> {
     };
     let panel = Panel {
         label,
-        height: 380,
+        height: 320,
         low: 0.0,
         high: if peak > 0.0 { peak * factor * 1.06 } else { 1.0 },
         curves: all.into_iter().map(|c| scaled(c, factor)).collect(),

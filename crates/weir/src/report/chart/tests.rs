@@ -91,16 +91,31 @@ fn every_series_and_every_column_has_its_file() {
     let dir = Dir::new("all");
     let files = write(&dir.0.join("deeper"), &plan, &result).unwrap();
     let names: Vec<&str> = files.iter().map(|f| f.file_name().unwrap().to_str().unwrap()).collect();
-    assert_eq!(names.len(), 16 + 1 + 4, "{names:?}");
-    assert_eq!(
-        names[16..],
-        ["wan.back.csv", "rate.svg", "cwnd_packets.svg", "queue_bytes.svg", "rtt_us.svg"]
-    );
+    assert_eq!(names[..3], ["flows.csv", "cwnd_packets.csv", "queue_bytes.csv"]);
+    assert_eq!(names[3..], ["rate.svg", "cwnd_packets.svg", "queue_bytes.svg", "rtt_us.svg"]);
     assert!(files.iter().all(|f| f.is_file()));
-    assert_eq!(std::fs::read_to_string(&files[16]).unwrap(), "t_s,queue_bytes\n0,0\n0.5,2.5\n");
-    let five = std::fs::read_to_string(&files[0]).unwrap();
-    assert!(five.starts_with("t_s,cwnd_packets,received_bytes,rtt_us\n0,15,18750,4000\n0.01,"), "{five:.90}");
-    assert_eq!(five.lines().count(), 801);
+    let [flows, cwnd, queue] = [0, 1, 2].map(|n: usize| std::fs::read_to_string(&files[n]).unwrap());
+    assert_eq!(queue, "of,t_s,queue_bytes\nwan.back,0,0\nwan.back,0.5,2.5\n");
+    // 16 flows, each with 800 bins.
+    assert_eq!((flows.lines().count(), cwnd.lines().count()), (17, 1 + 16 * 800));
+    assert!(
+        cwnd.starts_with("of,t_s,cwnd_packets,received_bytes,rtt_us\nfive.0,0,15,18750,4000\n"),
+        "{cwnd:.90}"
+    );
+}
+
+#[test]
+fn completion_times_have_a_distribution_where_there_are_enough() {
+    let plan = plan(FIG_12);
+    let mut result = run(&plan);
+    let dir = Dir::new("fct");
+    let has = |result: &RunResult| {
+        let files = write(&dir.0, &plan, result).unwrap();
+        files.iter().any(|file| file.ends_with("fct.svg"))
+    };
+    assert!(!has(&result));
+    result.flows.iter_mut().for_each(|flow| flow.fct_s = Some(1.0));
+    assert!(has(&result));
 }
 
 #[test]

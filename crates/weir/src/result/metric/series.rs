@@ -41,6 +41,7 @@ pub static SERIES: &[Recorded] = &[
     Recorded::new("held_bytes", SeriesKind::Held, Unit::Bytes, Needs::Nothing),
     Recorded::new("queue_packets", SeriesKind::Queue, Unit::Count, Needs::Rate),
     Recorded::new("queue_bytes", SeriesKind::Queue, Unit::Bytes, Needs::Rate),
+    Recorded::new("queue_delay_us", SeriesKind::Queue, Unit::Micros, Needs::Rate),
 ];
 
 impl Recorded {
