@@ -2,17 +2,31 @@
 
 use super::changes::Changes;
 use super::check::Problems;
-use super::state::Directory;
-use super::state::Interface;
+use super::state::{Directory, Held, Interface};
 use crate::sys::link;
 use std::io;
 use std::path::Path;
+
+/// Interfaces of the instances that run in this network namespace.
+pub fn running(state: &Path) -> io::Result<Vec<String>> {
+    let directory = Directory::open(state)?;
+    let (running, held) = (directory.running()?, directory.held()?);
+    let of = |held: &Held| running.contains(&held.instance).then(|| held.interface.name.clone());
+    let mut names: Vec<String> = held.iter().filter_map(of).collect();
+    names.sort();
+    Ok(names)
+}
 
 /// Removes what killed instances left behind: the one on `dev`, or all in this network namespace. Returns
 /// what was removed in words. Fails for a running instance.
 pub fn down(state: &Path, dev: Option<&str>) -> Result<Vec<String>, Problems> {
     let directory = Directory::open(state)?;
     let (mut done, mut problems) = (Vec::new(), Vec::new());
+    if let Some(dev) =
+        dev.filter(|dev| running(state).is_ok_and(|names| names.iter().any(|name| name == dev)))
+    {
+        return Err(Problems(vec![format!("a gateway runs on {dev}: stop it, and nothing is left")]));
+    }
     let here = dev.map(link::find).transpose()?.flatten();
     // The interface may have another name now.
     let meant = |interfaces: &[Interface]| {

@@ -26,6 +26,14 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const SOCKET: &str = "sock";
 const LOCK: &str = "lock";
 
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn needs_root() -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, "this needs root (try sudo)")
+}
+
 /// Interface that something is kept of. A later interface of the same name is another one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Interface {
@@ -49,10 +57,12 @@ impl Directory {
     pub fn open(path: &Path) -> io::Result<Directory> {
         match fs::mkdir(path, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
+            Err(Errno::ACCESS | Errno::PERM) if !is_root() => return Err(needs_root()),
             Err(error) => return Err(say(path, "cannot be made", error.into())),
         }
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
         let fd = fs::open(path, flags, Mode::empty()).map_err(|error| match error {
+            Errno::ACCESS | Errno::PERM if !is_root() => needs_root(),
             Errno::ACCESS | Errno::PERM => say(path, "cannot be opened", error.into()),
             _ => say(path, "is no directory", error.into()),
         })?;

@@ -79,7 +79,11 @@ fn unload() -> Result<(), Failure> {
 fn check() -> Result<(), Failure> {
     let problems = chirp::problems();
     let state = if chirp::is_loaded() { "loaded" } else { "not loaded" };
-    super::print(&format!("weir_chirp and weir_dctcp are {state}\n{}", lines(&problems)))?;
+    let verdict = match problems.len() {
+        0 => "nothing is in the way\n".to_owned(),
+        _ => lines(&problems),
+    };
+    super::print(&format!("weir_chirp and weir_dctcp are {state}\n{verdict}"))?;
     match problems.iter().filter(|p| p.fatal).count() {
         0 => Ok(()),
         n => Err(Failure::Other(format!("{n} of these keep them from being loaded"))),

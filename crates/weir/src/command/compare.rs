@@ -4,7 +4,6 @@ use crate::command::error::Failure;
 use crate::report::compare::{self, Bounds, ResultFile};
 use crate::report::table;
 use crate::result::Document;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `weir compare`.
@@ -57,7 +56,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.json.as_deref() == Some("-".as_ref()) {
         crate::output::say(table::comparison(&comparison, false).trim_end());
     } else {
-        super::print(&table::comparison(&comparison, std::io::stdout().is_terminal()))?;
+        super::print(&table::comparison(&comparison, super::takes_colours()))?;
     }
     match comparison.outside.len() {
         0 => Ok(()),

@@ -12,6 +12,8 @@ pub mod ctl;
 pub mod device;
 #[cfg(feature = "linux")]
 pub mod down;
+#[cfg(not(feature = "experiments"))]
+pub mod elsewhere;
 pub mod error;
 #[cfg(feature = "linux")]
 pub mod lab;
@@ -56,6 +58,13 @@ pub fn write_json(to: &Path, value: &impl Serialize) -> Result<(), Failure> {
         Target::new(to).map_err(Failure::Other)?.write(&text)
     };
     written.map_err(|e| Failure::Other(format!("{}: {e}", to.display())))
+}
+
+/// Returns whether standard output takes colours: a terminal does, unless `NO_COLOR` is set
+/// (<https://no-color.org>).
+pub(crate) fn takes_colours() -> bool {
+    use std::io::IsTerminal;
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::io::stdout().is_terminal()
 }
 
 /// Writes text to standard output. A reader that has gone (`weir … | head`) is not a failure.

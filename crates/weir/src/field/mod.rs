@@ -206,6 +206,11 @@ pub fn down(dev: Option<&str>) -> Result<Vec<String>, String> {
     weir_io::supervise::down(STATE.as_ref(), dev).map_err(|p| p.to_string())
 }
 
+/// Interfaces whose gateways run in this network namespace.
+pub fn running() -> Vec<String> {
+    weir_io::supervise::running(STATE.as_ref()).unwrap_or_default()
+}
+
 /// Sends a request to the gateway on `dev`, or to the only one. Returns its answer, a JSON document.
 pub fn ask(dev: Option<&str>, request: &str) -> Result<String, String> {
     let answer = weir_io::supervise::ask(STATE.as_ref(), dev, request).map_err(|e| e.to_string())?;

@@ -64,7 +64,8 @@ pub(super) fn fit(config: &mut Config, dev: &str, device: &Device) -> Result<(),
             "this driver is known to drop PAUSE frames of the host, and with them the gaps: use filler = \"01:80:c2:00:00:0f\""
         );
     }
-    tracing::info!(dev, by = if gap { "gap" } else { "clock" }, line = ?config.port.line, "pacing");
+    let line = config.port.line.map_or_else(|| "as the interface says".to_owned(), |rate| rate.to_string());
+    tracing::info!(dev, by = if gap { "gap" } else { "clock" }, line, "pacing");
     Ok(())
 }
 

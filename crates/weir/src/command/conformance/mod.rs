@@ -4,6 +4,7 @@
 mod between;
 
 use crate::command::error::Failure;
+use crate::execute::progress::Progress;
 #[cfg(feature = "linux")]
 use crate::experiment::config::addresses;
 use crate::report::table;
@@ -83,8 +84,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return over_interfaces(lan, wan, &cases)?.present(args.json.as_deref());
     }
     let subjects = subjects();
-    let verdicts = |_, case: &Case| subjects.iter().map(|subject| subject.judge(case)).collect();
+    let progress = Progress::counting("conformance", cases.len());
+    let verdicts = |_, case: &Case| {
+        let judged = subjects.iter().map(|subject| subject.judge(case)).collect();
+        progress.step();
+        judged
+    };
     let report = Report::new(subjects.iter().map(|s| s.name.clone()).collect(), &cases, verdicts);
+    drop(progress);
     report.present(args.json.as_deref())
 }
 

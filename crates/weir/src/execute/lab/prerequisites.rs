@@ -15,7 +15,7 @@ pub fn check(plan: &Plan, capture: bool) -> Result<(), String> {
     let absent: Vec<&str> =
         CAPABILITIES.iter().filter(|(bit, _)| held >> bit & 1 == 0).map(|&(_, name)| name).collect();
     if !absent.is_empty() {
-        missing.push(format!("root ({} missing)", absent.join(" and ")));
+        missing.push(format!("root (try sudo; {} missing)", absent.join(" and ")));
     }
     let nat = plan.lab.kind == BoxKind::Nat;
     for (needed, program, package) in
@@ -25,7 +25,10 @@ pub fn check(plan: &Plan, capture: bool) -> Result<(), String> {
             missing.push(format!("the program `{program}` (package {package})"));
         }
     }
-    missing.extend(congestion_controls(plan));
+    // Without privileges this process sees only the controls that users may choose.
+    if absent.is_empty() {
+        missing.extend(congestion_controls(plan));
+    }
     missing.extend(settings_of_hosts(plan));
     if missing.is_empty() {
         return Ok(());
