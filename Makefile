@@ -3,6 +3,8 @@
 # make quick  format, clippy and unit tests of the crates that differ from HEAD, or from BASE
 # make repro  the papers' figures, tables and claims again: out/repro/report.html
 # make build  target/release/weir, and weir-bench
+# make deb    Debian packages and a tarball, in target/debian
+# make book   the pages of docs as a book, in target/book
 # make bench  the figures of docs/measurements.md
 # make kernels  all BPF programs and a shaped transfer each way on Debian's kernels, in virtual machines
 # make verify [PART=kernels]  what takes too long for every change, all of it or a part
@@ -31,13 +33,33 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 		table5-unpaced.toml table5-tbf.toml table5-tbf-4m.toml window.toml window-clock.toml fig3.toml fig8.toml fig8-unpaced.toml fig9.toml) \
 	$(addprefix experiments/papers/paced-chirping/,lone.toml pair.toml fig6.toml both-start.toml both-fig6.toml vanish.toml reorder.toml)
 
-.PHONY: demo test quick build repro repro-short bench kernels miri random additions verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
+.PHONY: demo test quick build repro repro-short deb book deny packages commands bench kernels miri random additions verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
 
-PARTS := kernels miri random additions
+PARTS := deny book commands packages kernels miri random additions
 PART ?= $(PARTS)
 
 build: setup
 	cargo build --release --locked
+
+deb: setup
+	scripts/package
+
+# Licences, sources and known holes of the libraries.
+deny:
+	@command -v cargo-deny >/dev/null || cargo install --quiet --locked cargo-deny --version 0.20.2
+	cargo deny check licenses bans sources
+
+book:
+	@command -v mdbook >/dev/null || cargo install --quiet --locked mdbook --version 0.5.4
+	mdbook build docs
+
+# Every command of README and docs, those of minutes too.
+commands: build
+	$(SUDO) scripts/commands --all
+
+# Packages installed, upgraded and removed in roots of Debian 12 and 13, with systemd as process 1.
+packages: deb
+	$(SUDO) scripts/packages/run
 
 demo: build
 	$(SUDO) $(WEIR) lab experiments/papers/ack-shaper/fig12-short.toml --out out/demo
@@ -51,14 +73,15 @@ quick:
 setup:
 	@scripts/setup
 
-# The last one: the simulator builds without what needs Linux.
+# The last two: the simulator builds without what needs Linux, and the gateway without experiments.
 lint:
 	scripts/prose --check
 	scripts/additions --check
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
-	cargo check -p weir --no-default-features --locked
+	cargo check -p weir --no-default-features --features experiments --locked
+	cargo check -p weir --no-default-features --features linux --locked
 
 # Unit, property and packet-level tests: virtual time, no privileges. Random inputs are the same in every
 # run, so that a change is judged by what it changed; `make random` tries others.

@@ -85,6 +85,10 @@ impl Supervisor {
             if last > started {
                 first_beat = first_beat.or(Some(last));
                 self.owed = false;
+                self.service.ready(&self.site.setup.attach.names());
+                if now.since(last) <= self.site.setup.stale {
+                    self.service.lives(now);
+                }
             } else if now.since(last) > self.site.setup.stale {
                 self.settle(flush);
             }

@@ -47,7 +47,7 @@ pub(super) fn capabilities(have: u64) -> Vec<String> {
     let mut missing: Vec<String> = CAPABILITIES.iter().filter_map(lacks).collect();
     if missing.len() == CAPABILITIES.len() {
         missing = vec![format!(
-            "this needs root, or the capabilities {}",
+            "this needs root (try sudo), or the capabilities {}",
             CAPABILITIES.map(|(_, name, _)| name).join(", ")
         )];
     }
@@ -74,6 +74,12 @@ pub(super) fn files(limit: u64, engines: u32) -> Option<String> {
     (limit < needed).then(|| {
         format!("open files are limited to {limit}, and {needed} are needed: raise the limit (`ulimit -n`)")
     })
+}
+
+/// Returns what the host lacks for any setup: privileges, and features of the kernel with the version since
+/// which they exist.
+pub fn host_problems() -> Vec<String> {
+    host(0)
 }
 
 /// Returns the problems of the host, apart from its interfaces; `pool` is the pool's bytes.

@@ -42,6 +42,7 @@ mod process;
 mod records;
 mod restarts;
 mod senders;
+mod service;
 mod setup;
 mod sight;
 mod site;
@@ -49,11 +50,12 @@ mod state;
 mod veth;
 mod watch;
 
-pub use check::Problems;
+pub use check::{host_problems, Problems};
 pub use control::{ask, NoOperator, Operator};
-pub use down::down;
+pub use down::{down, running};
 pub use records::Records;
 pub use senders::{Senders, Sent};
+pub use service::status;
 pub use setup::{Attach, Setup, Steered, TakenAcks, MOST_ENGINES, STATE};
 
 pub use crate::sys::letters::Letters;
@@ -71,6 +73,7 @@ use control::Control;
 use engine::Common;
 use process::Process;
 use restarts::Restarts;
+use service::Service;
 use site::Site;
 use std::io;
 use std::ops::Range;
@@ -94,6 +97,7 @@ pub struct Supervisor {
     monitor: Monitor,
     control: Control,
     restarts: Restarts,
+    service: Service,
     /// Number of engines that were replaced, for any reason.
     count: u32,
     /// Time at which the setup was complete.
@@ -136,6 +140,7 @@ impl Supervisor {
             monitor,
             control,
             restarts: Restarts::new(),
+            service: Service::new(),
             count: 0,
             began: clock::now(),
             cannot_wait: Seldom::new(),
@@ -422,6 +427,7 @@ impl Supervisor {
         while clock::now() < until {
             // Clients are served at intervals.
             waiter.wait(until.min(clock::now() + LOOK), &mut ready)?;
+            self.service.lives(clock::now());
             if self.hears_the_end(&ready, operator) {
                 return Ok(true);
             }

@@ -42,7 +42,7 @@ impl Ethtool {
         for (to, from) in text.iter_mut().zip(name.bytes()) {
             *to = from as libc::c_char;
         }
-        let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
         Ok(Ethtool { socket, name: text })
     }
 

@@ -115,7 +115,7 @@ pub fn find(name: &str) -> io::Result<Option<HostInterface>> {
 /// Returns whether there is an interface numbered `index`. Unlike the other queries, this one does not wait
 /// for the lock that the kernel holds while an interface goes up or down (measured: 65 ms).
 pub fn exists(index: u32) -> bool {
-    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
+    let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
     socket.is_ok_and(|socket| netdevice::index_to_name_inlined(&socket, index).is_ok())
 }
 

@@ -20,6 +20,7 @@ Examples:
   weir check --dev eth1 --out-flow-rate 20Mbit       # as `weir run` would take it
   weir check experiments/examples/annotated.toml
   weir check --json - gateway.toml | jq '.errors'
+  sudo weir check --host                             # what this kernel lacks, without a file
 
 The tables of a file tell what it is for: [ports] and [gateway] for `weir run`, [ports] and [path] for `weir wan`. Any \
 other file is an experiment.")]
@@ -29,6 +30,10 @@ pub struct Args {
     file: Option<PathBuf>,
     #[command(flatten)]
     short: super::short::Short,
+    /// Only say what this host's kernel lacks, and since which version it exists
+    #[cfg(feature = "linux")]
+    #[arg(long, conflicts_with_all = ["file", "dev", "json"])]
+    host: bool,
     /// Write the findings to this file as JSON; `-` is standard output, and the text is then left out
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -116,6 +121,10 @@ struct Report {
 /// Runs `weir check`. Errors in the file are [`Failure::Config`]. A host that cannot run the configuration is
 /// [`Failure::Other`].
 pub fn run(args: &Args, host: HostChecks) -> Result<(), Failure> {
+    #[cfg(feature = "linux")]
+    if args.host {
+        return this_kernel();
+    }
     let (name, parsed) = match &args.file {
         Some(path) => {
             let source = super::source(path)?;
@@ -153,6 +162,20 @@ pub fn run(args: &Args, host: HostChecks) -> Result<(), Failure> {
     match report.ok {
         true => Ok(()),
         false => Err(Failure::Other("this host cannot do what the configuration says".to_string())),
+    }
+}
+
+/// Says what the kernel lacks for a gateway, an emulator or paced hosts.
+#[cfg(feature = "linux")]
+fn this_kernel() -> Result<(), Failure> {
+    match weir_io::supervise::host_problems().as_slice() {
+        [] => super::print("this kernel has what Weir needs\n"),
+        problems => {
+            super::print(
+                &problems.iter().map(|problem| format!("problem: {problem}\n")).collect::<String>(),
+            )?;
+            Err(Failure::Other("Weir cannot run on this host".to_owned()))
+        }
     }
 }
 

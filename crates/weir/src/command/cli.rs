@@ -1,7 +1,9 @@
 //! The command line.
 
+#[cfg(not(feature = "experiments"))]
+use super::elsewhere::Elsewhere;
 use crate::command::error::Failure;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Weir controls the timing of TCP from anywhere on its path.
@@ -45,47 +47,70 @@ const HOST_CHECKS: super::check::HostChecks = &super::check::no_host_checks;
 #[derive(Subcommand, Debug)]
 pub enum Command {
     #[cfg(feature = "linux")]
-    /// Run a gateway on an interface of this host, until SIGINT or SIGTERM
+    /// Shape traffic on an interface, until SIGINT or SIGTERM
     Run(super::run::Args),
     #[cfg(feature = "linux")]
-    /// Make a running gateway read its configuration again
+    /// Make a running gateway read its file again
     Reload(super::reload::Args),
     #[cfg(feature = "linux")]
-    /// Query a running gateway, or change its settings
+    /// Ask a running gateway, or change its settings
     Ctl(super::ctl::Args),
     #[cfg(feature = "linux")]
-    /// Remove what Weir left on this host when it ended abnormally
+    /// Remove what a killed Weir left on this host
     Down(super::down::Args),
-    /// Parse a configuration and explain what it will do
+    /// Say what a file would do, and what this host lacks
     Check(super::check::Args),
     /// Print the JSON Schema of a file, for editors
     Schema(super::schema::Args),
-    /// Run an experiment in virtual time, with simulated hosts
+    #[cfg(feature = "experiments")]
+    /// Run an experiment in virtual time
     Sim(super::sim::Args),
-    #[cfg(feature = "linux")]
-    /// Run an experiment with the real Linux TCP in network namespaces
+    #[cfg(all(feature = "linux", feature = "experiments"))]
+    /// Run an experiment with this host's TCP, in network namespaces
     Lab(super::lab::Args),
-    /// Compare results of one experiment and judge whether they agree
+    #[cfg(feature = "experiments")]
+    /// Judge whether results of an experiment agree
     Compare(super::compare::Args),
-    /// Make the papers' figures, tables and claims again, with a verdict on each
+    #[cfg(feature = "experiments")]
+    /// Make the papers' figures and tables again, with verdicts
     Repro(super::repro::Args),
-    /// Compute a model's prediction for a flow
+    #[cfg(feature = "experiments")]
+    /// Compute what a model predicts for a flow
     #[command(subcommand)]
     Model(super::model::Model),
-    /// Check the gateway's presets against the rules of TCP, packet by packet
+    #[cfg(feature = "experiments")]
+    /// Test whether a box breaks TCP, packet by packet
     Conformance(super::conformance::Args),
     #[cfg(feature = "linux")]
-    /// Run a WAN emulator on an interface of this host, or between two, until SIGINT or SIGTERM
+    /// Emulate a WAN on an interface, or between two
     Wan(super::wan::Args),
     #[cfg(feature = "linux")]
-    /// Pace traffic that leaves by an interface of this host, until SIGINT or SIGTERM
+    /// Send packets of this host at even gaps
     Pace(super::pace::Args),
     #[cfg(feature = "linux")]
-    /// Run a program behind an emulated path, without privileges
+    /// Run a program behind a bad path, without privileges
     Shell(super::shell::Args),
     #[cfg(feature = "linux")]
-    /// Load paced chirping into this host's kernel as the congestion control weir_chirp
+    /// Start flows of this host without a queue, by paced chirps
     Chirp(super::chirp::Args),
+    #[cfg(not(feature = "experiments"))]
+    /// Run an experiment in virtual time
+    Sim(Elsewhere),
+    #[cfg(not(feature = "experiments"))]
+    /// Run an experiment with this host's TCP, in network namespaces
+    Lab(Elsewhere),
+    #[cfg(not(feature = "experiments"))]
+    /// Judge whether results of an experiment agree
+    Compare(Elsewhere),
+    #[cfg(not(feature = "experiments"))]
+    /// Make the papers' figures and tables again, with verdicts
+    Repro(Elsewhere),
+    #[cfg(not(feature = "experiments"))]
+    /// Compute what a model predicts for a flow
+    Model(Elsewhere),
+    #[cfg(not(feature = "experiments"))]
+    /// Test whether a box breaks TCP, packet by packet
+    Conformance(Elsewhere),
     /// Say where the benchmarks are
     #[command(hide = true)]
     Bench {
@@ -93,14 +118,47 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         _arguments: Vec<String>,
     },
-    #[cfg(feature = "linux")]
+    #[cfg(all(feature = "linux", feature = "experiments"))]
     /// Play the traffic that standard input specifies; the lab starts it
     #[command(hide = true)]
     Traffic,
-    #[cfg(feature = "linux")]
+    #[cfg(all(feature = "linux", feature = "experiments"))]
     /// Run the gateway or the emulator that standard input describes; the lab starts it
     #[command(hide = true)]
     Device(super::device::Args),
+}
+
+/// Commands by who uses them. A build may lack some.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Gateway", &["run", "check", "reload", "ctl", "top", "down"]),
+    ("Emulator", &["wan", "shell"]),
+    ("Experiments", &["sim", "lab", "compare", "repro", "model", "schema"]),
+    ("Hosts", &["pace", "chirp"]),
+    ("Checks", &["conformance"]),
+];
+
+/// Returns the command line's description, for manual pages and completions.
+pub fn plain() -> clap::Command {
+    Cli::command()
+}
+
+/// Returns the command line's description, whose help has the commands in groups.
+pub fn command() -> clap::Command {
+    let command = Cli::command();
+    let mut template = String::from("{about}\n\n{usage-heading} {usage}\n");
+    for (group, names) in GROUPS {
+        let found = names.iter().filter_map(|name| command.find_subcommand(name)).collect::<Vec<_>>();
+        if found.is_empty() {
+            continue;
+        }
+        template.push_str(&format!("\n{group}:\n"));
+        for one in found {
+            let about = one.get_about().map_or_else(String::new, ToString::to_string);
+            template.push_str(&format!("  {:<12} {about}\n", one.get_name()));
+        }
+    }
+    template.push_str("\nOptions:\n{options}{after-help}");
+    command.help_template(template)
 }
 
 /// Runs the command of a command line.
@@ -116,12 +174,17 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Down(args) => super::down::run(&args),
         Command::Check(args) => super::check::run(&args, HOST_CHECKS),
         Command::Schema(args) => super::schema::run(&args),
+        #[cfg(feature = "experiments")]
         Command::Sim(args) => super::sim::run(&args),
-        #[cfg(feature = "linux")]
+        #[cfg(all(feature = "linux", feature = "experiments"))]
         Command::Lab(args) => super::lab::run(&args),
+        #[cfg(feature = "experiments")]
         Command::Compare(args) => super::compare::run(&args),
+        #[cfg(feature = "experiments")]
         Command::Repro(args) => super::repro::run(&args),
+        #[cfg(feature = "experiments")]
         Command::Model(model) => super::model::run(&model),
+        #[cfg(feature = "experiments")]
         Command::Conformance(args) => super::conformance::run(&args),
         #[cfg(feature = "linux")]
         Command::Wan(args) => super::wan::run(&args),
@@ -131,17 +194,29 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Shell(args) => super::shell::run(&args),
         #[cfg(feature = "linux")]
         Command::Chirp(args) => super::chirp::run(&args),
+        #[cfg(not(feature = "experiments"))]
+        Command::Sim(args) => args.run("sim"),
+        #[cfg(not(feature = "experiments"))]
+        Command::Lab(args) => args.run("lab"),
+        #[cfg(not(feature = "experiments"))]
+        Command::Compare(args) => args.run("compare"),
+        #[cfg(not(feature = "experiments"))]
+        Command::Repro(args) => args.run("repro"),
+        #[cfg(not(feature = "experiments"))]
+        Command::Model(args) => args.run("model"),
+        #[cfg(not(feature = "experiments"))]
+        Command::Conformance(args) => args.run("conformance"),
         Command::Bench { .. } => Err(Failure::Input(BENCH.into())),
-        #[cfg(feature = "linux")]
+        #[cfg(all(feature = "linux", feature = "experiments"))]
         Command::Traffic => super::traffic::run().map_err(Failure::Other),
-        #[cfg(feature = "linux")]
+        #[cfg(all(feature = "linux", feature = "experiments"))]
         Command::Device(args) => super::device::run(&args),
     }
 }
 
 /// Parses the command line, runs it, and reports a failure on standard error. This is `main`.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|error| error.exit());
     match run(cli) {
         Ok(()) => {
             end_of_log();
@@ -171,4 +246,22 @@ fn last_words(text: &str) {
 fn end_of_log() {
     #[cfg(feature = "linux")]
     weir_io::log::opened().into_iter().for_each(weir_io::log::Log::drain);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_one_group_and_its_line_fits() {
+        for one in Cli::command().get_subcommands().filter(|one| !one.is_hide_set()) {
+            let name = one.get_name();
+            let groups = GROUPS.iter().filter(|(_, names)| names.contains(&name)).count();
+            assert_eq!(groups, 1, "{name}");
+        }
+        let help = command().render_help().to_string();
+        let long =
+            help.lines().take_while(|line| !line.starts_with("Exit codes")).find(|line| line.len() > 80);
+        assert_eq!(long, None);
+    }
 }

@@ -50,5 +50,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let json = args.json.as_deref().map(Target::of_a_daemon).transpose().map_err(Failure::Input)?;
     super::log()?;
     let seed = super::random_seed().map_err(Failure::Other)?;
-    field::gateway(version, args.source.config.clone(), seed, json).map_err(Failure::Other)
+    field::gateway(version, args.source.config.clone(), seed, json).map_err(|why| {
+        weir_io::supervise::status(&why);
+        Failure::Other(why)
+    })
 }
