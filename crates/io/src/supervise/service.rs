@@ -6,7 +6,7 @@
 use sd_notify::NotifyState;
 use weir_core::time::{Duration, Time};
 
-/// What is said to the service manager.
+/// Messages to the service manager.
 #[derive(Debug)]
 pub(super) struct Service {
     /// Half of the manager's patience, if it has a watchdog.

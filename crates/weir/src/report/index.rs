@@ -42,7 +42,7 @@ pub fn flows(run: &RunResult) -> String {
     let heads = ["id", "group", "class", "cc"].map(String::from);
     let mut out = line(heads.into_iter().chain(metrics().map(|m| m.name.to_string())));
     for flow in &run.flows {
-        let own = [&flow.id, flow.group(), &flow.class, &flow.cc].map(str::to_string);
+        let own = [flow.id.as_str(), flow.group(), &flow.class, &flow.cc].map(str::to_string);
         let values = metrics().map(|m| m.together(&[flow]).map_or(String::new(), |v| v.to_string()));
         out += &line(own.into_iter().chain(values));
     }

@@ -62,7 +62,7 @@ pub const CASES: &[(&str, &str, &str, &str)] = &[
     ("unknown key that resembles none", EXPERIMENT, "count", "colour"),
     ("unknown table", GATEWAY, "[[gateway", "[metrics]\n[[gateway"),
     ("wrong unit: bytes per second", GATEWAY, "10Mbit", "10 MB"),
-    ("wrong unit: only its case", GATEWAY, "10Mbit", "10mbit"),
+    ("wrong unit: one letter", GATEWAY, "10Mbit", "10M"),
     ("rate without a unit", GATEWAY, "\"10Mbit\"", "10"),
     ("zero rate", GATEWAY, "10Mbit", "0Mbit"),
     ("rate out of range", GATEWAY, "10Mbit", "1kbit"),

@@ -163,7 +163,9 @@ pub fn write(dir: &Path, plan: &Plan, result: &RunResult) -> io::Result<Vec<Path
         files.push(path);
         io::Result::Ok(())
     };
-    put("flows.csv".to_string(), super::index::flows(result))?;
+    if !result.flows.is_empty() {
+        put("flows.csv".to_string(), super::index::flows(result))?;
+    }
     for (name, table) in tables(result) {
         put(format!("{}.csv", file_name(name)), table)?;
     }
@@ -401,7 +403,7 @@ fn completion(plan: &Plan, result: &RunResult) -> Option<Chart> {
     };
     let found: Vec<(String, Vec<f64>, usize)> = groups.iter().filter_map(of_group).collect();
     let until = found.iter().flat_map(|(_, times, _)| times).copied().fold(0.0, f64::max);
-    if found.is_empty() {
+    if until <= 0.0 {
         return None;
     }
     let name =
