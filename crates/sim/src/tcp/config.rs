@@ -104,6 +104,8 @@ pub struct TcpConfig {
     pub fast_open: bool,
     /// Smallest retransmission time-out (RFC 6298: 1 s for the whole; Linux: 200 ms for the variance).
     pub min_rto: MinRto,
+    /// Granularity of the clock of round-trip times and time-outs (G of RFC 6298), above zero.
+    pub clock: Duration,
     /// Sends at a paced rate, not in bursts, even if the congestion control has no rate of its own.
     pub pacing: bool,
     /// Nagle's algorithm (RFC 9293 §3.7.4): a partial segment waits while data is in flight. Without it, as
@@ -134,6 +136,7 @@ impl TcpConfig {
             l4s: false,
             fast_open: false,
             min_rto: MinRto::Variance(Duration::from_millis(200)),
+            clock: Duration::from_nanos(1),
             pacing: false,
             nagle: false,
             tso_segments: 1,

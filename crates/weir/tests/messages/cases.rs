@@ -214,6 +214,7 @@ pub const CASES: &[(&str, &str, &str, &str)] = &[
     ("turns where flows are not told apart", EXPERIMENT, "100p\"", "100p\", ack_filter = { policy = \"delayed\", service = \"rr\" }"),
     ("turns of classical filtering", EXPERIMENT, "100p\"", "100p\", ack_filter = { policy = \"classical\", service = \"rr\" }"),
     ("turns of static filtering", EXPERIMENT, "100p\"", "100p\", ack_filter = { policy = \"static\", service = \"rr\" }"),
+    ("a rule where flows are not told apart", EXPERIMENT, "100p\"", "100p\", ack_filter = { policy = \"delayed\", rule = \"published\" }"),
     ("turns without filtering", EXPERIMENT, "100p\"", "100p\", ack_filter = { policy = \"none\", service = \"rr\" }"),
     ("an ACK filter in front of no rate", EXPERIMENT, "rate = \"100Mbit\", queue = \"100p\"", "rate = \"0Mbit\", queue = \"100p\", ack_filter = true"),
     ("turns in the order of arrival", EXPERIMENT, "100p\"", "100p\", ack_filter = { service = \"fifo\", quantum = 1000 }"),

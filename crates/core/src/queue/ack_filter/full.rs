@@ -1,7 +1,7 @@
 //! Full queues (§4.2).
 
 use super::flows::Flow;
-use super::{AckFilter, Policy, Service};
+use super::{AckFilter, Drop, Policy, Service};
 use crate::node::Cx;
 use crate::stats::DropReason;
 use crate::systems::ack_filter::redundant::ACCECN_MOST;
@@ -11,6 +11,11 @@ impl AckFilter {
     /// the next one, and how many ACKs it then stands for.
     fn victim(&self) -> Option<(u32, Option<(u32, u8)>)> {
         let longest = self.lengths.most()?;
+        match self.drops() {
+            Some(Drop::Fastest) => return Some((self.speeds.most().unwrap_or(longest), None)),
+            Some(Drop::Longest | Drop::Tail) => return Some((longest, None)),
+            None => (),
+        }
         let flow = &self.flows.table[longest as usize];
         match self.policy {
             Policy::DelayedPerFlow if flow.acks == flow.packets => match self.covers_oldest(flow) {

@@ -1,7 +1,7 @@
 //! Use of the channel, and the filter's other measurements: the round-trip time and the segments per ACK.
 
 use super::flows::Flow;
-use super::{Measure, Params};
+use super::{Measure, Params, Rule};
 use crate::rate::{mul_div, Rate};
 use crate::systems::ack_filter::{channel, part, Meter, ALL};
 use crate::time::{Duration, Time};
@@ -24,6 +24,8 @@ const WINDOWS: u64 = 10;
 #[derive(Debug)]
 pub(super) struct Gauge {
     measure: Measure,
+    /// Flag: a backlog of more than a round trip filters a flow as well.
+    by_backlog: bool,
     on: u32,
     off: u32,
     /// Configured window.
@@ -47,7 +49,8 @@ impl Gauge {
         let Params { measure, on, off, window, .. } = *params;
         let (all, acks, present, filtered) = (none, none, none, false);
         let (rtt, segments, channel) = (None, 2 * SEGMENT, channel(rate));
-        Gauge { measure, on, off, window, rtt, segments, channel, all, acks, present, filtered }
+        let by_backlog = params.rule == Rule::Adapted;
+        Gauge { measure, by_backlog, on, off, window, rtt, segments, channel, all, acks, present, filtered }
     }
 
     pub(super) fn set_rate(&mut self, rate: Rate) {
@@ -113,7 +116,8 @@ impl Gauge {
         let used = flow.ack_rate.at(now, window).saturating_mul(active.into());
         flow.filtered = waits && used > part(of, bound);
         let waiting = channel_bytes(u64::from(flow.acks).saturating_mul(bytes));
-        flow.filtered || (waits && waiting.saturating_mul(active.into()) > self.in_a_round_trip(of))
+        flow.filtered
+            || (self.by_backlog && waits && waiting.saturating_mul(active.into()) > self.in_a_round_trip(of))
     }
 
     fn bound(&self, filtered: bool) -> u32 {

@@ -21,6 +21,8 @@
 //!   packet. With [`Policy::DelayedPerFlow`] that flow loses its oldest packet if it has data queued or if
 //!   that packet is redundant. Otherwise the flow with the fastest ACKs loses one. With room for few packets
 //!   the channel would be idle if it lost more. "Largest" and "fastest" are to a factor of two.
+//! - **As published**: [`Rule::Published`] filters a flow by its rate alone, and [`Params::drop`] chooses
+//!   what a full queue drops.
 //! - **State** is bounded: flows become inactive as their rates disappear. When more than [`Params::flows`]
 //!   are active, filtering is classical, to which the other policies converge (§4.1). Beyond twice as many,
 //!   further flows share one entry and are not filtered.
@@ -54,13 +56,15 @@ mod policy;
 #[cfg(test)]
 mod tests;
 
-pub use crate::systems::ack_filter::{Measure, Params, Policy, Service, Threshold};
+pub use crate::systems::ack_filter::{Drop, Measure, Params, Policy, Rule, Service, Threshold};
 
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub struct AckFilter {
     policy: Policy,
     service: Service,
+    rule: Rule,
+    drop: Option<Drop>,
     flows: Flows,
     /// Most flows whose rates are measured.
     most: u32,
@@ -92,6 +96,8 @@ impl AckFilter {
         AckFilter {
             policy: params.policy,
             service: params.service,
+            rule: params.rule,
+            drop: params.drop,
             flows: Flows::new(2 * most, params.seed),
             most,
             nodes: Nodes::default(),

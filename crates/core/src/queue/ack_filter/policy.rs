@@ -1,6 +1,6 @@
 //! The policies: how many ACKs an arriving one erases, and whether queued packets give way to new ones.
 
-use super::{AckFilter, Policy, Threshold};
+use super::{AckFilter, Drop, Policy, Rule, Threshold};
 use crate::frame::Charge;
 use crate::time::Time;
 
@@ -29,17 +29,24 @@ impl AckFilter {
             }
             Policy::Classical => ERASED,
             Policy::Delayed => all(self.gauge.is_used(now)),
-            Policy::DelayedPerFlow if flow.growth.counts_bytes() => ERASED,
+            Policy::DelayedPerFlow if self.rule == Rule::Adapted && flow.growth.counts_bytes() => ERASED,
             Policy::DelayedPerFlow => all(self.gauge.uses_its_share(flow, active, charge.bytes, now)),
         }
     }
 
     /// Returns whether queued packets give way to a new one.
     pub(super) fn makes_room(&mut self, now: Time) -> bool {
-        match self.policy {
-            Policy::None | Policy::Static(_) | Policy::Classical => false,
-            Policy::Delayed => !self.gauge.is_used(now),
-            Policy::DelayedPerFlow => true,
+        match (self.drops(), self.policy) {
+            (Some(drop), _) => drop != Drop::Tail,
+            (None, Policy::None | Policy::Static(_) | Policy::Classical) => false,
+            (None, Policy::Delayed) => !self.gauge.is_used(now),
+            (None, Policy::DelayedPerFlow) => true,
         }
+    }
+
+    /// Returns what a full queue drops, unless the policy says it.
+    pub(super) fn drops(&self) -> Option<Drop> {
+        let published = self.policy == Policy::DelayedPerFlow && self.rule == Rule::Published;
+        self.drop.or(published.then_some(Drop::Fastest))
     }
 }

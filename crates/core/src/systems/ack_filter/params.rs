@@ -9,6 +9,10 @@ pub struct Params {
     pub policy: Policy,
     /// Order of service. Only [`Policy::DelayedPerFlow`] may have [`Service::RoundRobin`].
     pub service: Service,
+    /// Rule by which [`Policy::DelayedPerFlow`] filters a flow.
+    pub rule: Rule,
+    /// Packet that a full queue drops. `None`: the policy says it.
+    pub drop: Option<Drop>,
     /// Measurement of the channel's use.
     pub measure: Measure,
     /// Use above which filtering begins, in millionths of the channel or of a flow's share of it.
@@ -32,6 +36,8 @@ impl Default for Params {
         Params {
             policy: Policy::DelayedPerFlow,
             service: Service::RoundRobin,
+            rule: Rule::Adapted,
+            drop: None,
             measure: Measure::Rate,
             on: 900_000,
             off: 800_000,
@@ -74,6 +80,27 @@ pub enum Threshold {
     /// `μ_r T / (d + 1)` (§2.2, equation 1), from the channel's rate, the round-trip time of handshakes, and
     /// the segments per ACK.
     Auto,
+}
+
+/// Rule by which the ACKs of a flow are filtered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Rule {
+    /// The flow uses its share, more of its ACKs wait than that share carries in a round trip, or its sender
+    /// counts bytes.
+    Adapted,
+    /// The flow uses its share (§4.1). A full queue drops the oldest ACK of the fastest flow (§4.2).
+    Published,
+}
+
+/// Packet that a full queue drops (§4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Drop {
+    /// The arriving packet.
+    Tail,
+    /// The oldest packet of the flow with the largest backlog.
+    Longest,
+    /// The oldest packet of the flow with the fastest ACKs.
+    Fastest,
 }
 
 /// Order of service.

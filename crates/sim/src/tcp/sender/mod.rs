@@ -138,7 +138,7 @@ impl Sender {
         let records = cc.wants_records().then(Box::default);
         Sender {
             board: Scoreboard::new(),
-            rtt: RttEstimator::new(config.min_rto),
+            rtt: RttEstimator::new(config.min_rto).with_clock(config.clock),
             window,
             cc,
             edge: 0,

@@ -8,7 +8,7 @@ use weir_core::time::Duration;
 
 /// Time-out before the first sample (RFC 6298 (2.1)).
 const INITIAL_RTO: Duration = Duration::from_secs(1);
-/// G of RFC 6298: this clock is exact.
+/// G of RFC 6298, unless a coarser clock is set: this clock is exact.
 const CLOCK: Duration = Duration::from_nanos(1);
 /// Time-out before the first sample if the SYN was retransmitted (RFC 6298 (5.7)).
 const FALLBACK_RTO: Duration = Duration::from_secs(3);
@@ -30,6 +30,8 @@ pub struct RttEstimator {
     fell_back: bool,
     /// True if the minimum applies to the variance, not to the whole.
     min_variance: bool,
+    /// Granularity of the clock, G of RFC 6298, above zero.
+    clock: Duration,
 }
 
 impl RttEstimator {
@@ -43,12 +45,24 @@ impl RttEstimator {
             MinRto::Variance(min) => (min, true),
         };
         let (srtt8, rttvar4, min_rtt, doublings) = (0, 0, Duration::MAX, 0);
-        RttEstimator { min, srtt8, rttvar4, min_rtt, doublings, fell_back: false, min_variance }
+        let (fell_back, clock) = (false, CLOCK);
+        RttEstimator { min, srtt8, rttvar4, min_rtt, doublings, fell_back, min_variance, clock }
+    }
+
+    /// Replaces the exact clock by one that counts whole ticks, as that of BSD counted 500 ms: samples and
+    /// time-outs are rounded up to it.
+    pub const fn with_clock(mut self, clock: Duration) -> RttEstimator {
+        self.clock = clock;
+        self
+    }
+
+    fn ticks(&self, time: Duration) -> Duration {
+        self.clock.saturating_mul(time.as_nanos().div_ceil(self.clock.as_nanos().max(1)))
     }
 
     /// Takes a sample of a segment that was sent only once (RFC 6298 §3). Ends the backoff (§5).
     pub fn sample(&mut self, rtt: Duration) {
-        let r = rtt.as_nanos().min(u64::MAX >> 4);
+        let r = self.ticks(rtt).as_nanos().min(u64::MAX >> 4);
         if self.has_sample() {
             let delta = (self.srtt8 / 8).abs_diff(r);
             self.rttvar4 = self.rttvar4 - self.rttvar4 / 4 + delta;
@@ -113,12 +127,12 @@ impl RttEstimator {
         if !self.has_sample() {
             return if self.fell_back { FALLBACK_RTO } else { INITIAL_RTO };
         }
-        let variance = Duration::from_nanos(self.rttvar4).max(CLOCK);
-        if self.min_variance {
+        let variance = Duration::from_nanos(self.rttvar4).max(self.clock);
+        self.ticks(if self.min_variance {
             self.srtt() + variance.max(self.min)
         } else {
             (self.srtt() + variance).max(self.min)
-        }
+        })
     }
 }
 
@@ -228,5 +242,20 @@ mod tests {
                 prop_assert!((rtt.rttvar().as_nanos() as f64 - var).abs() < 10.0);
             }
         }
+    }
+
+    /// 20 ms are a tick of 500 ms, and a time-out has two: SRTT and, for the variance, G (RFC 6298 (2.2)).
+    /// BSD's smallest time-out was as many.
+    #[test]
+    fn a_coarse_clock_counts_whole_ticks() {
+        let coarse = RttEstimator::new(MinRto::Total(Duration::from_millis(200)));
+        let mut rtt = coarse.with_clock(Duration::from_millis(500));
+        for _ in 0..100 {
+            rtt.sample(Duration::from_millis(20));
+        }
+        assert_eq!((rtt.srtt(), rtt.rto()), (Duration::from_millis(500), Duration::from_secs(1)));
+        rtt.sample(Duration::from_millis(501));
+        assert_eq!(rtt.rto().as_nanos() % (500 * MS), 0);
+        assert_eq!(rtt.min_rtt(), Duration::from_millis(20));
     }
 }

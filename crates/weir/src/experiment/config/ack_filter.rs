@@ -8,7 +8,7 @@ use super::units::Probability;
 use super::value::{found, int, one_of, FromValue, Positive};
 use core::mem::discriminant;
 use toml::de::{DeTable, DeValue};
-use weir_core::queue::ack_filter::{Measure, Params, Policy, Service, Threshold};
+use weir_core::queue::ack_filter::{Drop, Measure, Params, Policy, Rule, Service, Threshold};
 use weir_core::rate::Rate;
 
 /// Policies by name, with their default parameters.
@@ -20,6 +20,9 @@ const POLICIES: [(&str, Policy); 5] = [
     ("delayed-per-flow", Policy::DelayedPerFlow),
 ];
 const SERVICES: [(&str, Service); 2] = [("fifo", Service::Fifo), ("rr", Service::RoundRobin)];
+const RULES: [(&str, Rule); 2] = [("adapted", Rule::Adapted), ("published", Rule::Published)];
+const DROPS: [(&str, Drop); 3] =
+    [("tail", Drop::Tail), ("longest", Drop::Longest), ("fastest", Drop::Fastest)];
 const MEASURES: [(&str, Measure); 2] = [("rate", Measure::Rate), ("presence", Measure::Presence)];
 /// Most ACKs that may wait: the range of a queue's counter.
 const MOST_ACKS: u64 = 1_000_000;
@@ -61,6 +64,26 @@ static KEYS: &[FilterKey] = &[
         (service, _) => set(&mut p.service, Ok(service)),
     })
     .words(|p| (p.service == Service::RoundRobin).then(|| "flows in turn".to_string())),
+    FilterKey::new("rule", |p, v| {
+        let rule = one_of(v, &RULES, &[])?;
+        if p.policy != Policy::DelayedPerFlow {
+            return Err(foreign(p, "it says when \"delayed-per-flow\" filters a flow"));
+        }
+        if rule == Rule::Published {
+            // Section 4.1 has no thresholds: a flow is filtered above its share.
+            (p.on, p.off) = (1_000_000, 1_000_000);
+        }
+        set(&mut p.rule, Ok(rule))
+    })
+    .words(|p| (p.rule == Rule::Published).then(|| "flows filtered by the published rule".to_string())),
+    FilterKey::new("drop", |p, v| {
+        p.drop = Some(one_of(v, &DROPS, &[])?);
+        Ok(())
+    })
+    .words(|p| {
+        let (name, _) = DROPS.iter().find(|(_, drop)| Some(*drop) == p.drop)?;
+        Some(format!("full queues drop by \"{name}\""))
+    }),
     FilterKey::new("measure", |p, v| {
         measured(p)?;
         p.measure = one_of(v, &MEASURES, &[])?;

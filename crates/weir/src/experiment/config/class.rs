@@ -125,7 +125,9 @@ fn class(s: &Section, share: Option<Spec>, nested: Option<Nested>) -> Option<Cla
     let ack = match share.map(|share| share.queue) {
         Some(Some(queue)) => {
             let spec = share.unwrap_or(Spec::of(None));
-            s.section("ack").and_then(|s| policy::of_queue(s, &spec, queue))
+            let ack = s.section("ack").and_then(|s| policy::of_queue(s, &spec, queue));
+            policy::check_guarantee(s, &spec, queue, ack.as_ref());
+            ack
         }
         Some(None) => None,
         None => {

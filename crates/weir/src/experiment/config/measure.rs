@@ -160,6 +160,7 @@ pub(super) fn expect(s: &Section, plan: &Plan) -> Option<Expect> {
         ("mean", Aggregate::Mean),
         ("min", Aggregate::Min),
         ("max", Aggregate::Max),
+        ("deviation", Aggregate::Deviation),
         ("p50", Aggregate::Percentile(50)),
         ("p90", Aggregate::Percentile(90)),
         ("p99", Aggregate::Percentile(99)),

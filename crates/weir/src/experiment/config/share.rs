@@ -164,12 +164,10 @@ static QUEUE: [ShareKey; 17] = [
     .needs(&["discipline"], PER_FLOW)
     .words(|d| d.per_flow.then(|| format!("{} bytes each in turn", d.pfq.quantum))),
     ShareKey::new("flow_min", |d, v| {
-        per_flow(d)?;
         let rate = Rate::from_value(v)?;
         d.spec.flow_min = Some(FlowMin { rate, refusal: REFUSALS[0].1 });
         Ok(())
     })
-    .needs(&["discipline"], PER_FLOW)
     .words(|d| {
         let FlowMin { rate, refusal } = d.spec.flow_min?;
         let refused = match refusal {

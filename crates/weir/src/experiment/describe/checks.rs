@@ -48,6 +48,7 @@ pub fn aggregate(how: Aggregate) -> String {
         Aggregate::Mean => "mean".into(),
         Aggregate::Min => "min".into(),
         Aggregate::Max => "max".into(),
+        Aggregate::Deviation => "deviation".into(),
         Aggregate::Percentile(percent) => format!("p{percent}"),
     }
 }

@@ -159,6 +159,8 @@ pub enum Aggregate {
     Min,
     /// Maximum.
     Max,
+    /// Standard deviation, of all values and not of a sample of them.
+    Deviation,
     /// Percentile by nearest rank: the smallest value that at least this percentage of all values does not
     /// exceed.
     Percentile(u8),

@@ -28,6 +28,7 @@ pub(super) fn one(how: Aggregate, samples: &[Sample]) -> Sample {
             Aggregate::Mean => mean(samples, bound),
             Aggregate::Min => values.fold(f64::INFINITY, f64::min),
             Aggregate::Max => values.fold(f64::NEG_INFINITY, f64::max),
+            Aggregate::Deviation => deviation(samples, bound),
             Aggregate::Percentile(percent) => percentile(samples, percent, bound),
         }
     };
@@ -53,6 +54,14 @@ pub(super) fn percentile(samples: &[Sample], percent: u8, of: fn(&Sample) -> f64
         seen >= rank
     });
     reached.or(sorted.last()).map_or(f64::NAN, |s| of(s))
+}
+
+/// Returns the standard deviation of one or more samples, each as heavy as its weight.
+pub(super) fn deviation(samples: &[Sample], of: fn(&Sample) -> f64) -> f64 {
+    let mean = mean(samples, of);
+    let weight: f64 = samples.iter().map(|s| s.weight).sum();
+    let squares = samples.iter().map(|s| (of(s) - mean).powi(2) * s.weight).sum::<f64>();
+    (squares / weight).sqrt()
 }
 
 pub(super) fn mean(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {

@@ -202,6 +202,12 @@ fn fields_and_aggregates() {
         "25Mbit",
         "24Mbit",
     );
+    // 10, 10 and 5 Mb/s: the root of (2 × 1.667² + 3.333²) / 3.
+    turns(
+        "what = 'flow.*.goodput_bps'\naggregate = 'deviation'\nfrom = '1s'\nop = 'at_most'\ntarget = '@'",
+        "2358kbit",
+        "2357kbit",
+    );
     turns("what = 'flow.*.goodput_bps'\naggregate = 'min'\nop = 'at_least'\ntarget = '@'", "5Mbit", "6Mbit");
 }
 

@@ -42,6 +42,38 @@ fn who_loses_when_the_queue_is_full() {
     b.check();
 }
 
+/// §4.2, as published: the oldest ACK of the fastest flow, though the next one makes another's redundant.
+/// What is chosen goes before what the policy says.
+#[test]
+fn what_a_full_queue_drops_can_be_chosen() {
+    let full = |params: Params| {
+        let mut b = Bench::new(params, QueueLimit::Packets(4));
+        for n in 1..=20 {
+            b.ack(2, n);
+            b.serve(b.now + Duration::from_micros(3200));
+        }
+        b.out.clear();
+        for (port, n) in [(1, 1), (1, 2), (2, 21), (1, 3)] {
+            b.ack(port, n);
+        }
+        b
+    };
+    let fast = Params { rule: Rule::Published, ..params(Policy::DelayedPerFlow, Service::Fifo) };
+    let mut b = full(fast);
+    assert_eq!((b.ack(3, 1), b.rest()), (None, vec![(1, 1), (1, 2), (1, 3), (3, 1)]));
+    let with = |drop| Params { drop: Some(drop), ..params(Policy::None, Service::Fifo) };
+    let left = [
+        (Drop::Tail, Some(DropReason::QueueFull), [(1, 1), (1, 2), (2, 21), (1, 3)]),
+        (Drop::Longest, None, [(1, 2), (2, 21), (1, 3), (3, 1)]),
+        (Drop::Fastest, None, [(1, 1), (1, 2), (1, 3), (3, 1)]),
+    ];
+    for (drop, lost, rest) in left {
+        let mut b = full(with(drop));
+        assert_eq!((b.ack(3, 1), b.rest()), (lost, rest.to_vec()), "{drop:?}");
+        b.check();
+    }
+}
+
 #[test]
 fn duplicates_with_sack_are_merged_once_three_have_left() {
     let mut b = Bench::fifo(Policy::Classical);

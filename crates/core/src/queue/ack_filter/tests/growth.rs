@@ -32,6 +32,25 @@ fn of_a_sender_that_counts_bytes_one_ack_waits() {
     assert_eq!(b.rest().len(), 10);
 }
 
+/// §4.1 knows the flow's rate alone: neither such a sender, nor as many ACKs as a round trip carries (62 of
+/// 40 bytes at 100 kb/s in 200 ms) are a reason.
+#[test]
+fn the_published_rule_looks_at_the_rate_alone() {
+    let published = Params {
+        rule: Rule::Published,
+        on: 1_000_000,
+        off: 1_000_000,
+        ..params(Policy::DelayedPerFlow, Service::RoundRobin)
+    };
+    let wait = |params: Params| {
+        let mut b = Bench::new(params, QueueLimit::Unlimited);
+        (1..=300).for_each(|n| _ = b.ack(1, n));
+        b.filter.backlog.packets()
+    };
+    assert_eq!(wait(published), 300);
+    assert!(wait(params(Policy::DelayedPerFlow, Service::RoundRobin)) <= 63);
+}
+
 /// Windows of 4, 8 and 16 (RFC 5681 §3.1).
 #[test]
 fn of_a_sender_that_counts_acks_all_wait() {

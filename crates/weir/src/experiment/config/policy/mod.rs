@@ -21,7 +21,7 @@ use weir_core::ack::{
     AckControl, Counts, Hold, NewLaw, Preset, Release, When, Window, CLASS_PRESETS, LAWS, PRESETS,
 };
 use weir_core::class::Spec;
-use weir_core::queue::{self, QueueLimit};
+use weir_core::queue::{self, Kind, QueueLimit};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
@@ -144,6 +144,17 @@ fn not_of_classes(value: &DeValue, names: &[&str]) -> Result<(), Fault> {
             Err(Fault::new(format!("`{name}` cannot be chosen for flows with a rate each"), of_classes()))
         }
         false => Ok(()),
+    }
+}
+
+/// Refuses the guarantee of each flow of a class that does not share its rate equally among its flows: it has
+/// one queue, and no policy by which their ACKs take turns.
+pub(super) fn check_guarantee(s: &Section, spec: &Spec, queue: queue::Config, ack: Option<&AckControl>) {
+    let per_flow = matches!(queue.kind, Kind::Pfq(_) | Kind::FqCodel { .. });
+    let in_turns = ack.is_some_and(turns::takes_turns);
+    if spec.flow_min.is_some() && !per_flow && !in_turns {
+        let help = "give each flow a queue, discipline = \"pfq\", or turns: ack = { preset = \"postack\" }";
+        s.fault("flow_min", Fault::new("nothing keeps the flows of one queue to equal shares", help));
     }
 }
 

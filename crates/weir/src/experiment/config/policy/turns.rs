@@ -136,6 +136,11 @@ fn finish(s: Section, preset: &ClassPreset, policy: AckControl) -> AckControl {
     policy
 }
 
+/// Returns whether a policy has a preset of this kind, so that the flows of its class take turns.
+pub(super) fn takes_turns(policy: &AckControl) -> bool {
+    preset_of(policy).is_some()
+}
+
 /// Returns the preset of this kind that a policy has, whatever its rate counts.
 fn preset_of(policy: &AckControl) -> Option<&'static ClassPreset> {
     let law = policy.release.share().filter(|law| law.is_of_acks())?;

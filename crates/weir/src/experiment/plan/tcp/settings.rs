@@ -153,6 +153,15 @@ pub static TCP_SETTINGS: &[TcpSetting] = &[
             },
         },
     ),
+    TcpSetting::new(
+        "clock",
+        Time(Duration::from_nanos(1), Duration::from_secs(1)),
+        "times counted in ticks of",
+        Effect::Own {
+            set: |c, v, _| c.clock = v.time(),
+            in_force: |c, _| (c.clock > Duration::from_nanos(1)).then_some(Value::Time(c.clock)),
+        },
+    ),
     TcpSetting::new("abc", Switch, "byte counting", Effect::Switch(|c| &mut c.cc_options.abc)),
     TcpSetting::new(
         HYSTART,
