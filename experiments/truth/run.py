@@ -20,6 +20,7 @@ NAMES = [
     "recovery",
     "slow_reverse",
     "tss",
+    "ack_shaper",
 ]
 SHOWN = 3
 
