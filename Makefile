@@ -31,11 +31,11 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 	experiments/sharing/rates.toml experiments/sharing/both.toml experiments/sharing/takeover.toml experiments/examples/sharing.toml experiments/examples/aqm.toml \
 	experiments/examples/pacing.toml $(addprefix experiments/papers/gap-pacer/,table2.toml table3.toml table4.toml table5.toml \
 		table5-unpaced.toml table5-tbf.toml table5-tbf-4m.toml window.toml window-clock.toml fig3.toml fig8.toml fig8-unpaced.toml fig9.toml fig9-unpaced.toml) \
-	$(addprefix experiments/papers/paced-chirping/,lone.toml pair.toml fig6.toml both-start.toml both-fig6.toml vanish.toml reorder.toml fig5.toml fig7.toml)
+	$(addprefix experiments/papers/paced-chirping/,lone.toml pair.toml fig6.toml both-start.toml both-fig6.toml vanish.toml reorder.toml fig5.toml fig5-alone.toml fig7.toml)
 
-.PHONY: demo test quick build repro repro-short deb book deny packages commands bench kernels miri random additions verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
+.PHONY: demo test quick build repro repro-short deb book deny packages commands bench kernels miri random additions papers mutations verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
 
-PARTS := deny book commands packages kernels miri random additions
+PARTS := deny book commands packages kernels miri random additions papers mutations
 PART ?= $(PARTS)
 
 build: setup
@@ -96,6 +96,7 @@ unit:
 virtual: build
 	$(WEIR) conformance
 	@scripts/virtual $(VIRTUAL)
+	scripts/mutations --fast
 
 # All papers, at most 30 minutes on two processors: what is there already of this program is not run again.
 repro: build
@@ -139,6 +140,15 @@ random:
 	@echo "SEED=$(SEED)"
 	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=5000 cargo test --release -p weir-core -p weir-sim -p weir-chirp --locked --lib
 	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=5000 cargo test --release -p weir-core --locked --test '*'
+
+# Figures that take too long for every change.
+papers: build
+	@scripts/virtual $(addprefix experiments/papers/,ack-filter/fig11.toml ack-filter/fig12.toml postack/fig9-curve.toml postack/fig12.toml \
+		$(addprefix paced-chirping/,fig1.toml fig5-greedy.toml both-fig1.toml both-fig5.toml both-fig5-greedy.toml both-fig7.toml))
+
+# Every scheme taken away from every file of the papers that has it: the file must notice.
+mutations: build
+	scripts/mutations
 
 # Memory that the kernel writes and other processes share, by a nightly toolchain with the component `miri`.
 miri:
