@@ -67,8 +67,8 @@ pub mod flag {
     pub const SHOWN: u32 = 1 << 24;
     /// Progress is held only to rate-limit immediate ACKs. With `ARMED`.
     pub const WAITING: u32 = 1 << 25;
-    /// The flow has a grant ([`Slot::grant`](crate::tcp::steer::Slot::grant)), and its timer is for a check of
-    /// the bytes passed.
+    /// The flow has a grant ([`Slot::grant`](crate::tcp::steer::Slot::grant)), and its timer is for a check
+    /// of the bytes passed.
     pub const GRANTED: u32 = 1 << 26;
     /// The flow shares its class's rate.
     pub const SHARED: u32 = 1 << 27;

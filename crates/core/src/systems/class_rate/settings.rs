@@ -85,8 +85,8 @@ impl ShareRelease {
         self.scheme().map(Rules::driver)
     }
 
-    /// Returns whether ACKs leave one after the other at the rate. Where each has a time of its own, what comes
-    /// together leaves together, and only an average keeps to the rate.
+    /// Returns whether ACKs leave one after the other at the rate. Where each has a time of its own, what
+    /// comes together leaves together, and only an average keeps to the rate.
     pub fn paces(&self) -> bool {
         self.driver() != Some(Driver::Delay)
     }
