@@ -21,6 +21,7 @@ NAMES = [
     "slow_reverse",
     "tss",
     "ack_shaper",
+    "chirp_round",
 ]
 SHOWN = 3
 
