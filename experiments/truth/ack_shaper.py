@@ -47,7 +47,7 @@ def shaper(rate, rtt, window, reading="progress", end=END):
         average = 0.7 * average + 0.3 * (progress if reading == "progress" else received - sent)
         if average > 2 * step:
             slow = True
-        elif average < EXIT * step:
+        elif average < EXIT * step * (1 - 1e-9):  # not by rounding
             slow = False
         number = min(received - sent, step / 2 if slow else step)
         sent += number
