@@ -191,15 +191,16 @@ impl Context<'_> {
     ) -> Option<Rate> {
         let (rate, at) = (fields.rate_if_any(column, faults)?, fields.place(column));
         match (site, most) {
+            // Holds without a site too: columns that are shifted by one look like this.
+            (_, Some(most)) if rate > most => {
+                let message = format!("at least {rate}, which is more than its rate of {most}");
+                faults.note(at, Fault::bare(message));
+            }
             // LibreQoS's lists always have guaranteed rates.
             (None, _) if self.columns.several_rows() => return None,
             (None, _) => {
                 let help = "what a customer has at least, it has of the rate of its site";
                 faults.note(at, Fault::new("a least rate without a site", help));
-            }
-            (Some(_), Some(most)) if rate > most => {
-                let message = format!("at least {rate}, which is more than its rate of {most}");
-                faults.note(at, Fault::bare(message));
             }
             _ => {}
         }

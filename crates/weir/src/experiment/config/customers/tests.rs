@@ -34,8 +34,8 @@ const SHAPED_DEVICES: &str = "\
 # made by an integration
 Circuit ID,Circuit Name,Device ID,Device Name,Parent Node,MAC,IPv4,IPv6,Download Min Mbps,Upload Min Mbps,Download Max Mbps,Upload Max Mbps,Comment,sqm
 1,\"968 Circle St., Gurnee\",1,Device 1,AP_A,,\"100.64.0.1, 100.64.0.14\",fdd7:b724:0:100::/56,1,1,155,20,,
-2794,Home,5,Device 5,AP_11,,100.64.0.5,,1,1,2.5,0.5,Down=cake, Up=none,cake/none
-2794,Home,6,Device 6,AP_11,,100.64.0.6,,1,1,2.5,0.5,,
+2794,Home,5,Device 5,AP_11,,100.64.0.5,,1,0.5,2.5,0.5,Down=cake, Up=none,cake/none
+2794,Home,6,Device 6,AP_11,,100.64.0.6,,1,0.5,2.5,0.5,,
 ,,7,Device 7,AP_11,,100.64.0.7,,1,1,10,10,
 ";
 
@@ -51,8 +51,16 @@ fn shaped_devices_of_libreqos_are_understood() {
 
 #[test]
 fn devices_of_a_circuit_have_one_rate() {
-    let text = SHAPED_DEVICES.replace("100.64.0.6,,1,1,2.5,0.5", "100.64.0.6,,1,1,3,0.5");
-    assert_eq!(faults(&text), ["5:45: circuit \"2794\" has other rates here"]);
+    let text = SHAPED_DEVICES.replace("100.64.0.6,,1,0.5,2.5,0.5", "100.64.0.6,,1,0.5,3,0.5");
+    assert_eq!(faults(&text), ["5:47: circuit \"2794\" has other rates here"]);
+}
+
+/// A guarantee above the rate is wrong, below a site or not: LibreQoS refuses it, and columns that are
+/// shifted by one look like it.
+#[test]
+fn guarantees_are_not_above_rates() {
+    let text = SHAPED_DEVICES.replace("1,1,155,20", "160,1,155,20");
+    assert_eq!(faults(&text), ["3:92: at least 160Mbit, which is more than its rate of 155Mbit"]);
 }
 
 #[test]
@@ -300,7 +308,7 @@ fn parents_of_shaped_devices_are_sites_if_these_are_listed() {
     assert!(read_text(SHAPED_DEVICES).unwrap().iter().all(|c| c.site.is_none() && c.down_min.is_none()));
     let sites = sites_of("s.csv", "id,down,up\nAP_A,1Gbit,1Gbit\nAP_11,1Gbit,1Gbit\n").unwrap();
     let source = |text: &str| Source::new("c.csv", text);
-    let devices = SHAPED_DEVICES.replace("1,1,2.5,0.5", "0.5,0.5,2.5,0.5");
+    let devices = SHAPED_DEVICES.replace("1,0.5,2.5,0.5", "0.5,0.5,2.5,0.5");
     let (list, notes) = read(&source(&devices), Some(&sites), &Settings::default()).unwrap();
     assert_eq!(notes, []);
     let said: Vec<_> = list.iter().map(|c| (c.site, c.down_min)).collect();
