@@ -37,14 +37,27 @@ pub struct FlowMeasurements<'a> {
     pub complete: Option<Duration>,
 }
 
-/// Returns the share of a flow's datagrams that was lost, from the datagrams sent, arrived (each counted
-/// once), and missing below the highest number that arrived. Datagrams above that number may still be under
-/// way, so they do not count, unless nothing arrived at all.
-pub fn datagram_loss(sent: u64, arrived: u64, missing: u64) -> Option<f64> {
-    match (arrived, sent) {
-        (0, 0) => None,
-        (0, _) => Some(1.0),
-        (n, _) => Some(missing as f64 / (missing + n) as f64),
+/// Datagrams of a flow.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagrams {
+    /// Number sent.
+    pub sent: u64,
+    /// Number that arrived, each counted once.
+    pub arrived: u64,
+    /// Number missing below the highest one that arrived.
+    pub missing: u64,
+    /// Most that can be under way at the end of the run.
+    pub under_way: u64,
+}
+
+impl Datagrams {
+    /// Returns the lost share. Datagrams above the highest one that arrived do not count as far as they may
+    /// be under way. `None` if no others were sent.
+    pub fn loss(self) -> Option<f64> {
+        let behind = self.sent.saturating_sub(self.arrived + self.missing);
+        let lost = self.missing + behind.saturating_sub(self.under_way);
+        let judged = self.arrived + lost;
+        (judged > 0).then(|| lost as f64 / judged as f64)
     }
 }
 
@@ -86,5 +99,23 @@ impl FlowMeasurements<'_> {
             bursts: None,
             intervals: intervals(plan.bin, plan.interval, flow.start, end, self.bins),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1000 datagrams, of which the first 500 arrive and the others are lost: 490 of 990 if ten may be under
+    /// way. A flow of which all may be under way has lost nothing that is known.
+    #[test]
+    fn datagrams_under_way_are_neither_lost_nor_arrived() {
+        let loss = |sent, arrived, missing, under_way| Datagrams { sent, arrived, missing, under_way }.loss();
+        assert_eq!(loss(1000, 500, 0, 10), Some(490.0 / 990.0));
+        assert_eq!(loss(1000, 990, 0, 10), Some(0.0));
+        assert_eq!(loss(1000, 0, 0, 10), Some(1.0));
+        assert_eq!((loss(10, 0, 0, 10), loss(0, 0, 0, 0)), (None, None));
+        // 51 of 424, as a path with a tenth of loss had it.
+        assert_eq!(loss(424, 373, 51, 0), Some(51.0 / 424.0));
     }
 }

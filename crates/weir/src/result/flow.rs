@@ -1,6 +1,6 @@
 //! Results of a flow.
 
-use super::{Latency, Quantiles};
+use super::{Latency, Most, Quantiles};
 use serde::{Deserialize, Serialize};
 use weir_core::time::Duration;
 
@@ -93,6 +93,9 @@ pub struct Exchanges {
     /// Waiting time of the last request, if it was not answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under_way_us: Option<u64>,
+    /// Quantiles if that request is never answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most_us: Option<Most>,
 }
 
 /// Bursts and their acknowledgements.
@@ -106,6 +109,9 @@ pub struct Bursts {
     /// Time of the last burst so far, if not all of it was acknowledged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under_way_us: Option<u64>,
+    /// Quantiles if that burst is never acknowledged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most_us: Option<Most>,
 }
 
 fn is_zero(n: &u64) -> bool {
@@ -129,7 +135,8 @@ impl FlowResult {
 /// link that they share, because flows that follow each other would each count for the whole time. `None`
 /// without flows.
 pub fn joint_rate(flows: impl Iterator<Item = (u64, f64, f64)>) -> Option<f64> {
-    let all = flows.reduce(|(bytes, start, end), (b, s, e)| (bytes + b, start.min(s), end.max(e)));
+    let all =
+        flows.reduce(|(bytes, start, end), (b, s, e)| (bytes.saturating_add(b), start.min(s), end.max(e)));
     all.map(|(bytes, start, end)| if end > start { bytes as f64 * 8.0 / (end - start) } else { 0.0 })
 }
 

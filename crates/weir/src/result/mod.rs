@@ -25,7 +25,7 @@ pub use gateway::{
 pub use link::LinkResult;
 pub use machine::Machine;
 pub use pace::{Bandwidth, ClassPace, PortPace};
-pub use quantiles::{Latency, Quantiles, QuantilesMax};
+pub use quantiles::{Latency, Most, Quantiles, QuantilesMax};
 pub use series::{Column, Series, RECEIVED, UNKNOWN};
 pub use setting::{describe, Setting, Settings};
 

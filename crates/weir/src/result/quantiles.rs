@@ -22,6 +22,17 @@ pub struct QuantilesMax {
     pub max: u64,
 }
 
+/// Upper bounds of three quantiles; `None` where a value that is not known yet leaves none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Most {
+    /// The median's.
+    pub p50: Option<u64>,
+    /// The 90th percentile's.
+    pub p90: Option<u64>,
+    /// The 99th percentile's.
+    pub p99: Option<u64>,
+}
+
 /// Three quantiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {

@@ -1,12 +1,12 @@
 //! The flows of a result, from the reports of their two ends.
 
 use crate::execute::hosts::{Ends, FlowEnds};
-use crate::execute::measurements::{datagram_loss, FlowMeasurements};
+use crate::execute::measurements::{Datagrams, FlowMeasurements};
 use crate::execute::traffic::{self, DatagramReport, FlowReport};
-use crate::experiment::plan::{Classifier, Flow, Plan, Tcp};
+use crate::experiment::plan::{Classifier, Flow, Plan, Protocol, Tcp};
 use crate::result::observe::flow_rate;
 use crate::result::running::{GatewayFlow, GatewayReport};
-use crate::result::{Back, Exchanges, FlowResult, Latency, Quantiles};
+use crate::result::{Back, Exchanges, FlowResult, Latency, Most, Quantiles};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use weir_core::gateway::{ClassConfig, Direction};
@@ -95,7 +95,13 @@ impl<'a> Rows<'a> {
         let measured = FlowMeasurements {
             class: class.filter(|class| class.share.is_some()),
             cc: "udp".to_string(),
-            loss: datagram_loss(sender.sent, receiver.arrived, receiver.missing),
+            loss: Datagrams {
+                sent: sender.sent,
+                arrived: receiver.arrived,
+                missing: receiver.missing,
+                under_way: under_way(self.plan, flow),
+            }
+            .loss(),
             bytes: bins.iter().sum(),
             in_time: got.map_or(0, |r| r.bytes_in_time),
             bins: &bins,
@@ -130,6 +136,15 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// Returns the most datagrams of a flow that can be under way: those of two round trips, or of a second,
+/// since queues make the way longer.
+fn under_way(plan: &Plan, flow: &Flow) -> u64 {
+    let Protocol::Udp { rate, datagram, .. } = flow.group.protocol else { return 0 };
+    let way = plan.path.rtt().saturating_mul(2).max(Duration::from_secs(1));
+    let bits = u128::from(rate.bps()) * u128::from(way.as_nanos()) / 1_000_000_000;
+    u64::try_from(bits / 8).unwrap_or(u64::MAX) / u64::from(datagram).max(1) + 1
+}
+
 fn exchanges(measured: traffic::Exchanges) -> Exchanges {
     let us = |ns: u64| ns / 1000;
     let latency = measured.latency_ns.map_or(Latency::default(), |q| Latency {
@@ -137,5 +152,11 @@ fn exchanges(measured: traffic::Exchanges) -> Exchanges {
         p90: us(q.p90),
         p99: us(q.p99),
     });
-    Exchanges { count: measured.count, latency_us: latency, under_way_us: measured.under_way_ns.map(us) }
+    let some = |ns: u64| (ns < u64::MAX).then(|| us(ns));
+    Exchanges {
+        count: measured.count,
+        latency_us: latency,
+        under_way_us: measured.under_way_ns.map(us),
+        at_most_us: measured.most_ns.map(|q| Most { p50: some(q.p50), p90: some(q.p90), p99: some(q.p99) }),
+    }
 }

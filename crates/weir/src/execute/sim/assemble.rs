@@ -5,12 +5,12 @@ use super::series::Recorder;
 use super::tcp;
 use super::together;
 use super::topology::{Carrier, LinkDirection, Topology, WiredFlow};
-use crate::execute::measurements::{datagram_loss, FlowMeasurements};
+use crate::execute::measurements::{Datagrams, FlowMeasurements};
 use crate::experiment::plan::{Classifier, Flow, Plan};
 use crate::result::observe;
 use crate::result::{
     parent, with_flows, Backend, Bursts, ClassResult, FlowResult, GatewayResult, Latency, LinkResult, MadeBy,
-    PortPace, Quantiles, RunResult, Series,
+    Most, PortPace, Quantiles, RunResult, Series,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -157,7 +157,9 @@ impl EndReports {
             topology.world.get::<UdpSink>(flow.receiver).map(|s| s.report().clone()).unwrap_or_default();
         let UdpReport { datagrams, received, last_received, lost, bins, .. } = sink;
         let sent = topology.world.get::<UdpSource>(flow.sender).map_or(0, UdpSource::datagrams);
-        let loss = datagram_loss(sent, datagrams, lost);
+        let frames = topology.world.frames();
+        let under_way = (frames.chunks() - frames.free_chunks()) as u64;
+        let loss = Datagrams { sent, arrived: datagrams, missing: lost, under_way }.loss();
         (EndReports { received, last_received, loss, ..EndReports::default() }, 0, bins)
     }
 }
@@ -237,11 +239,19 @@ fn flow_result(
 /// far.
 fn bursts(took: &[Duration], under_way: Option<Duration>) -> Option<Bursts> {
     let under_way_us = under_way.map(|took| took.as_micros());
-    let mut us: Vec<u64> = took.iter().map(|took| took.as_micros()).chain(under_way_us).collect();
-    us.sort_unstable();
-    let of = |ppm| quantile(&us, ppm).unwrap_or_default();
-    let time_us = Latency { p50: of(500_000), p90: of(900_000), p99: of(990_000) };
-    (!us.is_empty()).then_some(Bursts { count: took.len() as u64, time_us, under_way_us })
+    let quantiles = |last: Option<u64>| {
+        let mut us: Vec<u64> = took.iter().map(|took| took.as_micros()).chain(last).collect();
+        us.sort_unstable();
+        [500_000, 900_000, 990_000].map(|ppm| quantile(&us, ppm))
+    };
+    let [p50, p90, p99] = quantiles(under_way_us).map(Option::unwrap_or_default);
+    let time_us = Latency { p50, p90, p99 };
+    let at_most_us = under_way_us.map(|_| {
+        let [p50, p90, p99] = quantiles(Some(u64::MAX)).map(|most| most.filter(|us| *us < u64::MAX));
+        Most { p50, p90, p99 }
+    });
+    let any = !took.is_empty() || under_way_us.is_some();
+    any.then_some(Bursts { count: took.len() as u64, time_us, under_way_us, at_most_us })
 }
 
 /// Returns whether a gateway is between client and server, with the client on its LAN side.

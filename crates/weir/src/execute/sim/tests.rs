@@ -47,6 +47,30 @@ fn datagrams_by_hand() {
     assert_eq!(r.made_by.kernel, "");
 }
 
+/// One way takes 200 ms. Of a flow that sends for its last 50 ms nothing is known, of one that sends for a
+/// second into a link that loses all, everything is.
+#[test]
+fn datagrams_under_way_at_the_end_are_not_lost() {
+    let text = |loss: &str, start: &str| {
+        format!(
+            "name = 't'\nduration = '1s'
+            [path]
+            wan.out = {{ rate = '10Mbit', delay = '200ms', {loss} }}
+            [[flow]]
+            id = 'u'\nprotocol = 'udp'\nrate = '1Mbit'\ndatagram = 1000\nstart = '{start}'
+            [[expect]]
+            what = 'flow.u.*.loss'\nop = 'at_most'\ntarget = 0\n"
+        )
+    };
+    let holds = |text: &str| {
+        let result = simulate(text);
+        (result.flows[0].loss, crate::report::expect::evaluate(&plan(text), &result)[0].ok)
+    };
+    assert_eq!(holds(&text("", "0s")), (Some(0.0), true));
+    assert_eq!(holds(&text("", "950ms")), (None, false));
+    assert_eq!(holds(&text("loss = 1", "0s")), (Some(1.0), false));
+}
+
 /// Verifies the start times of a source's flows. An upload takes 30 ms, and 10 ms later its client has the
 /// server's FIN. A download takes 40 ms, since the server writes after the handshake. 20 ms later its client
 /// has the ACK of its FIN. The next flow begins 5 ms after that.

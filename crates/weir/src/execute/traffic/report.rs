@@ -75,6 +75,9 @@ pub struct Exchanges {
     /// Time that the last request has waited, if it was not answered.
     #[serde(default)]
     pub under_way_ns: Option<u64>,
+    /// Quantiles if that request is never answered, with [`u64::MAX`] for never.
+    #[serde(default)]
+    pub most_ns: Option<Quantiles>,
 }
 
 /// Account of a receiving end.

@@ -73,9 +73,12 @@ impl Talk {
     pub fn finish(mut self, now: u64) -> Option<Exchanges> {
         let count = self.latencies_ns.len() as u64;
         let under_way_ns = self.asked_ns.map(|asked| now.saturating_sub(asked));
+        let mut most: Vec<u64> =
+            self.latencies_ns.iter().copied().chain(under_way_ns.map(|_| u64::MAX)).collect();
         self.latencies_ns.extend(under_way_ns);
         let latency_ns = Quantiles::of(&mut self.latencies_ns);
-        self.asks.then_some(Exchanges { count, latency_ns, under_way_ns })
+        let most_ns = under_way_ns.and_then(|_| Quantiles::of(&mut most));
+        self.asks.then_some(Exchanges { count, latency_ns, under_way_ns, most_ns })
     }
 }
 
@@ -111,5 +114,6 @@ mod tests {
         let seen = asks.finish(50).unwrap();
         assert_eq!((seen.count, seen.under_way_ns), (1, Some(40)));
         assert_eq!((seen.latency_ns.unwrap().p50, seen.latency_ns.unwrap().p99), (3, 40));
+        assert_eq!((seen.most_ns.unwrap().p50, seen.most_ns.unwrap().p99), (3, u64::MAX));
     }
 }

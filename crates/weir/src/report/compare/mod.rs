@@ -5,6 +5,8 @@
 //! several runs has their median, and their range is shown. Groups of flows are judged by the mean of their
 //! flows. The runs of sweeps are compared setting by setting.
 
+#[cfg(test)]
+mod damaged_tests;
 mod difference;
 mod distribution;
 mod side;

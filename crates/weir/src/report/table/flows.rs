@@ -18,7 +18,7 @@ pub(super) fn flows(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
     for f in &result.flows {
         let mut cells = vec![clean(&f.id), clean(&f.cc), clean(&f.class)];
         cells.extend(shown(FLOW).map(|(m, _)| match (value(m, f, plan.interval), m.found(f)) {
-            (None, Some(Found::AtLeast(v))) => at_least(m.unit, v, Some(rates)),
+            (None, Some(Found::AtLeast(v) | Found::Between(v, _))) => at_least(m.unit, v, Some(rates)),
             (value, _) => value.map_or(String::new(), |v| number(m.unit, v, Some(rates))),
         }));
         cells.push(clean(f.pass_reason.as_deref().unwrap_or("")));

@@ -3,7 +3,7 @@
 use super::Needs::{BothWays, Gateway, LastByte, Nothing, Pauses, Requests, Tcp, Udp};
 use super::{measured, whole, Metric, OverTime, Tables, Total};
 use crate::result::unit::Unit;
-use crate::result::{joint_rate, joint_target, Bursts, Exchanges, FlowResult, Latency};
+use crate::result::{joint_rate, joint_target, FlowResult, Latency, Most};
 
 type Flow = Metric<FlowResult>;
 
@@ -115,7 +115,8 @@ pub static FLOW: &[Flow] = &[
         Udp,
         "share of the datagrams that did not arrive, each counted once",
     )
-    .number(|f| f.loss),
+    .number(|f| f.loss)
+    .at_least(|f| (f.cc == "udp").then_some(0.0)),
     Flow::new("back.bytes", Unit::Bytes, Total::Sum, BothWays, "payload received in the other direction")
         .number(|f| whole(f.back.as_ref()?.bytes)),
     Flow::new("back.goodput_bps", Unit::Rate, Total::Mean, BothWays, "goodput of the other direction")
@@ -148,14 +149,17 @@ pub static FLOW: &[Flow] = &[
         Requests,
         "median time from a request written to its response read",
     )
-    .number(|f| exchanged(f, |all| all.p50, known))
-    .at_least(|f| exchanged(f, |all| all.p50, bounded)),
+    .number(|f| exchanged(f).p50.known())
+    .at_least(|f| exchanged(f).p50.least())
+    .at_most(|f| exchanged(f).p50.most()),
     Flow::new("exchanges.latency_us.p90", Unit::Micros, Total::Mean, Requests, "its 90th percentile")
-        .number(|f| exchanged(f, |all| all.p90, known))
-        .at_least(|f| exchanged(f, |all| all.p90, bounded)),
+        .number(|f| exchanged(f).p90.known())
+        .at_least(|f| exchanged(f).p90.least())
+        .at_most(|f| exchanged(f).p90.most()),
     Flow::new("exchanges.latency_us.p99", Unit::Micros, Total::Mean, Requests, "its 99th percentile")
-        .number(|f| exchanged(f, |all| all.p99, known))
-        .at_least(|f| exchanged(f, |all| all.p99, bounded)),
+        .number(|f| exchanged(f).p99.known())
+        .at_least(|f| exchanged(f).p99.least())
+        .at_most(|f| exchanged(f).p99.most()),
     Flow::new("bursts.count", Unit::Count, Total::Sum, Pauses, "bursts that were acknowledged")
         .number(|f| whole(f.bursts?.count)),
     Flow::new(
@@ -165,14 +169,17 @@ pub static FLOW: &[Flow] = &[
         Pauses,
         "median time from a burst written until all of it was acknowledged",
     )
-    .number(|f| burst(f, |all| all.p50, known))
-    .at_least(|f| burst(f, |all| all.p50, bounded)),
+    .number(|f| burst(f).p50.known())
+    .at_least(|f| burst(f).p50.least())
+    .at_most(|f| burst(f).p50.most()),
     Flow::new("bursts.time_us.p90", Unit::Micros, Total::Mean, Pauses, "its 90th percentile")
-        .number(|f| burst(f, |all| all.p90, known))
-        .at_least(|f| burst(f, |all| all.p90, bounded)),
+        .number(|f| burst(f).p90.known())
+        .at_least(|f| burst(f).p90.least())
+        .at_most(|f| burst(f).p90.most()),
     Flow::new("bursts.time_us.p99", Unit::Micros, Total::Mean, Pauses, "its 99th percentile")
-        .number(|f| burst(f, |all| all.p99, known))
-        .at_least(|f| burst(f, |all| all.p99, bounded)),
+        .number(|f| burst(f).p99.known())
+        .at_least(|f| burst(f).p99.least())
+        .at_most(|f| burst(f).p99.most()),
 ];
 
 /// Returns a lower bound of 0 for a TCP flow whose sender had no sample of the round-trip time.
@@ -180,32 +187,58 @@ fn no_round_trip(f: &FlowResult) -> Option<f64> {
     (f.cc != "udp" && f.rtt_us.p50 == 0).then_some(0.0)
 }
 
-/// Returns a quantile of latencies, unless it is the latency of a request still under way.
-fn known(quantile: u64, under_way: Option<u64>) -> Option<f64> {
-    whole(quantile).filter(|_| under_way != Some(quantile))
+/// Quantile of latencies, of which one may belong to something that is still under way.
+#[derive(Clone, Copy, Default)]
+struct Waited {
+    /// Quantile, the time under way so far included.
+    low: Option<u64>,
+    /// Quantile if what is under way never ends.
+    high: Option<u64>,
 }
 
-/// Returns the quantile as a lower bound.
-fn bounded(quantile: u64, under_way: Option<u64>) -> Option<f64> {
-    whole(quantile).filter(|_| under_way == Some(quantile))
+impl Waited {
+    fn known(self) -> Option<f64> {
+        self.low.filter(|_| self.low == self.high).and_then(whole)
+    }
+
+    fn least(self) -> Option<f64> {
+        self.low.and_then(whole)
+    }
+
+    fn most(self) -> Option<f64> {
+        self.high.and_then(whole)
+    }
 }
 
-fn exchanged(
-    f: &FlowResult,
-    quantile: fn(Latency) -> u64,
-    of: fn(u64, Option<u64>) -> Option<f64>,
-) -> Option<f64> {
-    let Exchanges { latency_us, under_way_us, .. } = f.exchanges?;
-    of(quantile(latency_us), under_way_us)
+/// Three quantiles of latencies.
+#[derive(Clone, Copy, Default)]
+struct Three {
+    p50: Waited,
+    p90: Waited,
+    p99: Waited,
 }
 
-fn burst(
-    f: &FlowResult,
-    quantile: fn(Latency) -> u64,
-    of: fn(u64, Option<u64>) -> Option<f64>,
-) -> Option<f64> {
-    let Bursts { time_us, under_way_us, .. } = f.bursts?;
-    of(quantile(time_us), under_way_us)
+/// Returns the quantiles of `count` latencies and of one `under_way`, if there is one. Without either the
+/// first has not begun, and no bound but 0 is known.
+fn three(count: u64, low: Latency, under_way: Option<u64>, most: Option<Most>) -> Three {
+    let of = |low: u64, most: Option<u64>| {
+        let high = match under_way {
+            None => (count > 0).then_some(low),
+            // Whatever it takes, it stays above what is below it now.
+            Some(so_far) => most.or((low < so_far).then_some(low)),
+        };
+        Waited { low: Some(low), high }
+    };
+    let most = most.unwrap_or_default();
+    Three { p50: of(low.p50, most.p50), p90: of(low.p90, most.p90), p99: of(low.p99, most.p99) }
+}
+
+fn exchanged(f: &FlowResult) -> Three {
+    f.exchanges.map_or(Three::default(), |e| three(e.count, e.latency_us, e.under_way_us, e.at_most_us))
+}
+
+fn burst(f: &FlowResult) -> Three {
+    f.bursts.map_or(Three::default(), |b| three(b.count, b.time_us, b.under_way_us, b.at_most_us))
 }
 
 /// Returns the deviation of the goodput from the target, as a fraction of the target.

@@ -3,7 +3,7 @@
 use super::Needs::{FlowMin, Lab, Nothing, Pace, Policy, Queue};
 use super::{measured, whole, Metric, OverTime, Tables, Total};
 use crate::result::unit::Unit;
-use crate::result::{ClassResult, Counts, GatewayResult};
+use crate::result::{ClassResult, Counts, GatewayResult, QuantilesMax};
 
 type Class = Metric<ClassResult>;
 type Whole = Metric<GatewayResult>;
@@ -196,11 +196,11 @@ pub static CLASS: &[Class] = &[
     Class::new("queue.peak_bytes", Unit::Bytes, Total::Most, Queue, "the most bytes that waited at once")
         .number(|c| whole(c.queue.as_ref()?.peak_bytes)),
     Class::new("queue.delay_us.p50", Unit::Micros, Total::Mean, Queue, "median time that its frames waited")
-        .number(|c| whole(c.queue.as_ref()?.delay_us.p50)),
+        .number(|c| whole(waited(c)?.p50)),
     Class::new("queue.delay_us.p99", Unit::Micros, Total::Most, Queue, "the 99th percentile of that time")
-        .number(|c| whole(c.queue.as_ref()?.delay_us.p99)),
+        .number(|c| whole(waited(c)?.p99)),
     Class::new("queue.delay_us.max", Unit::Micros, Total::Most, Queue, "the longest that a frame waited")
-        .number(|c| whole(c.queue.as_ref()?.delay_us.max)),
+        .number(|c| whole(waited(c)?.max)),
     Class::new(
         "queue.marks",
         Unit::Count,
@@ -283,6 +283,11 @@ pub static CLASS: &[Class] = &[
     .number(|c| whole(c.pace.as_ref()?.together?))
     .at_least(|c| c.pace.as_ref()?.together.is_none().then_some(0.0)),
 ];
+
+/// Returns the waiting times of a class's queue; `None` if no packet left it.
+fn waited(c: &ClassResult) -> Option<&QuantilesMax> {
+    c.queue.as_ref().filter(|queue| queue.packets > 0).map(|queue| &queue.delay_us)
+}
 
 /// Drops of a class without a queue.
 static NO_DROPS: Counts = Counts::new();

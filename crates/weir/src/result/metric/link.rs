@@ -3,7 +3,7 @@
 use super::Needs::{Emulation, Filter, Marking, Nothing, Rate};
 use super::{whole, Metric, Tables, Total};
 use crate::result::unit::Unit;
-use crate::result::LinkResult;
+use crate::result::{LinkResult, QuantilesMax};
 
 type Link = Metric<LinkResult>;
 
@@ -25,13 +25,13 @@ pub static LINK: &[Link] = &[
         .number(|l| Some(l.utilization))
         .column("used", Tables::Run),
     Link::new("queue_us.p50", Unit::Micros, Total::Mean, Rate, "median time that frames waited in the queue")
-        .number(|l| whole(l.queue_us.p50))
+        .number(|l| waited(l).and_then(|queue| whole(queue.p50)))
         .column("queue p50", Tables::Run),
     Link::new("queue_us.p99", Unit::Micros, Total::Most, Rate, "its 99th percentile")
-        .number(|l| whole(l.queue_us.p99))
+        .number(|l| waited(l).and_then(|queue| whole(queue.p99)))
         .column("p99", Tables::Run),
     Link::new("queue_us.max", Unit::Micros, Total::Most, Rate, "the longest")
-        .number(|l| whole(l.queue_us.max))
+        .number(|l| waited(l).and_then(|queue| whole(queue.max)))
         .column("max", Tables::Run),
     Link::new("marks", Unit::Count, Total::Sum, Marking, "frames marked with Congestion Experienced")
         .number(|l| whole(l.marks))
@@ -61,3 +61,8 @@ pub static LINK: &[Link] = &[
     .counts(|l| &l.drops)
     .column("drops", Tables::Run),
 ];
+
+/// Returns the waiting times of a link; `None` if no frame came through its queue.
+fn waited(l: &LinkResult) -> Option<&QuantilesMax> {
+    (l.packets > 0 || l.queue_us.max > 0).then_some(&l.queue_us)
+}

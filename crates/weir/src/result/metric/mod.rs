@@ -38,6 +38,8 @@ pub struct Metric<T: 'static> {
     /// Lower bound of a value that exists and is unknown, such as the completion time of a flow that had not
     /// ended. 0 where nothing is known. `None` if there is no value: then nothing can be measured.
     pub at_least: Option<fn(&T) -> Option<f64>>,
+    /// Upper bound of such a value; `None` if there is none.
+    pub at_most: Option<fn(&T) -> Option<f64>>,
     /// Joint value of several things that share something, such as the flows of a class or a run. Present
     /// only where it differs from the total.
     pub jointly: Option<Joint<T>>,
@@ -66,20 +68,22 @@ pub enum Found {
     Known(f64),
     /// Lower bound of the value.
     AtLeast(f64),
+    /// Lower and upper bound of the value.
+    Between(f64, f64),
 }
 
 impl Found {
     /// Returns the value, or its lower bound.
     pub const fn low(self) -> f64 {
         match self {
-            Found::Known(v) | Found::AtLeast(v) => v,
+            Found::Known(v) | Found::AtLeast(v) | Found::Between(v, _) => v,
         }
     }
 
-    /// Returns the value, or infinity.
+    /// Returns the value, or its upper bound, which may be infinite.
     pub const fn high(self) -> f64 {
         match self {
-            Found::Known(v) => v,
+            Found::Known(v) | Found::Between(_, v) => v,
             Found::AtLeast(_) => f64::INFINITY,
         }
     }
@@ -270,6 +274,7 @@ impl<T> Metric<T> {
             about,
             value: None,
             at_least: None,
+            at_most: None,
             jointly: None,
             over_time: None,
             column: None,
@@ -290,6 +295,11 @@ impl<T> Metric<T> {
 
     const fn at_least(mut self, of: fn(&T) -> Option<f64>) -> Metric<T> {
         self.at_least = Some(of);
+        self
+    }
+
+    const fn at_most(mut self, of: fn(&T) -> Option<f64>) -> Metric<T> {
+        self.at_most = Some(of);
         self
     }
 
@@ -328,13 +338,19 @@ impl<T> Metric<T> {
     pub fn of(&self, of: &T) -> Option<f64> {
         match self.value.as_ref()? {
             Value::Number(number) => number(of),
-            Value::Counts(counts) => Some(counts(of).values().sum::<u64>() as f64),
+            Value::Counts(counts) => {
+                Some(counts(of).values().fold(0, |sum: u64, n| sum.saturating_add(*n)) as f64)
+            }
         }
     }
 
     /// Returns the knowledge of the value in `of`; `None` if it has no value.
     pub fn found(&self, of: &T) -> Option<Found> {
-        let bound = || self.at_least.and_then(|bound| bound(of)).map(Found::AtLeast);
+        let bound = || {
+            let low = self.at_least.and_then(|bound| bound(of))?;
+            let high = self.at_most.and_then(|bound| bound(of));
+            Some(high.map_or(Found::AtLeast(low), |high| Found::Between(low, high)))
+        };
         self.of(of).map(Found::Known).or_else(bound)
     }
 

@@ -1,8 +1,8 @@
 use super::*;
 use crate::result::{
     Back, Bandwidth, Bursts, ClassAdmission, ClassAlone, ClassBound, ClassOthers, ClassPace, ClassQueue,
-    ClassResult, Exchanges, Frames, GatewayResult, Latency, LinkResult, PortPace, Quantiles, QuantilesMax,
-    Steering,
+    ClassResult, Exchanges, Frames, GatewayResult, Latency, LinkResult, Most, PortPace, Quantiles,
+    QuantilesMax, Steering,
 };
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -30,11 +30,13 @@ fn flow() -> FlowResult {
             count: 15,
             latency_us: Latency { p50: 16, p90: 17, p99: 18 },
             under_way_us: None,
+            at_most_us: None,
         }),
         bursts: Some(Bursts {
             count: 19,
             time_us: Latency { p50: 20, p90: 21, p99: 22 },
             under_way_us: None,
+            at_most_us: None,
         }),
         ..FlowResult::default()
     }
@@ -148,6 +150,33 @@ fn what_was_not_measured_is_nothing() {
         let metric = FLOW.iter().find(|m| m.name == name).unwrap();
         assert_eq!((metric.of(&nothing), metric.of(&flow()).is_some()), (None, true), "{name}");
     }
+}
+
+/// Ten requests answered after 1 to 10 ms, and one that has waited for 3. Whatever it takes, the median of
+/// the eleven is the fifth or sixth of the ten, and only their 99th percentile has no upper bound. A request
+/// that was never sent has neither.
+#[test]
+fn a_request_under_way_leaves_quantiles_between_bounds() {
+    let found = |count, low: [u64; 3], under_way_us, at_most_us| {
+        let [p50, p90, p99] = low;
+        let latency_us = Latency { p50, p90, p99 };
+        let exchanges = Some(Exchanges { count, latency_us, under_way_us, at_most_us });
+        let f = FlowResult { exchanges, ..FlowResult::default() };
+        ["p50", "p90", "p99"].map(|q| {
+            let name = format!("exchanges.latency_us.{q}");
+            FLOW.iter().find(|m| m.name == name).unwrap().found(&f)
+        })
+    };
+    let most = Most { p50: Some(6000), p90: Some(10_000), p99: None };
+    let of_eleven = found(10, [5000, 9000, 10_000], Some(3000), Some(most));
+    let between = [Found::Between(5e3, 6e3), Found::Between(9e3, 1e4), Found::AtLeast(1e4)].map(Some);
+    assert_eq!(of_eleven, between);
+    let slower = Most { p50: Some(6000), p90: Some(10_000), p99: None };
+    let of_slow = found(10, [6000, 10_000, 12_000], Some(12_000), Some(slower));
+    assert_eq!(of_slow, [Found::Known(6e3), Found::Known(1e4), Found::AtLeast(12e3)].map(Some));
+    assert_eq!(found(0, [0; 3], None, None), [Some(Found::AtLeast(0.0)); 3]);
+    let answered = found(2, [1, 2, 2], None, None);
+    assert_eq!(answered, [Found::Known(1.0), Found::Known(2.0), Found::Known(2.0)].map(Some));
 }
 
 #[test]
