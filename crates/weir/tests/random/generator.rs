@@ -48,6 +48,9 @@ const SHARES: [&str; 7] = ["0.01", "0.001", "0.1", "0.3", "0", "0.5", "1"];
 const QUEUES: [&str; 7] = ["'20p'", "'1bdp'", "'100p'", "'15kB'", "'2p'", "'1p'", "'1000p'"];
 const CONTROLS: [&str; 11] =
     ["cubic", "reno", "dctcp", "bbr", "chirp", "newreno", "tahoe", "reno", "cubic", "bbr", "bic"];
+const RECOVERIES: [&str; 8] =
+    ["'rack'", "'sack'", "'newreno'", "'reno'", "'linux'", "'tahoe'", "'ns2-reno'", "'ns2-tahoe'"];
+const CHIRPS: [&str; 4] = ["'adaptive'", "'published'", "'brief'", "'hasty'"];
 const PRESETS: [&str; 4] = ["ack-shaper", "ack-shaper-published", "ack-policer", "ack-reconstruct"];
 const SHARING: [&str; 6] =
     ["tcr", "postack-basic", "postack", "postack-timer", "postack-pfq", "postack-number"];
@@ -173,6 +176,9 @@ fn discipline(draws: &mut Draws, out: &mut String) {
 
 /// Classes that control ACKs, that have queues, or both.
 fn classes(draws: &mut Draws, out: &mut String) {
+    if draws.chance(3) {
+        let _ = writeln!(out, "[gateway]\nline = '1Gbit'");
+    }
     let below = draws.chance(5);
     if below {
         let _ = writeln!(out, "[[gateway.class]]\nname = 'root'\nrate = {}", draws.of(&RATES));
@@ -208,6 +214,7 @@ fn classes(draws: &mut Draws, out: &mut String) {
             2 => {
                 let _ = writeln!(out, "rate = {}", draws.of(&RATES));
                 let _ = writeln!(out, "queue = {}", draws.of(&["'50p'", "'5p'", "'20kB'"]));
+                draws.line(out, 3, "pace", &["'gap'", "'clock'"]);
                 draws.line(out, 4, "discipline", &["'pfq'", "'fifo'"]);
                 draws.line(out, 4, "aqm", &["'codel'", "'codel'", "'red'"]);
             }
@@ -246,7 +253,11 @@ fn tcp(draws: &mut Draws, out: &mut String, n: usize) {
     draws.line(out, n, "push_acks", &["true", "false"]);
     draws.line(out, n, "initial_window", &["1", "2", "10", "100"]);
     draws.line(out, n, "initial_ssthresh", &["2", "10", "100"]);
-    draws.line(out, n, "recovery", &["'rack'", "'sack'", "'newreno'", "'reno'"]);
+    draws.line(out, n + 2, "recovery", &RECOVERIES);
+    draws.line(out, n, "cubic", &["'linux'", "'rfc9438'"]);
+    draws.line(out, n, "chirp", &CHIRPS);
+    draws.line(out, n, "fast_convergence", &["true", "false"]);
+    draws.line(out, n, "fast_open", &["true", "false"]);
     draws.line(out, n, "timestamps", &["true", "false"]);
     draws.line(out, n, "min_rto", &["'1s'", "'200ms'", "'1ms'"]);
     draws.line(out, n, "abc", &["true", "false"]);
