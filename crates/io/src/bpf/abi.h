@@ -197,14 +197,16 @@ struct bound {
 	__u32 counts;
 	__u64 held;
 	__u64 free;
-	__u64 dropped;
-	__u64 dropped_bytes;
+	__u64 packets;
+	__u64 spare_count;
 	__u64 own_due;
 	__u64 own_per_byte;
 	__u32 own_room;
 	__u32 spare;
 	__u64 flow_most;
-	__u64 spares[4];
+	__u64 dropped;
+	__u64 dropped_bytes;
+	__u64 spares[2];
 };
 
 #define FLOW_PARTS 15
@@ -331,6 +333,16 @@ struct acks_counters {
 	__u64 mpls;	 /* ... MPLS */
 	__u64 tunnels;	 /* ... GRE and IP in IP */
 	__u64 hairpins;	 /* segments that leave by the interface on which they came in, and are the ingress hook's */
+	__u64 packets_out; /* of bytes_out: of a giant one, its segments */
+	__u64 packets_in;
+	__u64 unlisted_bytes[2]; /* of packets that no class takes, out and in, from IP headers on */
+	__u64 unlisted_packets[2];
+};
+
+/* What an address of the LAN sent and received that no class takes: out, in. */
+struct unlisted {
+	__u64 bytes[2];
+	__u64 packets[2];
 };
 
 struct all_counters {
@@ -341,6 +353,8 @@ struct all_counters {
 	__u64 failed;  /* no room for an Ethernet header */
 	__u64 bytes_out; /* that leave: the engine's, and those that pass */
 	__u64 bytes_in;	 /* that came in, but for the engine's */
+	__u64 packets_out; /* of bytes_out: of a giant one, its segments */
+	__u64 packets_in;
 };
 
 enum fate {

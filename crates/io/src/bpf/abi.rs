@@ -43,6 +43,16 @@ pub(crate) struct HomeKey {
 // SAFETY: an integer and bytes, without padding.
 unsafe impl Pod for HomeKey {}
 
+/// Traffic of an address that no class takes, out and in (`struct unlisted`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct UnlistedCount {
+    pub bytes: [u64; 2],
+    pub packets: [u64; 2],
+}
+// SAFETY: integers without padding.
+unsafe impl Pod for UnlistedCount {}
+
 /// A prefix of a part of packets (`struct rule_key`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
@@ -289,6 +299,14 @@ pub struct AcksCounters {
     pub tunnels: u64,
     /// Segments that leave by the interface on which they came in: they are controlled there.
     pub hairpins: u64,
+    /// Packets of `bytes_out`; of a giant one, its segments.
+    pub packets_out: u64,
+    /// Packets of `bytes_in`.
+    pub packets_in: u64,
+    /// Bytes from IP headers on of packets that no class takes, out and in, where classes have bounds.
+    pub unlisted_bytes: [u64; 2],
+    /// These packets; of TCP those with payload.
+    pub unlisted_packets: [u64; 2],
 }
 // SAFETY: integers without padding.
 unsafe impl Pod for AcksCounters {}
@@ -311,6 +329,10 @@ pub struct AllCounters {
     pub bytes_out: u64,
     /// Bytes that came in, but for the engine's.
     pub bytes_in: u64,
+    /// Packets of `bytes_out`; of a giant one, its segments.
+    pub packets_out: u64,
+    /// Packets of `bytes_in`.
+    pub packets_in: u64,
 }
 // SAFETY: integers without padding.
 unsafe impl Pod for AllCounters {}
@@ -344,6 +366,6 @@ const _: () = assert!(size_of::<FlowKey>() == 40 && size_of::<HomeKey>() == 20);
 const _: () = assert!(size_of::<RuleKey>() == 24 && size_of::<RuleGroup>() == 12);
 const _: () =
     assert!(size_of::<Flow>() == 16 && size_of::<AcksConfig>() == 176 && size_of::<AllConfig>() == 16);
-const _: () = assert!(size_of::<AcksCounters>() == 192 && size_of::<AllCounters>() == 56);
+const _: () = assert!(size_of::<AcksCounters>() == 240 && size_of::<AllCounters>() == 72);
 const _: () = assert!(size_of::<SegmentHeader>() == SEGMENT_GSO && SEGMENT_SIZE == 216);
 const _: () = assert!(size_of::<Metadata>() == 24);

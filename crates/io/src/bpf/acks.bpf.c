@@ -393,10 +393,13 @@ static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 	if (config.assume)
 		return own_frame(skb, config.role, ingress);
 	role = sender_role(skb);
-	if (!ingress)
+	if (!ingress) {
 		h.count->bytes_out += wire_bytes(skb);
-	else if (!role)
+		h.count->packets_out += wire_packets(skb);
+	} else if (!role) {
 		h.count->bytes_in += wire_bytes(skb);
+		h.count->packets_in += wire_packets(skb);
+	}
 	if (role)
 		return own_frame(skb, *role, ingress);
 	return segment(&h);

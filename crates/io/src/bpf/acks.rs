@@ -7,6 +7,7 @@ use super::hooks::Hooks;
 use super::metadata::Leaving;
 use super::segments::Segments;
 use super::several::{self, Homes};
+use super::unlisted::Unlisted;
 use super::{failed, map, named, open, sum, AcksCounters, Aligned};
 use crate::sys::mmap::{Mapping, Shared};
 use crate::sys::pod::bytes_of;
@@ -151,6 +152,7 @@ pub struct Acks {
     rings: Vec<MapHandle>,
     /// There is one where there are several engines.
     homes: Option<MapHandle>,
+    unlisted: MapHandle,
     counters: MapHandle,
     /// Slots of all engines, one engine after the other.
     pub(super) slots: &'static [Slot],
@@ -241,6 +243,7 @@ impl Acks {
                 other.map(|other| other.rings.as_slice()),
             )?,
             homes: several.then(|| map(&object, "homes")).transpose()?,
+            unlisted: map(&object, "unlisted")?,
             counters: map(&object, "counters")?,
             slots,
             tallies,
@@ -337,6 +340,11 @@ impl Acks {
     /// Returns the map from addresses to engines, if there are several.
     pub fn homes(&self) -> io::Result<Option<Homes>> {
         self.homes.as_ref().map(Homes::of).transpose()
+    }
+
+    /// Returns the map of addresses with traffic that no class takes.
+    pub fn unlisted(&self) -> io::Result<Unlisted> {
+        Unlisted::of(&self.unlisted)
     }
 
     /// Returns the memory for metadata of frames that leave by exit `exit`, 0 or 1, of engine `engine`.

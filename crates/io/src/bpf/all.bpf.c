@@ -81,6 +81,12 @@ static __always_inline bool put_ethernet(struct __sk_buff *skb)
 	return !bpf_skb_store_bytes(skb, 0, header, sizeof(header), 0);
 }
 
+static __always_inline void count_out(struct all_counters *count, struct __sk_buff *skb)
+{
+	count->bytes_out += wire_bytes(skb);
+	count->packets_out += wire_packets(skb);
+}
+
 /* A frame of the engine's, seen by a hook of the interface. */
 static __always_inline int own(struct __sk_buff *skb, struct hooks *engine, struct all_counters *count, __u32 role,
 			       const bool ingress)
@@ -93,7 +99,7 @@ static __always_inline int own(struct __sk_buff *skb, struct hooks *engine, stru
 		return bpf_redirect(skb->ifindex, BPF_F_INGRESS);
 	count->own++;
 	if (!ingress)
-		count->bytes_out += wire_bytes(skb);
+		count_out(count, skb);
 	/* Those in front have counted it. */
 	if (!config.behind && has_arrived(skb, engine, role, to_ingress))
 		return bpf_redirect(0, 0);
@@ -113,16 +119,18 @@ static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 		return own(skb, engine, count, *role, ingress);
 	to = *(volatile __u32 *)(ingress ? &engine->in_to : &engine->out_to);
 	/* What is taken is counted when it leaves. */
-	if (ingress)
+	if (ingress) {
 		count->bytes_in += wire_bytes(skb);
-	else if (!to)
-		count->bytes_out += wire_bytes(skb);
+		count->packets_in += wire_packets(skb);
+	} else if (!to) {
+		count_out(count, skb);
+	}
 	if (!to)
 		return TC_ACT_UNSPEC;
 	if (!is_attended(engine, config.stale) || (is_shut(engine, ingress) && !is_trial(engine, ingress))) {
 		count->passed_stale++;
 		if (!ingress)
-			count->bytes_out += wire_bytes(skb);
+			count_out(count, skb);
 		return TC_ACT_UNSPEC;
 	}
 	if (!config.ethernet && !put_ethernet(skb)) {

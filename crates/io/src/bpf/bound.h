@@ -479,13 +479,16 @@ static __always_inline bool admits(struct bound *b, struct judged *j)
 		charge(&b->own_due, served(j->cost, READ64(b->own_per_byte)), j->coarse);
 	if (j->flow)
 		flow_charge(j->flow, j->cost);
-	if (kind == KIND_HELD) {
+	if (kind == KIND_COUNTED)
+		return true;
+	if (kind == KIND_FREE) {
+		__sync_fetch_and_add(&b->free, j->load.bytes);
+	} else {
 		if (READ(b->tcp) != unit)
 			WRITE(b->tcp, unit);
 		__sync_fetch_and_add(&b->held, j->cost);
-	} else if (kind == KIND_FREE) {
-		__sync_fetch_and_add(&b->free, j->load.bytes);
 	}
+	__sync_fetch_and_add(&b->packets, j->load.packets);
 	return true;
 }
 
@@ -619,6 +622,42 @@ __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __
 	return !admits(b, &j);
 }
 
+/* Addresses of the LAN with traffic that no class takes. Those that were idle longest make room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u8[16]);
+	__type(value, struct unlisted);
+} unlisted SEC(".maps");
+
+/* Counts a packet that no class takes. */
+__noinline int count_unlisted(struct __sk_buff *skb, struct packet *p, __u32 ingress)
+{
+	__u64 packets = packets_of(skb), bytes;
+	struct unlisted *count, none = {};
+	struct acks_counters *all;
+	__u32 zero = 0, way = !!ingress;
+	__u8 address[16]; /* On the stack: see slot_of. */
+
+	all = bpf_map_lookup_elem(&counters, &zero);
+	if (!p || !all || p->unread)
+		return 0;
+	bytes = bytes_of(p, packets);
+	all->unlisted_bytes[way] += bytes;
+	all->unlisted_packets[way] += packets;
+	__builtin_memcpy(address, ingress ? p->key.dst : p->key.src, sizeof(address));
+	count = bpf_map_lookup_elem(&unlisted, address);
+	if (!count) {
+		bpf_map_update_elem(&unlisted, address, &none, BPF_NOEXIST);
+		count = bpf_map_lookup_elem(&unlisted, address);
+	}
+	if (!count)
+		return 0;
+	__sync_fetch_and_add(&count->bytes[way], bytes);
+	__sync_fetch_and_add(&count->packets[way], packets);
+	return 0;
+}
+
 /* A packet with data, in a direction with bounds. */
 static __always_inline bool is_beyond_bound(struct hook *h, struct packet *p)
 {
@@ -631,7 +670,11 @@ static __always_inline bool is_beyond_bound(struct hook *h, struct packet *p)
 		if (found >> FOUND_KIND == FOUND_NOTHING >> FOUND_KIND)
 			found = find_class(p, engine_number(h), h->ingress, true);
 	}
-	if (found == FOUND_NONE || !exceeds(h->skb, p, engine_number(h), h->ingress, found))
+	if (found == FOUND_NONE) {
+		count_unlisted(h->skb, p, h->ingress);
+		return false;
+	}
+	if (!exceeds(h->skb, p, engine_number(h), h->ingress, found))
 		return false;
 	h->count->policed++;
 	return true;

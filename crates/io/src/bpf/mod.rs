@@ -23,6 +23,7 @@ mod metadata_tests;
 mod rules;
 mod segments;
 mod several;
+mod unlisted;
 mod verdicts;
 
 pub use abi::{role, AcksCounters, AllCounters, Budget, Metadata, SEGMENT_HEAD};
@@ -35,6 +36,7 @@ pub use metadata::{Arriving, Leaving};
 pub use rules::{RuleBook, Staged};
 pub use segments::{Fate, SeenSegment, Segments};
 pub use several::{Home, Homes};
+pub use unlisted::{Unlisted, UnlistedAddress};
 
 use crate::sys::pod::{self, Pod};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramMut};

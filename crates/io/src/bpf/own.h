@@ -47,6 +47,14 @@ static __always_inline __u64 wire_bytes(struct __sk_buff *skb)
 	return skb->len + (packets > 1 ? (__u64)(packets - 1) * GIANT_HEADERS : 0);
 }
 
+/* Packets of a frame: of a giant one, its segments. */
+static __always_inline __u64 wire_packets(struct __sk_buff *skb)
+{
+	__u32 packets = skb->gso_segs;
+
+	return packets ? packets : 1;
+}
+
 /* A probe's addresses are all zero: frames of hosts, which go through the engine too, have others. */
 static __always_inline bool is_probe(struct __sk_buff *skb)
 {

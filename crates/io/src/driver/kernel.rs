@@ -1,6 +1,8 @@
 //! The programs in the kernel, as the driver uses them.
 
-use crate::bpf::{Acks, AcksCounters, All, AllCounters, Attached, Homes, Hooks, Leaving, RuleBook, Segments};
+use crate::bpf::{
+    Acks, AcksCounters, All, AllCounters, Attached, Homes, Hooks, Leaving, RuleBook, Segments, Unlisted,
+};
 use std::io;
 use std::ops::Range;
 use weir_core::gateway::Verdict;
@@ -100,6 +102,11 @@ impl Programs {
     /// Map from addresses to engines, if there are several engines.
     pub fn homes(&self) -> io::Result<Option<Homes>> {
         self.acks().map_or(Ok(None), Acks::homes)
+    }
+
+    /// Map of addresses with traffic that no class takes, where the programs take ACKs.
+    pub fn unlisted(&self) -> io::Result<Option<Unlisted>> {
+        self.acks().map(Acks::unlisted).transpose()
     }
 
     /// Attaches the programs to an interface. Programs that take ACKs see a frame first.

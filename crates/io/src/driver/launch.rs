@@ -1,7 +1,7 @@
 //! Everything that the supervisor hands to an engine at its start.
 
 use super::{Driver, DriverConfig, Engine, InterfaceStates, Part};
-use crate::bpf::{Homes, RuleBook};
+use crate::bpf::{Homes, RuleBook, Unlisted};
 use crate::port::{Exit, Input};
 use crate::sys::letters::Letters;
 use crate::sys::privileges::capability;
@@ -47,6 +47,8 @@ pub struct Launch<'a> {
     pub letters: Option<Letters>,
     /// Map from addresses to engines; only for the first engine, and only if there are several.
     pub homes: Option<Homes>,
+    /// Addresses with traffic that no class takes; only for the first engine, and only if it takes ACKs.
+    pub unlisted: Option<Unlisted>,
     /// Launches of the engines after the first.
     pub others: Vec<Launch<'a>>,
     /// Readable when the engine is to stop.

@@ -34,7 +34,8 @@ impl<'a> Common<'a> {
         let all: Vec<_> = self.programs.parts().zip(sockets.exits).map(one).collect::<io::Result<_>>()?;
         let mut all = all.into_iter();
         let first = all.next().ok_or(io::ErrorKind::NotConnected)?;
-        Ok(Launch { homes: self.programs.homes()?, others: all.collect(), ..first })
+        let (homes, unlisted) = (self.programs.homes()?, self.programs.unlisted()?);
+        Ok(Launch { homes, unlisted, others: all.collect(), ..first })
     }
 
     /// Assembles the launch of one engine. A pool for ACKs is allocated at once, which takes a millisecond or
@@ -50,7 +51,7 @@ impl<'a> Common<'a> {
         let (slots, tallies, bounds) = (programs.slots(), programs.tallies(), programs.bounds());
         let (unread, flow_bounds, rules) = (programs.unread(), programs.flow_bounds(), programs.rules()?);
         let frames = Frames::mapped(memory.leak(), pool.chunk, pool.reserve);
-        let (letters, homes, others) = (None, None, Vec::new());
+        let (letters, homes, unlisted, others) = (None, None, None, Vec::new());
         Ok(Launch {
             frames,
             slots,
@@ -68,6 +69,7 @@ impl<'a> Common<'a> {
             stop,
             letters,
             homes,
+            unlisted,
             others,
             judged,
         })

@@ -165,7 +165,7 @@ pub fn by_reason(counts: &[u64; PassReason::ALL.len()]) -> Counts {
 
 /// Returns the traffic at the bound of the class with this index, if it has a bound and any traffic came.
 pub fn bound(gateway: &Gateway, class: usize) -> Option<ClassBound> {
-    let Passed { held, free, dropped, dropped_bytes } = gateway.bound_of(class).passed();
+    let Passed { held, free, dropped, dropped_bytes, .. } = gateway.bound_of(class).passed();
     let bound = ClassBound { held_bytes: held, free_bytes: free, dropped, dropped_bytes };
     (bound != ClassBound::default()).then_some(bound)
 }

@@ -59,10 +59,9 @@ pub struct Bound {
     held: AtomicU64,
     /// Bytes of TCP whose ACKs are not.
     free: AtomicU64,
-    /// Packets that were dropped.
-    dropped: AtomicU64,
-    /// Their bytes.
-    dropped_bytes: AtomicU64,
+    /// Packets of both.
+    packets: AtomicU64,
+    spare_count: AtomicU64,
     /// Record of the class's own guaranteed rate, if it borrows more.
     own_due: AtomicU64,
     own_per_byte: AtomicU64,
@@ -70,7 +69,11 @@ pub struct Bound {
     spare: AtomicU32,
     /// Bytes that each flow may have in any second; 0: flows have no bound.
     flow_most: AtomicU64,
-    spares: [AtomicU64; 4],
+    /// Packets that were dropped.
+    dropped: AtomicU64,
+    /// Their bytes.
+    dropped_bytes: AtomicU64,
+    spares: [AtomicU64; 2],
 }
 
 const _: () = assert!(core::mem::size_of::<Bound>() == 128);
@@ -228,6 +231,7 @@ impl Bound {
         }
         self.spend(bytes, now.as_nanos());
         self.free.fetch_add(bytes, Relaxed);
+        self.packets.fetch_add(1, Relaxed);
         true
     }
 
@@ -236,6 +240,7 @@ impl Bound {
         Passed {
             held: self.held.load(Relaxed),
             free: self.free.load(Relaxed),
+            packets: self.packets.load(Relaxed),
             dropped: self.dropped.load(Relaxed),
             dropped_bytes: self.dropped_bytes.load(Relaxed),
         }
@@ -249,6 +254,8 @@ pub struct Passed {
     pub held: u64,
     /// Bytes of TCP whose ACKs are not controlled, from their IP headers on.
     pub free: u64,
+    /// Packets of both, with payload.
+    pub packets: u64,
     /// Packets beyond the bound.
     pub dropped: u64,
     /// Their bytes.
@@ -308,8 +315,9 @@ pub fn admits(
     match load.kind {
         Kind::Held => own.held.fetch_add(cost, Relaxed),
         Kind::Free => own.free.fetch_add(load.bytes, Relaxed),
-        Kind::Counted => 0,
+        Kind::Counted => return true,
     };
+    own.packets.fetch_add(load.packets, Relaxed);
     true
 }
 
@@ -385,7 +393,7 @@ mod tests {
             })
         });
         assert!(passed);
-        assert_eq!(bounds[0].passed(), Passed { held: 10_000_000, ..Passed::default() });
+        assert_eq!(bounds[0].passed(), Passed { held: 10_000_000, packets: 10_000, ..Passed::default() });
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::random::Random;
 use super::rig::*;
-use crate::bpf::{AcksOptions, Hook, RuleBook};
+use crate::bpf::{AcksOptions, Hook, RuleBook, UnlistedAddress};
 use crate::sys::clock::now;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -219,12 +219,42 @@ fn what_cannot_be_read_has_a_bound() {
     }
 }
 
+/// Packets of 1,000 bytes that no class takes are counted by the address on the LAN's side.
+#[test]
+fn what_no_class_takes_is_counted_by_address() {
+    if !privileged() {
+        return;
+    }
+    let of = |address| Some(Prefix::new(IpAddr::V4(address), 32).unwrap());
+    let rig = bounded_by(LIMIT, vec![Match { src: of(B), ..Match::default() }]);
+    let other = Ipv4Addr::new(10, 7, 7, 7);
+    let datagram = SegmentBuilder::v4(other, A).ports(7, 8).payload(972).udp().build();
+    let tcp = SegmentBuilder::v4(other, A).ports(80, 5001).payload(960).build();
+    let listed = SegmentBuilder::v4(B, A).ports(80, 5001).payload(960).build();
+    let pure = SegmentBuilder::v4(other, A).ports(80, 5001).build();
+    for frame in [&datagram, &tcp, &tcp, &listed, &arp(A, other)] {
+        assert_eq!(rig.hook(Hook::Egress, frame, 0).0, PASS);
+    }
+    // An ACK without payload is no data.
+    rig.hook(Hook::Egress, &pure, 0);
+    let found = rig.acks.unlisted().unwrap().read();
+    let (bytes, packets) = ([3_000, 0], [3, 0]);
+    assert_eq!(found, [UnlistedAddress { address: other.into(), bytes, packets }]);
+    let counters = rig.acks.counters().unwrap();
+    assert_eq!((counters.unlisted_bytes, counters.unlisted_packets), (bytes, packets));
+    assert_eq!(counters.packets_out, 6);
+}
+
 /// Hooks that hold all packets at egress to one class's rate.
 fn bounded(limit: Limit) -> Rig {
+    bounded_by(limit, vec![])
+}
+
+/// Hooks that hold packets at egress that rules match to one class's rate.
+fn bounded_by(limit: Limit, rules: Vec<Match>) -> Rig {
     let rig = rig();
     let book = RuleBook::of(&rig.acks, 0).unwrap();
-    let config: Compiled =
-        Config { classes: vec![class(Direction::Out, vec![])], ..Config::default() }.into();
+    let config: Compiled = Config { classes: vec![class(Direction::Out, rules)], ..Config::default() }.into();
     let [out, inward] = [Direction::Out, Direction::In].map(|direction| config.rules(direction));
     let staged = book.stage([&out, &inward]).unwrap();
     rig.acks.bounds_of(0)[0].set(Some(limit));
@@ -258,8 +288,8 @@ fn what_finds_no_room_is_dropped_whatever_it_is() {
         let passed = (0..400).filter(|n| rig.hook(Hook::Egress, &data(port(*n)), 0).0 == PASS).count();
         let served = now().since(from).as_micros() as usize * 131 / 1_000_000;
         assert!((70..=72 + served).contains(&passed), "{passed}, {served} of them served meanwhile");
-        let Passed { held, free, dropped, dropped_bytes } = rig.acks.bounds_of(0)[0].passed();
-        assert_eq!(dropped + passed as u64, 400);
+        let Passed { held, free, packets, dropped, dropped_bytes } = rig.acks.bounds_of(0)[0].passed();
+        assert_eq!((packets, packets + dropped), (passed as u64, 400));
         assert_eq!(dropped_bytes, 1_000 * dropped);
         assert_eq!(if uncontrolled { (free, held) } else { (held, free) }, (1_000 * passed as u64, 0));
         assert_eq!(rig.acks.counters().unwrap().policed, dropped);
