@@ -8,19 +8,25 @@ use crate::field::control::{Answer, Owner};
 use crate::report::table;
 use crate::result::running::{GatewayReport, Notes};
 use serde::Deserialize;
+use std::io::{IsTerminal, Write};
 use std::net::IpAddr;
+use std::time::Duration;
+
+/// Time between the answers of `--watch`.
+const EVERY: Duration = Duration::from_secs(1);
 
 /// Arguments of `weir ctl`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   sudo weir ctl show
+  sudo weir ctl show 17                              # a customer, a site or a class
   sudo weir ctl show 10.1.2.3
   sudo weir ctl set class/voip.ack.flow_rate=90kbit
   sudo weir ctl set customer/17.down=50Mbit customer/17.up=10Mbit site/tower.down=300Mbit
   sudo weir ctl off 17
   sudo weir ctl off '12 Main/B'                      # as its list has it, or 12_Main_B as its classes
-  sudo weir ctl --json show | jq '.report.classes[] | {name, bps}'
+  sudo weir ctl --json show | jq '.report.traffic[] | {kind, name, direction, bps}'
 
 A setting lasts until the file is read again (`weir reload`) or Weir ends.")]
 pub struct Args {
@@ -37,10 +43,17 @@ pub struct Args {
 /// Request to the gateway.
 #[derive(clap::Subcommand, Debug)]
 enum What {
-    /// Show classes and active flows, with their rates and held bytes
+    /// Show the link, sites, customers, classes and active flows, with their rates
     Show {
-        /// Only the classes and flows of this address
-        address: Option<IpAddr>,
+        /// An address, or the name of a customer, a site or a class; one that several have as customer/NAME
+        #[arg(value_name = "NAME", value_parser = subject)]
+        name: Option<String>,
+        /// Show idle customers too
+        #[arg(long, conflicts_with = "name")]
+        all: bool,
+        /// Show it again every second, until Ctrl-C
+        #[arg(long)]
+        watch: bool,
     },
     /// Set keys of classes and customers: class/NAME.KEY=VALUE, customer/ID.down=RATE
     Set {
@@ -65,7 +78,18 @@ enum What {
 /// Parses a customer's identifier in the form of class names. A request separates its words by blanks, so no
 /// word may contain any.
 fn customer(text: &str) -> Result<String, String> {
-    word(&label(text))
+    word(&label(text.strip_prefix("customer/").unwrap_or(text)))
+}
+
+/// Parses an address or a name, with the kind of thing in front of it or without.
+fn subject(text: &str) -> Result<String, String> {
+    if text.parse::<IpAddr>().is_ok() {
+        return Ok(text.to_owned());
+    }
+    match text.split_once('/') {
+        Some((kind @ ("customer" | "site" | "class"), name)) => Ok(format!("{kind}/{}", word(&label(name))?)),
+        _ => word(&label(text)),
+    }
 }
 
 /// Parses a word of a request, which must not contain blanks.
@@ -76,16 +100,27 @@ fn word(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses a setting, whose value may be written with blanks: "90 kbit".
+/// Parses a setting, whose value may be written with blanks: "90 kbit". So may be names of customers and
+/// sites.
 fn setting(text: &str) -> Result<String, String> {
-    word(&text.split_whitespace().collect::<String>())
+    let without = |text: &str| text.split_whitespace().collect::<String>();
+    let named = text.rsplit_once('=').and_then(|(place, value)| {
+        let (kind, rest) = place.split_once('/').filter(|(kind, _)| matches!(*kind, "customer" | "site"))?;
+        let (name, key) = rest.rsplit_once('.')?;
+        Some(format!("{kind}/{}.{}={}", label(name), without(key), without(value)))
+    });
+    word(&named.unwrap_or_else(|| without(text)))
 }
 
 /// Sends the request and prints the answer.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let (dev, json) = (args.dev.as_deref(), args.json);
     match &args.what {
-        What::Show { address } => show(dev, *address, json),
+        What::Show { name, all, watch } => {
+            let word = if *all { Some("all") } else { name.as_deref() };
+            let request = word.map_or("show".to_owned(), |word| format!("show {word}"));
+            show(dev, &request, json, *watch)
+        }
         What::Set { settings } => change(dev, &format!("set {}", settings.join(" ")), json),
         What::Off { customer } => change(dev, &format!("off {customer}"), json),
         What::On { customer } => change(dev, &format!("on {customer}"), json),
@@ -104,14 +139,31 @@ pub(super) fn change(dev: Option<&str>, request: &str, json: bool) -> Result<(),
     outcome(&answer)
 }
 
-fn show(dev: Option<&str>, address: Option<IpAddr>, json: bool) -> Result<(), Failure> {
-    let request = address.map_or("show".to_owned(), |address| format!("show {address}"));
-    let (shown, text) = ask::<Shown>(dev, &request)?;
+fn show(dev: Option<&str>, request: &str, json: bool, watch: bool) -> Result<(), Failure> {
+    if !watch {
+        return show_once(dev, request, json, "");
+    }
+    // A terminal is cleared; a pipe gets one answer after the other.
+    let before = if std::io::stdout().is_terminal() && !json { "\x1b[H\x1b[J" } else { "" };
+    loop {
+        show_once(dev, request, json, before)?;
+        std::thread::sleep(EVERY);
+        // A reader that has gone wants no more.
+        if std::io::stdout().flush().is_err() {
+            return Ok(());
+        }
+    }
+}
+
+/// Asks once and prints the answer, with `before` in front of it.
+fn show_once(dev: Option<&str>, request: &str, json: bool, before: &str) -> Result<(), Failure> {
+    let (shown, text) = ask::<Shown>(dev, request)?;
     match shown.report {
         _ if json => super::print(&text)?,
         Some(report) => {
             let owner = shown.customer.as_ref().map_or(String::new(), owner);
-            super::print(&format!("{owner}{}{}", table::running(&report), table::notes(&report.notes)))?;
+            let notes = table::notes(&report.notes);
+            super::print(&format!("{before}{owner}{}{notes}", table::running(&report)))?;
         }
         None => {}
     }

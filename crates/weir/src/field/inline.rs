@@ -2,16 +2,19 @@
 //! gateways whose classes have queues, and gateways that do both.
 
 use super::continued::Continued;
-use super::control::{Part, Remote, Service, Version};
+use super::control::{Ask, Part, Remote, Service, Version};
 use super::lists::Lists;
-use super::live::Meters;
+use super::live::{self, Meters};
 use super::paced::Device;
 use super::queues::{self, QueueMeters};
+use super::report::WaysMeter;
+use super::unlisted::Addresses;
 use super::writer::Writer;
 use super::{report, say_ready, setup};
 use crate::experiment::config::engines;
 use crate::result::observe;
-use crate::result::running::{GatewayClass, GatewayReport};
+use crate::result::running::{GatewayClass, GatewayReport, SCHEMA};
+use crate::result::traffic::{Counted, Load, Snapshot};
 use crate::result::{ClassResult, GatewayResult};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -23,7 +26,7 @@ use weir_core::node::{Cx, Node};
 use weir_core::sharing::Sharing;
 use weir_core::steer::Fields;
 use weir_core::time::{Duration, Time};
-use weir_io::bpf::{Home, Homes, RuleBook, Staged};
+use weir_io::bpf::{Home, Homes, RuleBook, Staged, Unlisted};
 use weir_io::driver::{Engine, Report};
 use weir_io::supervise::Letters;
 
@@ -143,6 +146,8 @@ pub(super) struct Server {
     pub queued: bool,
     /// Kernel map from addresses to engines, if there are several.
     pub homes: Option<Homes>,
+    /// Kernel map of addresses that no class takes.
+    pub unlisted: Option<Unlisted>,
     /// Memory for the rules of each engine.
     pub books: Vec<Arc<RuleBook>>,
 }
@@ -161,7 +166,10 @@ impl Server {
         if self.restarts > 0 {
             self.settle(&self.version).unwrap_or_else(|error| tracing::error!("{error}"));
         }
-        self.service.run(&self.letters, self.version.clone(), |next, runs| self.make(next, runs));
+        let mut addresses = Addresses::default();
+        let add =
+            |report: &mut GatewayReport, ask: &Ask| addresses.add_to(report, ask, self.unlisted.as_ref());
+        self.service.run(&self.letters, self.version.clone(), |next, runs| self.make(next, runs), add);
     }
 
     /// Returns each engine's part of a version that replaces the running one. Addresses are assigned to their
@@ -226,6 +234,8 @@ pub(super) struct InlineEngine<N> {
     splits: bool,
     meters: Meters,
     queue_meters: QueueMeters,
+    /// Meters of the link, and of what no class takes.
+    ways: [WaysMeter; 2],
     /// Latest time at which counters are next saved for the next engine.
     keep_next: Time,
 }
@@ -242,15 +252,15 @@ impl<N: Inline> InlineEngine<N> {
             }
         }
         let splits = splits(&node);
-        let (meters, queue_meters) = Default::default();
-        InlineEngine { node, start, splits, meters, queue_meters, keep_next: Time::ZERO }
+        let (meters, queue_meters, ways) = Default::default();
+        InlineEngine { node, start, splits, meters, queue_meters, ways, keep_next: Time::ZERO }
     }
 
-    /// Returns a report on all traffic or on that of one address, and whether rates are known. Queues are not
+    /// Returns a report on all traffic or on a part of it, and whether rates are known. Queues are not
     /// distinguished by address.
-    fn look(&mut self, report: &Report<'_>, address: Option<IpAddr>) -> (GatewayReport, bool) {
+    fn look(&mut self, report: &Report<'_>, ask: &Ask) -> (GatewayReport, bool) {
         let mut said = GatewayReport {
-            schema: crate::result::SCHEMA,
+            schema: SCHEMA,
             wall_s: report.now.since(self.start.began).as_secs_f64(),
             degraded: report.degraded.clone(),
             gateway: report::in_this_process(self.node.totals(report.cpu)),
@@ -258,19 +268,32 @@ impl<N: Inline> InlineEngine<N> {
             ..GatewayReport::default()
         };
         let mut known = true;
+        let mut counted = Vec::new();
         if let Some(gateway) = self.node.gateway() {
             known = self.meters.knows(report.now);
-            (said.classes, said.flows) = self.meters.look(gateway, report.now, address, report.last);
+            let part = live::Part { address: ask.address, shown: &ask.shown, places: &self.start.places };
+            let seen = self.meters.look(gateway, report.now, &part, report.last);
+            (said.classes, said.flows, counted) = (seen.classes, seen.flows, seen.counted);
             said.classes.iter_mut().for_each(|class| class.place = self.start.places[class.place]);
+            counted.iter_mut().for_each(|class| class.place = self.start.places[class.place]);
             let stats = gateway.stats();
             (said.passed, said.events) = (report::passed(stats), report::events(stats));
         }
         if let Some(queues) = self.node.queues() {
             let (mut queued, seen_before) = self.queue_meters.look(queues, report.now);
             self.start.continued.queues(&mut queued);
+            counted = with_queues(counted, &queued);
             said.classes = merged(said.classes, queued);
             known &= seen_before;
         }
+        let [of_link, of_unlisted] = &mut self.ways;
+        said.snapshot = Snapshot {
+            link: of_link.look(report::link(report), report.now),
+            unlisted: of_unlisted.look(report::unlisted(report), report.now),
+            classes: counted,
+            shown: ask.shown.clone(),
+            ..Snapshot::default()
+        };
         self.start.lists.add_to(&mut said);
         // The counters of frames of a gateway without queues continue by themselves.
         let frames = self.node.queues().is_some();
@@ -316,6 +339,18 @@ impl<N: Inline> InlineEngine<N> {
 /// Returns whether giant segments are split for this node.
 fn splits(node: &impl Inline) -> bool {
     node.queues().is_some_and(|queues| setup::splits(queues.config()))
+}
+
+/// Replaces the counters of classes with queues by those of their queues.
+fn with_queues(controlled: Vec<Counted>, queued: &[GatewayClass]) -> Vec<Counted> {
+    let mut controlled: HashMap<usize, Load> = controlled.into_iter().map(|c| (c.place, c.load)).collect();
+    let both = |(place, class): (usize, &GatewayClass)| {
+        let acks = controlled.remove(&place).unwrap_or_default();
+        let (active_flows, held_bytes, target_bps) = (acks.active_flows, acks.held_bytes, acks.target_bps);
+        let queue = queues::load(class).map(|load| Load { active_flows, held_bytes, target_bps, ..load });
+        Counted { place, load: queue.unwrap_or(acks) }
+    };
+    queued.iter().enumerate().map(both).collect()
 }
 
 /// Merges the reports of the part that controls ACKs and of the queues into one list of classes, in the
@@ -375,13 +410,13 @@ impl<N: Inline> Engine for InlineEngine<N> {
     }
     fn report(&mut self, report: &Report<'_>) {
         if self.start.writer.is_due(report) {
-            let (written, _) = self.look(report, None);
+            let (written, _) = self.look(report, &Ask::default());
             self.start.writer.write(report, written);
         } else if report.now >= self.keep_next {
             self.keep(report);
         }
         if let Some(ask) = self.start.remote.asked() {
-            let told = self.look(report, ask.address);
+            let told = self.look(report, &ask);
             self.start.remote.tell(told);
         }
     }

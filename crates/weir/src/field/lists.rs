@@ -1,9 +1,14 @@
 //! Lists of customers and sites of a configuration, in reports and in the log.
 
 use super::Version;
+use crate::experiment::config::customers::Customer;
 use crate::experiment::config::diag::Located;
 use crate::experiment::config::gateway::GatewayFile;
 use crate::result::running::{GatewayReport, Notes};
+use crate::result::traffic::{Kind, Place};
+use std::collections::HashMap;
+use std::sync::Arc;
+use weir_core::gateway::{ClassConfig, Direction};
 
 /// Most notes that are given one by one.
 const MOST: usize = 20;
@@ -14,25 +19,67 @@ pub(super) struct Lists {
     notes: Notes,
     /// Identifier of each class's customer, where it differs from the class's name.
     customers: Vec<Option<String>>,
+    /// Interface.
+    dev: String,
+    /// Names of all classes.
+    places: Arc<Vec<Place>>,
 }
 
 impl Lists {
     pub(super) fn of(version: &Version) -> Lists {
         let GatewayFile { customers, notes, .. } = &version.file;
-        let id = |customer: &crate::experiment::config::customers::Customer| {
-            (customer.id != customer.label).then(|| customer.id.clone())
-        };
+        let id = |customer: &Customer| (customer.id != customer.label).then(|| customer.id.clone());
         // The first classes are those of customers, two for each.
         let customers = customers.iter().flat_map(|customer| [id(customer), id(customer)]).collect();
-        Lists { notes: first(notes), customers }
+        let (dev, places) = (version.file.dev.clone(), Arc::new(places(&version.file)));
+        Lists { notes: first(notes), customers, dev, places }
+    }
+
+    /// Returns the names of all classes, in the configuration's order.
+    pub(super) fn places(&self) -> &Arc<Vec<Place>> {
+        &self.places
     }
 
     /// Adds customers and notes to a report whose classes have their indices.
     pub(super) fn add_to(&self, report: &mut GatewayReport) {
         report.notes = self.notes.clone();
+        report.snapshot.dev.clone_from(&self.dev);
+        report.snapshot.places = self.places.clone();
         for class in &mut report.classes {
             class.customer = self.customers.get(class.place).cloned().flatten();
         }
+    }
+}
+
+/// Returns what each class of a file is called: the classes of customers come first, two for each, then those
+/// of sites.
+fn places(file: &GatewayFile) -> Vec<Place> {
+    let sites: HashMap<String, &str> = file
+        .sites
+        .iter()
+        .flat_map(|site| ["up", "down"].map(|ending| (format!("{}-{ending}", site.name), site.name.as_str())))
+        .collect();
+    let place = |(i, class): (usize, &ClassConfig)| {
+        let customer = file.customers.get(i / 2);
+        let site = || Some((Kind::Site, sites.get(&class.name)?.to_string(), String::new()));
+        let of_list = match customer {
+            Some(customer) => Some((Kind::Customer, customer.label.clone(), title(customer))),
+            None => site(),
+        };
+        let (kind, name, title) = of_list.unwrap_or_else(|| (Kind::Class, class.name.clone(), String::new()));
+        let parent = class.share.and_then(|share| share.parent).or(class.nested.and_then(|n| n.parent));
+        let direction = if class.direction == Direction::In { "in" } else { "out" };
+        Place { kind, name, title, direction, parent }
+    };
+    file.gateway.classes.iter().enumerate().map(place).collect()
+}
+
+/// Returns a customer's name for people: the list's, or the identifier where requests write it otherwise.
+fn title(customer: &Customer) -> String {
+    match (&customer.name, customer.id == customer.label) {
+        (name, _) if !name.is_empty() => name.clone(),
+        (_, true) => String::new(),
+        (_, false) => customer.id.clone(),
     }
 }
 

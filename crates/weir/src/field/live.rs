@@ -2,11 +2,13 @@
 
 use crate::result::observe::{self, flow_rate};
 use crate::result::running::{GatewayClass, GatewayFlow};
+use crate::result::traffic::{Counted, Kind, Load, Shown};
 use crate::result::ClassResult;
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use weir_core::flow::Key;
 use weir_core::gateway::{ClassConfig, ClassStats, FlowStats, Gateway};
+use weir_core::steer::Passed;
 use weir_core::time::{Duration, Time};
 
 /// Silence after which a flow is no longer active.
@@ -19,7 +21,7 @@ const MOST_FLOWS: usize = 1_000;
 /// Minimum age of the earlier look that rates are computed from.
 const LEAST: Duration = Duration::from_millis(500);
 
-/// Bytes acknowledged to senders up to one moment.
+/// Bytes up to one moment: of flows those acknowledged to senders, of classes all that passed.
 #[derive(Default)]
 struct Look {
     at: Option<Time>,
@@ -58,33 +60,37 @@ impl Meters {
         self.newer.classes.clear();
     }
 
-    /// Looks at a gateway, or at the traffic of one address. Returns its classes in the configuration's
-    /// order, and its active flows.
-    pub fn look(
-        &mut self,
-        gateway: &Gateway,
-        now: Time,
-        address: Option<IpAddr>,
-        last: bool,
-    ) -> (Vec<GatewayClass>, Vec<GatewayFlow>) {
+    /// Looks at a gateway, or at a part of its traffic. Returns its classes in the configuration's order, its
+    /// active flows, and the counters of all classes.
+    pub fn look(&mut self, gateway: &Gateway, now: Time, part: &Part<'_>, last: bool) -> Seen {
         let recent = self.newer.at.is_some_and(|at| now.since(at) < LEAST);
         let since = if recent { &self.older } else { &self.newer };
         let active: Vec<FlowStats> = gateway.active(now, ACTIVE).collect();
         let configured = &gateway.config().classes;
-        let shown = |f: &&FlowStats| address.is_none_or(|a| a == f.key.src_ip() || a == f.key.dst_ip());
-        let shown: Vec<&FlowStats> = active.iter().filter(shown).take(MOST_FLOWS).collect();
+        let shown: Vec<&FlowStats> = active.iter().filter(|f| part.has(f)).take(MOST_FLOWS).collect();
         let flows = shown.iter().map(|f| flow(f, &configured[f.class], since, now)).collect();
         let mut shaped = vec![0; configured.len()];
         active.iter().filter(|f| f.pass.is_none()).for_each(|f| shaped[f.class] += 1);
+        let loads: Vec<Load> = gateway
+            .class_stats()
+            .enumerate()
+            .map(|(i, stats)| {
+                let load = Load { active_flows: shaped[i], ..load(gateway, i, stats) };
+                let then = since.classes.get(i).copied().unwrap_or(load.bytes);
+                Load { bps: since.rate(now, then, load.bytes), ..load }
+            })
+            .collect();
         let few = configured.len() <= MOST_CLASSES;
-        let listed = |i: usize, s: &ClassStats| match address {
-            Some(_) => shown.iter().any(|f| f.class == i),
-            None => few || shaped[i] > 0 || s.held_bytes > 0 || last && s.flows > 0,
+        let listed = |i: usize, s: &ClassStats| match part.shown {
+            Shown::Busiest | Shown::All if part.address.is_none() => {
+                few || shaped[i] > 0 || s.held_bytes > 0 || loads[i].is_active() || last && loads[i].bytes > 0
+            }
+            Shown::These(places) if places.binary_search(&part.places[i]).is_ok() => true,
+            _ => shown.iter().any(|f| f.class == i),
         };
         let stats = gateway.class_stats().zip(configured).enumerate().filter(|(i, (s, _))| listed(*i, s));
         let classes = stats.map(|(i, (s, c))| {
-            let then = since.classes.get(i).copied().unwrap_or(s.acked_bytes);
-            let mut class = class(s, c, shaped[i], since.rate(now, then, s.acked_bytes));
+            let mut class = class(s, c, &loads[i]);
             class.class.others = observe::others(gateway, i, now);
             class.class.bound = observe::bound(gateway, i);
             class.place = i;
@@ -94,21 +100,78 @@ impl Meters {
         if !recent {
             let look = Look {
                 at: Some(now),
-                classes: gateway.class_stats().map(|s| s.acked_bytes).collect(),
+                classes: loads.iter().map(|load| load.bytes).collect(),
                 flows: active.iter().map(|f| (f.key, f.acked_bytes)).collect(),
             };
             self.older = std::mem::replace(&mut self.newer, look);
         }
-        (classes, flows)
+        let target = |(place, (load, class)): (usize, (Load, &ClassConfig))| {
+            let target_bps = observe::class_rate(class, load.active_flows);
+            Counted { place, load: Load { target_bps, ..load } }
+        };
+        Seen { classes, flows, counted: loads.into_iter().zip(configured).enumerate().map(target).collect() }
+    }
+}
+
+/// Part of a gateway's traffic.
+pub(super) struct Part<'a> {
+    /// Address that flows are limited to.
+    pub address: Option<IpAddr>,
+    /// Classes, in the order of their indices.
+    pub shown: &'a Shown,
+    /// Index in the whole configuration of each class of this gateway.
+    pub places: &'a [usize],
+}
+
+impl Part<'_> {
+    fn has(&self, flow: &FlowStats) -> bool {
+        match (self.address, self.shown) {
+            (Some(address), _) => address == flow.key.src_ip() || address == flow.key.dst_ip(),
+            (None, Shown::These(places)) => places.binary_search(&self.places[flow.class]).is_ok(),
+            (None, _) => true,
+        }
+    }
+}
+
+/// Traffic that a look found.
+pub(super) struct Seen {
+    /// Classes that a report lists.
+    pub classes: Vec<GatewayClass>,
+    /// Flows that a report lists.
+    pub flows: Vec<GatewayFlow>,
+    /// Counters of all classes, by their index in this gateway.
+    pub counted: Vec<Counted>,
+}
+
+/// Returns the counters of the class with this index, without rate and flows. Hooks count all of its bytes if
+/// it has a bound. Otherwise those of TCP are known by their acknowledgement.
+fn load(gateway: &Gateway, class: usize, stats: &ClassStats) -> Load {
+    let Passed { held, free, packets, dropped, dropped_bytes } = gateway.bound_of(class).passed();
+    let others = gateway.others_of(class);
+    let tcp_controlled_bytes = held.max(stats.acked_bytes);
+    Load {
+        bytes: tcp_controlled_bytes + free + others.bytes,
+        packets: packets + others.packets,
+        tcp_controlled_bytes,
+        tcp_passed_bytes: free,
+        unresponsive_bytes: others.bytes,
+        dropped_packets: dropped + others.dropped,
+        dropped_bytes: dropped_bytes + others.dropped_bytes,
+        held_bytes: stats.held_bytes,
+        ..Load::default()
     }
 }
 
 fn flow(f: &FlowStats, class: &ClassConfig, since: &Look, now: Time) -> GatewayFlow {
     // All bytes of a new flow were acknowledged since then.
     let then = since.flows.get(&f.key).copied().unwrap_or(0);
+    let (src, dst) = ((f.key.src_ip(), f.key.src_port), (f.key.dst_ip(), f.key.dst_port));
+    let (src, dst): (SocketAddr, SocketAddr) = (src.into(), dst.into());
     GatewayFlow {
-        src: (f.key.src_ip(), f.key.src_port).into(),
-        dst: (f.key.dst_ip(), f.key.dst_port).into(),
+        kind: "flow".into(),
+        name: format!("{src} > {dst}"),
+        src,
+        dst,
         class: class.name.clone(),
         bytes: f.acked_bytes,
         bps: since.rate(now, then, f.acked_bytes),
@@ -124,14 +187,17 @@ fn flow(f: &FlowStats, class: &ClassConfig, since: &Look, now: Time) -> GatewayF
     }
 }
 
-fn class(s: &ClassStats, c: &ClassConfig, active: u64, bps: f64) -> GatewayClass {
-    let target_bps = observe::class_rate(c, active);
+fn class(s: &ClassStats, c: &ClassConfig, load: &Load) -> GatewayClass {
+    let target_bps = observe::class_rate(c, load.active_flows);
     GatewayClass {
-        class: ClassResult { bps, target_bps, ..observe::class(s, c) },
-        active_flows: active,
+        class: ClassResult { bps: load.bps, target_bps, ..observe::class(s, c) },
+        kind: Kind::Class,
+        active_flows: load.active_flows,
         customer: None,
         place: 0,
-        bytes: s.acked_bytes,
+        bytes: load.bytes,
+        packets: load.packets,
+        acked_bytes: s.acked_bytes,
         flows: s.flows,
         direction: observe::direction(c.direction),
         flows_passed: s.flows_passed.iter().sum(),

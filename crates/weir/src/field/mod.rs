@@ -11,6 +11,7 @@ mod queues;
 mod report;
 mod setup;
 pub mod shell;
+mod unlisted;
 mod whole;
 mod writer;
 
@@ -18,6 +19,7 @@ pub use emulator::run as emulator;
 pub use setup::{emulator as emulator_setup, gateway as gateway_setup};
 
 use crate::output::Target;
+use crate::result::running::GatewayReport;
 pub use control::Version;
 use control::{Desk, Remote, Running};
 use inline::{Inline, InlineEngine, Server, Start};
@@ -67,7 +69,7 @@ pub fn gateway(
         let (remotes, service) = Remote::several(places.len());
         let writers = Writer::several(json.clone(), places.len(), whole::whole);
         let (version, restarts, began) = (running.version(), launch.restarts, launch.began);
-        let homes = launch.homes.take();
+        let (homes, unlisted) = (launch.homes.take(), launch.unlisted.take());
         if let Some(homes) = homes.as_ref().filter(|_| restarts == 0) {
             homes.replace(&inline::listed(&version))?;
         }
@@ -83,6 +85,7 @@ pub fn gateway(
             acks,
             queued,
             homes,
+            unlisted,
             books: books.clone(),
         });
         let mut serve = server.map(|server| Box::new(move || server.begin()) as Box<dyn FnOnce() + Send>);
@@ -215,6 +218,19 @@ pub fn running() -> Vec<String> {
 pub fn ask(dev: Option<&str>, request: &str) -> Result<String, String> {
     let answer = weir_io::supervise::ask(STATE.as_ref(), dev, request).map_err(|e| e.to_string())?;
     String::from_utf8(answer).map_err(|e| e.to_string())
+}
+
+/// Asks the gateway on `dev`, or the only one, for a report by a request that begins with `show`.
+pub fn report(dev: Option<&str>, request: &str) -> Result<GatewayReport, String> {
+    #[derive(serde::Deserialize)]
+    struct Shown {
+        #[serde(default)]
+        text: String,
+        report: Option<GatewayReport>,
+    }
+    let shown: Shown = serde_json::from_str(&ask(dev, request)?)
+        .map_err(|e| format!("the gateway's answer cannot be read: {e}"))?;
+    shown.report.ok_or(shown.text)
 }
 
 /// Tells the parent process, by a line on standard output, that the gateway takes frames.

@@ -4,6 +4,7 @@ use super::control::Version;
 use super::paced::{self, Device};
 use crate::result::observe;
 use crate::result::running::GatewayClass;
+use crate::result::traffic::Load;
 use std::collections::HashMap;
 use weir_core::gateway::{Config, Direction};
 use weir_core::link;
@@ -61,6 +62,19 @@ impl QueueMeters {
         };
         (classes.into_iter().enumerate().map(class).collect(), older.at.is_some())
     }
+}
+
+/// Returns the counters of a class with a queue.
+pub(super) fn load(class: &GatewayClass) -> Option<Load> {
+    let queue = class.class.queue.as_ref()?;
+    Some(Load {
+        bps: class.class.bps,
+        bytes: queue.bytes,
+        packets: queue.packets,
+        dropped_packets: queue.drops.values().sum(),
+        marked_packets: queue.marks,
+        ..Load::default()
+    })
 }
 
 #[cfg(test)]

@@ -1,10 +1,64 @@
 //! Reports on the counters of the engine and of the hooks.
 
 use crate::result::running::SteeringReport;
+use crate::result::traffic::Load;
 use crate::result::{observe, Counts, GatewayResult, QuantilesMax};
 use weir_core::gateway::GatewayStats;
+use weir_core::time::{Duration, Time};
 use weir_io::bpf::{AcksCounters, AllCounters};
 use weir_io::driver::{HookCounters, Report};
+
+/// Bytes and packets, out and in.
+pub(super) type Ways = [(u64, u64); 2];
+
+/// Returns what left by the interface and came in by it, in bytes with all headers.
+pub(super) fn link(report: &Report<'_>) -> Ways {
+    match report.hooks {
+        None => Ways::default(),
+        Some(HookCounters::Acks(a)) => [(a.bytes_out, a.packets_out), (a.bytes_in, a.packets_in)],
+        // Frames leave by the second pair of hooks and come in by the first.
+        Some(HookCounters::Both(a, all)) => [(all.bytes_out, all.packets_out), (a.bytes_in, a.packets_in)],
+        Some(HookCounters::All(all)) => [(all.bytes_out, all.packets_out), (all.bytes_in, all.packets_in)],
+    }
+}
+
+/// Returns what no class takes, in bytes from IP headers on. Hooks without bounds do not count it.
+pub(super) fn unlisted(report: &Report<'_>) -> Ways {
+    match report.hooks {
+        Some(HookCounters::Acks(acks) | HookCounters::Both(acks, _)) => {
+            [0, 1].map(|way| (acks.unlisted_bytes[way], acks.unlisted_packets[way]))
+        }
+        _ => Ways::default(),
+    }
+}
+
+/// Minimum age of the earlier look that rates are computed from.
+const LEAST: Duration = Duration::from_millis(500);
+
+/// The last two looks at counters of both directions.
+#[derive(Default)]
+pub(super) struct WaysMeter {
+    older: Option<(Time, Ways)>,
+    newer: Option<(Time, Ways)>,
+}
+
+impl WaysMeter {
+    /// Returns the counters and rates, out and in.
+    pub fn look(&mut self, ways: Ways, now: Time) -> [Load; 2] {
+        let recent = self.newer.is_some_and(|(at, _)| now.since(at) < LEAST);
+        let since = if recent { self.older } else { self.newer };
+        if !recent {
+            self.older = self.newer.replace((now, ways));
+        }
+        [0, 1].map(|way| {
+            let (bytes, packets) = ways[way];
+            let bps = since.filter(|(at, _)| now > *at).map_or(0.0, |(at, then)| {
+                bytes.saturating_sub(then[way].0) as f64 * 8.0 / now.since(at).as_secs_f64()
+            });
+            Load { bps, bytes, packets, ..Load::default() }
+        })
+    }
+}
 
 /// Adds this process's memory, the engine's, to a gateway's totals.
 pub(super) fn in_this_process(totals: GatewayResult) -> GatewayResult {
@@ -43,7 +97,7 @@ fn hooks(counters: HookCounters) -> Counts {
     named.into_iter().map(|(name, n)| (name.to_string(), n)).collect()
 }
 
-fn acks(c: AcksCounters) -> [(&'static str, u64); 24] {
+fn acks(c: AcksCounters) -> [(&'static str, u64); 30] {
     [
         ("taken", c.taken),
         ("copied", c.copied),
@@ -69,10 +123,16 @@ fn acks(c: AcksCounters) -> [(&'static str, u64); 24] {
         ("mpls", c.mpls),
         ("tunnels", c.tunnels),
         ("hairpins", c.hairpins),
+        ("packets_out", c.packets_out),
+        ("packets_in", c.packets_in),
+        ("unlisted_bytes_out", c.unlisted_bytes[0]),
+        ("unlisted_bytes_in", c.unlisted_bytes[1]),
+        ("unlisted_packets_out", c.unlisted_packets[0]),
+        ("unlisted_packets_in", c.unlisted_packets[1]),
     ]
 }
 
-fn frames(c: AllCounters) -> [(&'static str, u64); 7] {
+fn frames(c: AllCounters) -> [(&'static str, u64); 9] {
     [
         ("taken", c.taken),
         ("passed_stale", c.passed_stale),
@@ -81,6 +141,8 @@ fn frames(c: AllCounters) -> [(&'static str, u64); 7] {
         ("failed", c.failed),
         ("bytes_out", c.bytes_out),
         ("bytes_in", c.bytes_in),
+        ("packets_out", c.packets_out),
+        ("packets_in", c.packets_in),
     ]
 }
 

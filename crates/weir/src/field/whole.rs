@@ -6,13 +6,16 @@ use crate::result::{Counts, Frames, GatewayResult, QuantilesMax};
 /// Most flows in a report.
 const MOST_FLOWS: usize = 1_000;
 
-/// Merges the engines' reports, given in the engines' order. A single report is unchanged. The counters of
+/// Merges the engines' reports, given in the engines' order, and makes the rows of all. The counters of
 /// the programs in the kernel and the process's memory are taken from the first one. Lateness is the worst of
 /// all.
 pub(super) fn whole(mut parts: Vec<GatewayReport>) -> GatewayReport {
-    if parts.len() == 1 {
-        return parts.swap_remove(0);
-    }
+    let mut all = if parts.len() == 1 { parts.swap_remove(0) } else { merged(parts) };
+    all.traffic = all.snapshot.rows();
+    all
+}
+
+fn merged(mut parts: Vec<GatewayReport>) -> GatewayReport {
     let engines = parts.iter().map(engine).collect();
     let flows = in_turn(parts.iter_mut().map(|part| std::mem::take(&mut part.flows)).collect());
     let add = |mut all: GatewayReport, part: GatewayReport| {
@@ -25,6 +28,7 @@ pub(super) fn whole(mut parts: Vec<GatewayReport>) -> GatewayReport {
         counts(&mut all.passed, &part.passed);
         counts(&mut all.events, &part.events);
         steering(&mut all.steering, &part.steering);
+        all.snapshot.add(part.snapshot);
         all
     };
     let mut all = parts.into_iter().reduce(add).unwrap_or_default();
@@ -104,6 +108,8 @@ mod tests {
     fn flow(port: u16) -> GatewayFlow {
         let at = |port| (std::net::Ipv4Addr::LOCALHOST, port).into();
         GatewayFlow {
+            kind: "flow".into(),
+            name: String::new(),
             src: at(port),
             dst: at(9),
             class: "a".into(),

@@ -14,6 +14,7 @@ pub mod running;
 pub mod sample;
 mod series;
 mod setting;
+pub mod traffic;
 pub mod unit;
 
 pub use document::{Document, GroupSummary, Mean, Runs, Summary};

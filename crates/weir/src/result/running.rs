@@ -1,14 +1,18 @@
 //! Reports of a running gateway or emulator, as JSON. The lab reads them.
 
+use super::traffic::{Kind, Snapshot, Traffic};
 use super::{ClassResult, Counts, GatewayResult, LinkResult, QuantilesMax};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
+
+/// Version of reports of running gateways.
+pub const SCHEMA: u32 = 2;
 
 /// Output of `weir run --json`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GatewayReport {
-    /// See [`crate::result::SCHEMA`].
+    /// See [`SCHEMA`].
     pub schema: u32,
     /// Time since the gateway was set up, in seconds.
     pub wall_s: f64,
@@ -16,7 +20,9 @@ pub struct GatewayReport {
     pub gateway: GatewayResult,
     /// Fault of the interface, if it is gone or down.
     pub degraded: Option<String>,
-    /// Classes in the order of the configuration.
+    /// Rows of the link, of sites, customers and classes, with the same keys for all.
+    pub traffic: Vec<Traffic>,
+    /// Classes in the order of the configuration, with all that ACK control counts of them.
     pub classes: Vec<GatewayClass>,
     /// Flows active in the last 10 s, the latest first; at most 1,000.
     pub flows: Vec<GatewayFlow>,
@@ -34,6 +40,9 @@ pub struct GatewayReport {
     /// Report of each engine, where there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub engines: Vec<EngineReport>,
+    /// Counters that `traffic` is made of.
+    #[serde(skip)]
+    pub snapshot: Snapshot,
 }
 
 /// Notes about files: their number, and the first of them.
@@ -89,6 +98,8 @@ pub struct GatewayClass {
     /// active flows.
     #[serde(flatten)]
     pub class: ClassResult,
+    /// `class`.
+    pub kind: Kind,
     /// Identifier of its customer in the list, where the name of the class has another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub customer: Option<String>,
@@ -97,8 +108,12 @@ pub struct GatewayClass {
     pub place: usize,
     /// Controlled flows that are active now.
     pub active_flows: u64,
-    /// Bytes acknowledged towards the senders so far.
+    /// Bytes that passed so far, of all kinds, as the rate counts them.
     pub bytes: u64,
+    /// Packets that passed so far, where they are counted: of TCP those with payload.
+    pub packets: u64,
+    /// Bytes acknowledged towards the senders so far.
+    pub acked_bytes: u64,
     /// Flows taken so far.
     pub flows: u64,
     /// Direction of its data: `out` or `in`.
@@ -124,6 +139,12 @@ pub struct GatewayClass {
 /// A flow as the gateway sees it, in the direction of its data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct GatewayFlow {
+    /// `flow`.
+    #[serde(default)]
+    pub kind: String,
+    /// Sender and receiver of the data: `10.1.2.3:443 > 10.9.0.1:5000`.
+    #[serde(default)]
+    pub name: String,
     /// Sender of the data.
     pub src: SocketAddr,
     /// Receiver of the data.

@@ -270,6 +270,8 @@ mod tests {
         let mut m = measured();
         m.gateway = Some(GatewayReport {
             flows: vec![GatewayFlow {
+                kind: "flow".into(),
+                name: String::new(),
                 src: SocketAddr::from((crate::execute::hosts::CLIENT, client_port(0))),
                 dst: SocketAddr::from((crate::execute::hosts::SERVER, 5000)),
                 class: "ten".into(),

@@ -30,7 +30,7 @@ pub struct Answer {
     pub notes: Option<Notes>,
 }
 
-/// Customer that owns an address.
+/// Customer whose traffic a report shows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     /// Identifier of the customer.
@@ -51,14 +51,20 @@ impl Owner {
     /// Returns the customer of an address, if it has one.
     pub fn of(address: IpAddr, customers: &[Customer]) -> Option<Owner> {
         let owns = |c: &&Customer| c.prefixes.iter().any(|prefix| prefix.contains(address));
-        customers.iter().find(owns).map(|c| Owner {
+        customers.iter().find(owns).map(Owner::from)
+    }
+}
+
+impl From<&Customer> for Owner {
+    fn from(c: &Customer) -> Owner {
+        Owner {
             id: c.id.clone(),
             name: c.name.clone(),
             prefixes: c.prefixes.iter().map(ToString::to_string).collect(),
             down_bps: c.down.bps(),
             up_bps: c.up.bps(),
             off: c.off,
-        })
+        }
     }
 }
 

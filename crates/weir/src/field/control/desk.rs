@@ -2,27 +2,29 @@
 
 use super::difference::{unchangeable, Difference};
 use super::letter::{FromEngine, ToEngine};
+use super::subject::Subject;
 use super::{Answer, Owner, Running, Version};
 use crate::experiment::config::{Errors, Source};
 use crate::field::lists;
-use std::net::IpAddr;
 use weir_io::log::shown;
 use weir_io::supervise::{Letters, Operator};
 
 /// Requests that clients can make.
 const REQUESTS: &str =
-    "show, show ADDRESS, set class/NAME.KEY=VALUE, set customer/ID.down=RATE, off CUSTOMER, on CUSTOMER, reload";
+    "show, show all, show NAME, show ADDRESS, set class/NAME.KEY=VALUE, set customer/ID.down=RATE, off CUSTOMER, on CUSTOMER, reload";
 
 /// Most bytes shown of an invalid request, and of a request's line in the log.
 const SHOWN: usize = 80;
 const LOGGED: usize = 200;
+/// Most bytes of the reason why nothing is shown.
+const MOST_SHOWN: usize = 400;
 
 /// Request that waits for the engine.
 struct Asked {
     number: u64,
     /// Version that will run if the request is a change.
     change: Option<(Version, Answer)>,
-    /// Customer of the requested address.
+    /// Customer whose traffic it is.
     owner: Option<Owner>,
 }
 
@@ -37,7 +39,7 @@ pub struct Desk<'a> {
 enum Outcome {
     Say(Answer),
     Change(Box<Version>),
-    Show(Option<IpAddr>),
+    Show(Box<Subject>),
 }
 
 impl<'a> Desk<'a> {
@@ -49,10 +51,10 @@ impl<'a> Desk<'a> {
     fn look_at(&self, line: &str) -> Outcome {
         let words: Vec<&str> = line.split_whitespace().collect();
         let outcome = match words.as_slice() {
-            ["show"] => Ok(Outcome::Show(None)),
-            ["show", address] => match address.parse() {
-                Ok(address) => Ok(Outcome::Show(Some(address))),
-                Err(_) => Err(Answer::wrong(format!("`{address}` is not an IP address"))),
+            ["show"] => Ok(Outcome::Show(Box::default())),
+            ["show", word] => match Subject::find(word, &self.running.version()) {
+                Ok(subject) => Ok(Outcome::Show(subject.into())),
+                Err(why) => Err(Answer::wrong(shown(&why, MOST_SHOWN))),
             },
             ["reload"] => self.read_again(),
             ["set", settings @ ..] if !settings.is_empty() => self.lay_over(settings),
@@ -156,10 +158,10 @@ impl<'a> Desk<'a> {
         Ok(self.number)
     }
 
-    fn show(&mut self, address: Option<IpAddr>, engine: Option<&Letters>) -> Option<Answer> {
-        match self.ask(ToEngine::Show { address }, engine) {
+    fn show(&mut self, subject: Subject, engine: Option<&Letters>) -> Option<Answer> {
+        let Subject { address, shown, owner } = subject;
+        match self.ask(ToEngine::Show { address, shown }, engine) {
             Ok(number) => {
-                let owner = address.and_then(|a| Owner::of(a, &self.running.version().file.customers));
                 self.asked = Some(Asked { number, change: None, owner });
                 None
             }
@@ -172,7 +174,7 @@ impl<'a> Desk<'a> {
         match self.look_at(line) {
             Outcome::Say(answer) => Some(answer),
             Outcome::Change(version) => self.change(*version, engine),
-            Outcome::Show(address) => self.show(address, engine),
+            Outcome::Show(subject) => self.show(*subject, engine),
         }
     }
 }

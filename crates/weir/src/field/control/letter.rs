@@ -2,6 +2,7 @@
 //! repeats, and the letter's kind. A report follows in the form that clients get.
 
 use crate::experiment::config::{Settings, Source};
+use crate::result::traffic::Shown;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -19,6 +20,8 @@ pub enum ToEngine {
     Show {
         /// Address that the report's flows are limited to.
         address: Option<IpAddr>,
+        /// Classes that it shows.
+        shown: Shown,
     },
 }
 

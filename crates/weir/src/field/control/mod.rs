@@ -17,11 +17,12 @@ mod difference;
 mod letter;
 mod remote;
 mod slot;
+mod subject;
 mod version;
 
 pub use answer::{Answer, Owner};
 pub(super) use desk::Desk;
-pub(super) use remote::{Remote, Service};
+pub(super) use remote::{Ask, Remote, Service};
 pub use version::Version;
 pub(super) use version::{Part, Running};
 

@@ -6,6 +6,7 @@ use super::Version;
 use crate::field::whole::whole;
 use crate::report::json;
 use crate::result::running::GatewayReport;
+use crate::result::traffic::Shown;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,10 +20,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const APART: Duration = Duration::from_millis(550);
 
 /// Request for a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ask {
     /// Address that the report's flows are limited to.
     pub address: Option<IpAddr>,
+    /// Classes that the report shows.
+    pub shown: Shown,
 }
 
 /// A report, and whether its rates are known, which requires an earlier look.
@@ -87,12 +90,13 @@ impl<N, O> Remote<N, O> {
 
 impl<N, O> Service<N, O> {
     /// Serves until the supervisor is gone, for engines that run version `runs`. `make` returns each engine's
-    /// part of another version, in place of the running one.
+    /// part of another version, in place of the running one. `add` completes reports of all engines.
     pub fn run(
         &self,
         letters: &Letters,
         mut runs: Arc<Version>,
         make: impl Fn(&Version, &Version) -> Result<Vec<N>, String>,
+        mut add: impl FnMut(&mut GatewayReport, &Ask),
     ) {
         while let Ok(letter) = letters.wait() {
             let Ok((number, question)) = ToEngine::read(&letter) else { continue };
@@ -107,7 +111,7 @@ impl<N, O> Service<N, O> {
                         Err(why) => FromEngine::Refused(&why).write(number),
                     }
                 }
-                ToEngine::Show { address } => match self.show(Ask { address }) {
+                ToEngine::Show { address, shown } => match self.show(&Ask { address, shown }, &mut add) {
                     Ok(json) => FromEngine::Report(&json).write(number),
                     Err(why) => FromEngine::Refused(&why).write(number),
                 },
@@ -141,19 +145,21 @@ impl<N, O> Service<N, O> {
         changed.fold(Ok(()), Result::and)
     }
 
-    fn show(&self, ask: Ask) -> Result<String, String> {
+    fn show(&self, ask: &Ask, add: &mut impl FnMut(&mut GatewayReport, &Ask)) -> Result<String, String> {
         let (mut reports, known) = self.ask(ask)?;
         if !known {
             std::thread::sleep(APART);
             reports = self.ask(ask)?.0;
         }
-        let text = json::pretty(&whole(reports)).map_err(|e| e.to_string())?;
+        let mut report = whole(reports);
+        add(&mut report, ask);
+        let text = json::pretty(&report).map_err(|e| e.to_string())?;
         String::from_utf8(text).map_err(|e| e.to_string())
     }
 
     /// Returns the reports of all engines, and whether all know their rates.
-    fn ask(&self, ask: Ask) -> Result<(Vec<GatewayReport>, bool), String> {
-        self.engines.iter().try_for_each(|engine| put(&engine.ask, ask))?;
+    fn ask(&self, ask: &Ask) -> Result<(Vec<GatewayReport>, bool), String> {
+        self.engines.iter().try_for_each(|engine| put(&engine.ask, ask.clone()))?;
         let looks: Vec<Look> =
             self.engines.iter().map(|engine| wait(&engine.report)).collect::<Result<_, _>>()?;
         let known = looks.iter().all(|(_, known)| *known);

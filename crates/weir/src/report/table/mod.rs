@@ -12,13 +12,15 @@ mod gateway;
 mod grid;
 mod links;
 #[cfg(feature = "linux")]
+pub mod load;
+#[cfg(feature = "linux")]
 mod running;
 mod runs;
 
 pub use comparison::comparison;
 pub use conformance::{conformance, CaseRow};
 #[cfg(feature = "linux")]
-pub use running::{notes, running};
+pub use running::{cut, mbit, notes, running};
 pub use runs::runs;
 
 use crate::experiment::plan::Plan;

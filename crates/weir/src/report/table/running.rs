@@ -4,40 +4,51 @@ use super::clean;
 use super::columns::counts;
 use super::gateway::admission;
 use super::grid::{Column, Grid};
+use super::load;
 use crate::result::running::{EngineReport, GatewayClass, GatewayFlow, GatewayReport, Located, Notes};
-use crate::result::unit::Unit;
+use crate::result::traffic::Kind;
 
-/// Formats the state, the classes and the active flows.
+/// Width of all tables, in columns of a terminal.
+pub(super) const WIDTH: usize = 80;
+/// Longest name that a table shows whole.
+const NAME: usize = 20;
+
+/// Formats the state, the traffic and the active flows.
 pub fn running(report: &GatewayReport) -> String {
+    let mut parts = vec![state(report)];
+    let kinds = [Kind::Link, Kind::Site, Kind::Customer, Kind::Class, Kind::Unlisted, Kind::Address];
+    parts.extend(kinds.into_iter().map(|kind| lines(&load::rates(&report.traffic, kind))));
+    parts.push(lines(&load::ways(&report.traffic)));
+    parts.push(report.classes.iter().filter_map(reasons).flatten().collect());
+    parts.push(lines(&queues(&report.classes)));
+    parts.push(report.classes.iter().filter_map(|c| admission(&c.class)).collect());
+    parts.push(flows(&report.flows));
+    let parts: Vec<String> =
+        parts.into_iter().filter(|lines| !lines.is_empty()).map(|lines| lines.join("\n") + "\n").collect();
+    parts.join("\n")
+}
+
+/// Returns the heads and rows of a grid.
+fn lines(grid: &Grid) -> Vec<String> {
+    let (heads, rows) = grid.lines();
+    heads.into_iter().chain(rows).collect()
+}
+
+fn state(report: &GatewayReport) -> Vec<String> {
     let mut lines = vec![format!(
-        "runs for {:.1} s; {} flows active; {} restarts{}",
+        "runs for {:.1} s; {} flows active; {} restarts",
         report.wall_s,
         report.flows.len(),
         report.steering.restarts,
-        report.degraded.as_ref().map_or(String::new(), |why| format!("; DEGRADED: {}", clean(why)))
     )];
+    lines.extend(report.degraded.as_ref().map(|why| format!("DEGRADED: {}", clean(why))));
     lines.extend(report.engines.iter().enumerate().map(|(number, engine)| {
         let EngineReport { cpu_s, active_flows, held_bytes } = engine;
-        format!("engine {number}: {cpu_s:.1} s of processor time, {active_flows} flows active, {held_bytes} bytes held")
+        format!(
+            "engine {number}: {cpu_s:.1} s of processor time, {active_flows} flows, {held_bytes} bytes held"
+        )
     }));
-    for grid in [classes(&report.classes), queues(&report.classes), flows(&report.flows)] {
-        let (heads, rows) = grid.lines();
-        if !rows.is_empty() {
-            lines.push(String::new());
-            lines.extend(heads.into_iter().chain(rows));
-        }
-    }
-    let traffic: Vec<String> = report.classes.iter().filter_map(traffic).collect();
-    if !traffic.is_empty() {
-        lines.push(String::new());
-        lines.extend(traffic);
-    }
-    let admissions: Vec<String> = report.classes.iter().filter_map(|c| admission(&c.class)).collect();
-    if !admissions.is_empty() {
-        lines.push(String::new());
-        lines.extend(admissions);
-    }
-    lines.join("\n") + "\n"
+    lines
 }
 
 /// Formats notes about lists, a line for each of the first.
@@ -52,47 +63,38 @@ pub fn notes(notes: &Notes) -> String {
     notes.first.iter().map(line).chain([more]).collect()
 }
 
-fn classes(classes: &[GatewayClass]) -> Grid {
-    let mut grid = Grid::new(vec![
-        Column::words("class"),
-        Column::numbers("active flows", ""),
-        Column::numbers("rate", "Mbit/s"),
-        Column::numbers("target", "Mbit/s"),
-        Column::numbers("held", "bytes"),
-        Column::numbers("acknowledged", "bytes"),
-    ]);
-    for c in classes.iter().filter(|c| c.class.queue.is_none()) {
-        grid.row(vec![
-            clean(&c.class.name),
-            c.active_flows.to_string(),
-            mbit(c.class.bps),
-            mbit(c.class.target_bps as f64),
-            c.held_bytes.to_string(),
-            c.bytes.to_string(),
-        ]);
-    }
-    grid
+/// Lists why ACKs of a class passed as they came, in lines of the tables' width.
+fn reasons(class: &GatewayClass) -> Option<Vec<String>> {
+    let why = counts(&class.passed_acks);
+    (!why.is_empty()).then(|| {
+        let name = cut(&class.class.name, NAME);
+        wrapped(&format!("{name}: ACKs that passed as they came: {why}"))
+    })
 }
 
-/// Describes the bytes of a class by how they keep to its rate, and what was dropped of them.
-fn traffic(class: &GatewayClass) -> Option<String> {
-    let (bound, others) = (class.class.bound, class.class.others);
-    if bound.is_none() && others.is_none() && class.passed_acks.is_empty() {
-        return None;
+/// Breaks a line between words, and indents what goes on below.
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            None => lines.push(word.into()),
+            Some(_) => lines.push(format!("  {word}")),
+        }
     }
-    let (bound, others) = (bound.unwrap_or_default(), others.unwrap_or_default());
-    let show = |bytes: u64| Unit::Bytes.show(bytes as f64);
-    let why = counts(&class.passed_acks);
-    let why = if why.is_empty() { why } else { format!(" (ACKs as they came: {why})") };
-    Some(format!(
-        "{}, {}: TCP {} held, {} passed{why}; {} unresponsive; {} packets dropped",
-        clean(&class.class.name),
-        class.direction,
-        show(bound.held_bytes),
-        show(bound.free_bytes),
-        show(others.bytes),
-        bound.dropped + others.dropped
-    ))
+    lines
+}
+
+/// Cuts text after so many characters.
+pub fn cut(text: &str, most: usize) -> String {
+    let text = clean(text);
+    match text.char_indices().nth(most) {
+        None => text,
+        Some(_) => text.chars().take(most - 1).chain(['~']).collect(),
+    }
 }
 
 /// Builds the table of classes with data queues.
@@ -100,7 +102,7 @@ fn queues(classes: &[GatewayClass]) -> Grid {
     let mut grid = Grid::new(vec![
         Column::words("queue of"),
         Column::numbers("rate", "Mbit/s"),
-        Column::numbers("sent", "bytes"),
+        Column::numbers("sent", "MB"),
         Column::numbers("waited p50", "ms"),
         Column::numbers("p99", "ms"),
         Column::numbers("marks", ""),
@@ -109,9 +111,9 @@ fn queues(classes: &[GatewayClass]) -> Grid {
     for (c, queue) in classes.iter().filter_map(|c| Some((c, c.class.queue.as_ref()?))) {
         let ms = |us: u64| format!("{:.1}", us as f64 / 1e3);
         grid.row(vec![
-            clean(&c.class.name),
+            cut(&c.class.name, NAME),
             mbit(c.class.bps),
-            c.bytes.to_string(),
+            load::megabytes(c.bytes),
             ms(queue.delay_us.p50),
             ms(queue.delay_us.p99),
             queue.marks.to_string(),
@@ -121,22 +123,19 @@ fn queues(classes: &[GatewayClass]) -> Grid {
     grid
 }
 
-fn flows(flows: &[GatewayFlow]) -> Grid {
+/// Lists the active flows: what is known of each, and its ends, on a line of their own where they are long.
+fn flows(flows: &[GatewayFlow]) -> Vec<String> {
     let mut grid = Grid::new(vec![
-        Column::words("from"),
-        Column::words("to"),
         Column::words("class"),
         Column::numbers("rate", "Mbit/s"),
-        Column::numbers("target", "Mbit/s"),
+        Column::numbers("of", "Mbit/s"),
         Column::numbers("held", "bytes"),
         Column::numbers("RTT", "ms"),
         Column::words("passes"),
     ]);
     for f in flows {
         grid.row(vec![
-            f.src.to_string(),
-            f.dst.to_string(),
-            clean(&f.class),
+            cut(&f.class, NAME),
             mbit(f.bps),
             f.target_bps.map_or(String::new(), |bps| mbit(bps as f64)),
             f.held_bytes.to_string(),
@@ -144,61 +143,149 @@ fn flows(flows: &[GatewayFlow]) -> Grid {
             f.pass_reason.clone().unwrap_or_default(),
         ]);
     }
-    grid
+    let (heads, rows) = grid.lines();
+    let width = heads.iter().chain(&rows).map(|line| line.chars().count()).max().unwrap_or(0);
+    let mut heads = heads.into_iter();
+    let first = heads.next().map(|head| format!("{head:<width$}  flow"));
+    let rows = flows.iter().zip(rows).flat_map(|(f, row)| {
+        let ends = format!("{} > {}", f.src, f.dst);
+        match width + 2 + ends.len() <= WIDTH {
+            true => vec![format!("{row:<width$}  {ends}")],
+            false => vec![row, ends_below(f, &ends)],
+        }
+    });
+    first.into_iter().chain(heads).chain(rows).collect()
 }
 
-fn mbit(bps: f64) -> String {
-    format!("{:.3}", bps / 1e6)
+/// Formats the ends of a flow on a line of their own; two of IPv6 may need two.
+fn ends_below(f: &GatewayFlow, ends: &str) -> String {
+    match ends.len() + 2 <= WIDTH {
+        true => format!("  {ends}"),
+        false => format!("  {} >\n  {}", f.src, f.dst),
+    }
+}
+
+/// Formats a rate in Mbit/s with about three digits.
+pub fn mbit(bps: f64) -> String {
+    let mbit = bps / 1e6;
+    match mbit {
+        _ if mbit == 0.0 => "0".into(),
+        _ if mbit < 9.9995 => format!("{mbit:.3}"),
+        _ if mbit < 999.95 => format!("{mbit:.1}"),
+        _ => format!("{mbit:.0}"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::{ClassBound, ClassOthers, ClassQueue, ClassResult};
+    use crate::result::traffic::{Load, Traffic};
+    use crate::result::{ClassQueue, ClassResult};
+    use weir_core::gateway::PassReason;
+
+    fn row(kind: Kind, name: &str, direction: &str, bps: f64, target_bps: u64) -> Traffic {
+        let load = Load { bps, target_bps, bytes: 9_000_000, ..Load::default() };
+        Traffic { kind, name: name.into(), direction: direction.into(), load, ..Traffic::default() }
+    }
+
+    fn cells(text: &str, first: &str) -> Vec<String> {
+        let line = text.lines().find(|line| line.starts_with(first)).unwrap_or_else(|| panic!("{text}"));
+        line.split_whitespace().map(str::to_owned).collect()
+    }
 
     #[test]
-    fn classes_and_flows() {
-        let class =
-            ClassResult { name: "up".into(), bps: 9.96e6, target_bps: 10_000_000, ..ClassResult::default() };
-        let class = GatewayClass { class, active_flows: 1, held_bytes: 3_000, ..GatewayClass::default() };
-        let report = GatewayReport { classes: vec![class], wall_s: 2.0, ..GatewayReport::default() };
+    fn both_directions_of_a_thing_are_one_row() {
+        let mut down = row(Kind::Customer, "17", "in", 25.04e6, 25_000_000);
+        down.title = "Ada".into();
+        down.load.dropped_packets = 12;
+        down.load.unresponsive_bytes = 4_500_000;
+        let traffic = vec![
+            row(Kind::Customer, "17", "out", 0.31e6, 5_000_000),
+            down,
+            row(Kind::Site, "tower", "in", 60.0e6, 60_000_000),
+            row(Kind::Link, "eth1", "in", 1_234.5e6, 0),
+        ];
+        let text = running(&GatewayReport { traffic, wall_s: 2.0, ..GatewayReport::default() });
+        assert!(text.starts_with("runs for 2.0 s; 0 flows active; 0 restarts\n\nlink"), "{text}");
+        // Half of all bytes down are unresponsive: 4.5 of 18 MB in both directions.
+        assert_eq!(cells(&text, "17 "), ["17", "Ada", "25.0", "25.0", "0.310", "5.000", "25", "12", "0"]);
+        assert_eq!(cells(&text, "tower"), ["tower", "60.0", "60.0", "0", "0", "0"]);
+        assert_eq!(cells(&text, "eth1")[..2], ["eth1", "1234"]);
+    }
+
+    #[test]
+    fn no_line_is_wider_than_a_terminal() {
+        let long = "a".repeat(64);
+        let mut traffic: Vec<Traffic> = [Kind::Link, Kind::Site, Kind::Customer, Kind::Class]
+            .into_iter()
+            .flat_map(|kind| ["out", "in"].map(|way| row(kind, &long, way, 98_765.4e6, 100_000_000_000)))
+            .collect();
+        for row in &mut traffic {
+            row.title = "Ümläute & <b>Ada</b>\n".repeat(4);
+            row.load.dropped_packets = u32::MAX.into();
+            (row.load.tcp_passed_bytes, row.load.dropped_bytes) = (1 << 50, 1 << 50);
+            row.load.active_flows = 65_536;
+        }
+        let passed_acks = PassReason::ALL.map(|reason| (reason.name().to_string(), 1_234_567_890)).into();
+        let queue = Some(ClassQueue { marks: u32::MAX.into(), ..ClassQueue::default() });
+        let class = ClassResult { name: long.clone(), queue, bps: 98_765.4e6, ..ClassResult::default() };
+        let class = GatewayClass { class, passed_acks, bytes: 1 << 50, ..GatewayClass::default() };
+        let end = "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535".parse().unwrap();
+        let short = "10.1.2.3:443".parse().unwrap();
+        let flow = |src, dst| GatewayFlow { src, dst, class: long.clone(), ..a_flow() };
+        let flows = vec![flow(end, end), flow(short, short), flow(end, short)];
+        let report = GatewayReport { traffic, classes: vec![class], flows, ..GatewayReport::default() };
         let text = running(&report);
-        assert!(
-            text.starts_with("runs for 2.0 s; 0 flows active; 0 restarts\n\nclass  active flows"),
-            "{text}"
-        );
-        assert!(text.contains("up                1   9.960  10.000   3000"), "{text}");
+        let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 80).collect();
+        assert_eq!(wide, [""; 0], "{text}");
+    }
+
+    fn a_flow() -> GatewayFlow {
+        let at = (std::net::Ipv4Addr::LOCALHOST, 9).into();
+        GatewayFlow {
+            kind: "flow".into(),
+            name: String::new(),
+            src: at,
+            dst: at,
+            class: "a".into(),
+            bytes: 0,
+            bps: 98_765.4e6,
+            target_bps: Some(100_000_000_000),
+            pass_reason: Some("implausible".into()),
+            held_bytes: u32::MAX,
+            held_us: 0,
+            debt_bytes: 0,
+            slow_start: false,
+            rtt_us: 999_999,
+            window: 0,
+            period_us: 0,
+        }
     }
 
     #[test]
     fn what_passed_of_a_class_is_told_by_how_it_keeps_to_the_rate() {
-        let bound =
-            ClassBound { held_bytes: 3_000_000, free_bytes: 20_000, dropped: 4, dropped_bytes: 6_000 };
-        let others = ClassOthers { packets: 50, bytes: 40_000, dropped: 3, exceeded_bytes: 0 };
-        let class = ClassResult {
-            name: "up".into(),
-            bound: Some(bound),
-            others: Some(others),
-            ..ClassResult::default()
-        };
+        let mut traffic = row(Kind::Class, "up", "out", 1e6, 2_000_000);
+        traffic.load.tcp_controlled_bytes = 3_000_000;
+        traffic.load.tcp_passed_bytes = 20_000;
+        traffic.load.unresponsive_bytes = 40_000;
+        traffic.load.dropped_packets = 7;
         let passed_acks = [("malformed".to_string(), 2), ("unknown_option".to_string(), 7)].into();
-        let class = GatewayClass { class, direction: "out".into(), passed_acks, ..GatewayClass::default() };
-        let text = running(&GatewayReport { classes: vec![class], ..GatewayReport::default() });
-        let line = text.lines().last().unwrap_or_default();
-        let numbers =
-            ["up, out: TCP 3", "held, 20", "malformed 2", "unknown_option 7", "; 40", "; 7 packets dropped"];
-        assert!(numbers.iter().all(|n| line.contains(n)), "{line}");
+        let class = ClassResult { name: "up".into(), ..ClassResult::default() };
+        let classes = vec![GatewayClass { class, passed_acks, ..GatewayClass::default() }];
+        let text = running(&GatewayReport { traffic: vec![traffic], classes, ..GatewayReport::default() });
+        let ways = text.split("TCP held").nth(1).unwrap_or_default();
+        assert_eq!(cells(ways, "up "), ["up", "out", "3.000", "0.020", "0.040", "7", "0"]);
+        assert!(text.contains("up: ACKs that passed as they came: malformed 2, unknown_option 7"), "{text}");
     }
 
     #[test]
     fn queues_are_a_table_of_their_own() {
         let queue = Some(ClassQueue { marks: 4, ..ClassQueue::default() });
         let class = ClassResult { name: "voip".into(), bps: 9e4, queue, ..ClassResult::default() };
-        let class = GatewayClass { class, bytes: 250, ..GatewayClass::default() };
+        let class = GatewayClass { class, bytes: 250_000, ..GatewayClass::default() };
         let text = running(&GatewayReport { classes: vec![class], ..GatewayReport::default() });
         let row = text.lines().last().unwrap_or_default();
         let cells: Vec<&str> = row.split_whitespace().collect();
-        assert_eq!(cells, ["voip", "0.090", "250", "0.0", "0.0", "4", "0"], "{text}");
-        assert!(!text.contains("active flows"), "{text}");
+        assert_eq!(cells, ["voip", "0.090", "0.250", "0.0", "0.0", "4", "0"], "{text}");
     }
 }

@@ -1,0 +1,145 @@
+//! Tables of what a running gateway carries: a row for each thing, with both directions.
+
+use super::grid::{Column, Grid};
+use super::running::{cut, mbit, WIDTH};
+use crate::result::traffic::{Kind, Load, Traffic};
+use std::collections::HashMap;
+
+/// Longest name that a table shows whole. Names for people have what is left of a line.
+const NAME: usize = 16;
+
+/// A thing in both directions.
+#[derive(Clone, Copy)]
+pub struct Thing<'a> {
+    /// Kind of thing.
+    pub kind: Kind,
+    /// Name in requests.
+    pub name: &'a str,
+    /// Name for people.
+    pub title: &'a str,
+    /// Traffic that comes in by the interface.
+    pub down: Option<&'a Load>,
+    /// Traffic that leaves by it.
+    pub up: Option<&'a Load>,
+}
+
+impl Thing<'_> {
+    /// Returns the counters of both directions.
+    pub fn loads(&self) -> impl Iterator<Item = &Load> {
+        self.down.into_iter().chain(self.up)
+    }
+
+    /// Returns a counter's sum over both directions.
+    pub fn sum(&self, of: impl Fn(&Load) -> u64) -> u64 {
+        self.loads().map(of).sum()
+    }
+
+    /// Returns the share of all bytes that ACKs cannot slow, in percent; `None` without bytes.
+    pub fn unresponsive_percent(&self) -> Option<f64> {
+        let bytes = self.sum(|load| load.bytes);
+        (bytes > 0).then(|| self.sum(|load| load.unresponsive_bytes) as f64 * 100.0 / bytes as f64)
+    }
+}
+
+/// Joins the rows of each thing of a kind, in the order of the first one.
+pub fn things(traffic: &[Traffic], kind: Kind) -> Vec<Thing<'_>> {
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut things: Vec<Thing<'_>> = Vec::new();
+    for row in traffic.iter().filter(|row| row.kind == kind) {
+        let place = *places.entry(&row.name).or_insert(things.len());
+        if place == things.len() {
+            things.push(Thing { kind, name: &row.name, title: "", down: None, up: None });
+        }
+        if !row.title.is_empty() {
+            things[place].title = &row.title;
+        }
+        let way = if row.direction == "in" { &mut things[place].down } else { &mut things[place].up };
+        *way = Some(&row.load);
+    }
+    things
+}
+
+/// Builds the table of the rates of a kind of things.
+pub(super) fn rates(traffic: &[Traffic], kind: Kind) -> Grid {
+    let things = things(traffic, kind);
+    let narrow = of_width(&things, kind, 0);
+    let (heads, rows) = narrow.lines();
+    let width = heads.iter().chain(&rows).map(|line| line.chars().count()).max().unwrap_or(0);
+    of_width(&things, kind, WIDTH.saturating_sub(width + 2))
+}
+
+/// Builds the table with names for people of at most so many characters, or without any.
+fn of_width(things: &[Thing<'_>], kind: Kind, title: usize) -> Grid {
+    let mut grid = Grid::new(vec![
+        Column::words(kind.name()),
+        Column::words("name"),
+        Column::numbers("down", "Mbit/s"),
+        Column::numbers("of", "Mbit/s"),
+        Column::numbers("up", "Mbit/s"),
+        Column::numbers("of", "Mbit/s"),
+        Column::numbers("other", "%"),
+        Column::numbers("dropped", "packets"),
+        Column::numbers("flows", ""),
+    ]);
+    let rate = |load: Option<&Load>| load.map_or(String::new(), |load| mbit(load.bps));
+    let target = |load: Option<&Load>| {
+        load.filter(|load| load.target_bps > 0).map_or(String::new(), |load| mbit(load.target_bps as f64))
+    };
+    // What no class takes is nothing in most gateways.
+    let is_there = |thing: &&Thing<'_>| kind != Kind::Unlisted || thing.sum(|load| load.bytes) > 0;
+    for thing in things.iter().filter(is_there) {
+        let counts = if matches!(kind, Kind::Link | Kind::Unlisted | Kind::Address) {
+            [const { String::new() }; 3]
+        } else {
+            [
+                format!("{:.0}", thing.unresponsive_percent().unwrap_or(0.0)),
+                short(thing.sum(|load| load.dropped_packets)),
+                thing.sum(|load| load.active_flows).to_string(),
+            ]
+        };
+        let shown = if title == 0 { String::new() } else { cut(thing.title, title) };
+        let rates = [rate(thing.down), target(thing.down), rate(thing.up), target(thing.up)];
+        grid.row([cut(thing.name, NAME), shown].into_iter().chain(rates).chain(counts).collect());
+    }
+    grid
+}
+
+/// Builds the table of how the traffic of things keeps to their rates, if anything is special about any.
+pub(super) fn ways(traffic: &[Traffic]) -> Grid {
+    let mut grid = Grid::new(vec![
+        Column::words("kept to the rate"),
+        Column::words("way"),
+        Column::numbers("TCP held", "MB"),
+        Column::numbers("passed", "MB"),
+        Column::numbers("not TCP", "MB"),
+        Column::numbers("dropped", "packets"),
+        Column::numbers("dropped", "MB"),
+    ]);
+    for row in traffic.iter().filter(|row| !matches!(row.kind, Kind::Link | Kind::Unlisted | Kind::Address)) {
+        let load = &row.load;
+        if load.tcp_passed_bytes + load.unresponsive_bytes + load.dropped_packets == 0 {
+            continue;
+        }
+        let bytes =
+            [load.tcp_controlled_bytes, load.tcp_passed_bytes, load.unresponsive_bytes].map(megabytes);
+        let names = [cut(&row.name, NAME), cut(&row.direction, 3)];
+        let dropped = [short(load.dropped_packets), megabytes(load.dropped_bytes)];
+        grid.row(names.into_iter().chain(bytes).chain(dropped).collect());
+    }
+    grid
+}
+
+/// Formats bytes in MB with about three digits.
+pub(super) fn megabytes(bytes: u64) -> String {
+    mbit(bytes as f64)
+}
+
+/// Formats a count in at most seven characters.
+pub fn short(n: u64) -> String {
+    match n {
+        0..10_000_000 => n.to_string(),
+        10_000_000..10_000_000_000 => format!("{}M", n / 1_000_000),
+        10_000_000_000..10_000_000_000_000 => format!("{}G", n / 1_000_000_000),
+        _ => format!("{}T", n / 1_000_000_000_000),
+    }
+}
