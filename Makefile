@@ -33,9 +33,9 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 		table5-unpaced.toml table5-tbf.toml table5-tbf-4m.toml window.toml window-clock.toml fig3.toml fig8.toml fig8-unpaced.toml fig9.toml fig9-unpaced.toml) \
 	$(addprefix experiments/papers/paced-chirping/,lone.toml pair.toml fig6.toml both-start.toml both-fig6.toml vanish.toml reorder.toml fig5.toml fig5-alone.toml fig7.toml)
 
-.PHONY: demo test quick build repro repro-short deb book deny packages commands bench kernels miri random additions papers mutations verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
+.PHONY: demo test quick build repro repro-short deb book deny packages commands bench kernels miri random additions papers mutations prometheus verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
 
-PARTS := deny book commands packages kernels miri random additions papers mutations
+PARTS := deny book commands packages kernels miri random additions papers mutations prometheus
 PART ?= $(PARTS)
 
 build: setup
@@ -157,6 +157,10 @@ miri:
 # An example of each thing that one may add, in a scratch copy: it builds, and touches four files at most.
 additions:
 	scripts/additions
+
+# Alert rules, dashboard and metrics by Debian's Prometheus, which the first run fetches.
+prometheus:
+	scripts/prometheus
 
 # Some minutes for each kernel. KERNELS="6.1 7.3" are those alone.
 kernels: build

@@ -6,6 +6,8 @@ use crate::experiment::config::{self, gateway, File};
 use crate::experiment::describe;
 #[cfg(feature = "linux")]
 use crate::field;
+#[cfg(feature = "linux")]
+use crate::report::metrics;
 use crate::result;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -104,6 +106,18 @@ fn without_place(config: &Config) -> Vec<Finding> {
     [Direction::Out, Direction::In].into_iter().filter(limits).flat_map(of).map(finding).collect()
 }
 
+/// Returns how many series `weir metrics` has of a gateway, beside one for each event, reason and action.
+#[cfg(feature = "linux")]
+fn series(file: &File) -> Option<String> {
+    let File::Gateway(g) = file else { return None };
+    let of_customers = 2 * g.customers.len();
+    // Two directions of the link, and of what no class takes.
+    let rows = 4 + g.gateway.classes.len() - of_customers;
+    let (few, all) = (metrics::series(rows), metrics::series(rows + of_customers));
+    let with = if of_customers > 0 { format!(", {all} with --customers") } else { String::new() };
+    Some(format!("weir metrics: {few} series{with}"))
+}
+
 /// Findings of a check, as `--json` writes them.
 #[derive(Debug, Serialize)]
 struct Report {
@@ -147,6 +161,8 @@ pub fn run(args: &Args, host: HostChecks) -> Result<(), Failure> {
         Ok(file) => {
             report.kind = Some(describe::kind(file));
             report.summary = describe::lines(file);
+            #[cfg(feature = "linux")]
+            report.summary.extend(series(file));
             report.notes = notes(file);
             report.host = host(file);
             report.ok = report.host.iter().all(|f| !f.fatal);
@@ -220,6 +236,14 @@ mod tests {
     use weir_core::ack::PRESETS;
     use weir_core::gateway::{ClassConfig, Match, Prefix};
     use weir_core::rate::Rate;
+
+    /// Six rows: link and unlisted traffic in two directions, and two classes. Each has eleven values.
+    #[test]
+    fn series_are_counted_before_they_are_scraped() {
+        let both = gateway::short("eth1", Some(Rate::mbit(1)), Some(Rate::mbit(1)));
+        let file = File::Gateway(gateway::parse(&both).unwrap().into());
+        assert_eq!(series(&file).as_deref(), Some("weir metrics: 75 series"));
+    }
 
     #[test]
     fn a_rule_without_a_place_in_the_kernel_is_named() {

@@ -27,7 +27,7 @@ other failure, such as a missing interface or privilege; 4 inconclusive: a run i
 const AFTER_HELP: &str = exit_codes!();
 #[cfg(not(feature = "linux"))]
 const AFTER_HELP: &str = concat!(
-    "This build lacks run, reload, ctl, down, lab, wan, pace, shell and chirp, which need Linux and the cargo feature `linux`.
+    "This build lacks run, reload, ctl, top, metrics, down, lab, wan, pace, shell and chirp, which need Linux and the cargo feature `linux`.
 
 ",
     exit_codes!()
@@ -55,6 +55,12 @@ pub enum Command {
     #[cfg(feature = "linux")]
     /// Ask a running gateway, or change its settings
     Ctl(super::ctl::Args),
+    #[cfg(feature = "linux")]
+    /// Watch the traffic of a running gateway in a terminal
+    Top(super::top::Args),
+    #[cfg(feature = "linux")]
+    /// Give Prometheus the metrics of a running gateway
+    Metrics(super::metrics::Args),
     #[cfg(feature = "linux")]
     /// Remove what a killed Weir left on this host
     Down(super::down::Args),
@@ -130,7 +136,7 @@ pub enum Command {
 
 /// Commands by who uses them. A build may lack some.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Gateway", &["run", "check", "reload", "ctl", "top", "down"]),
+    ("Gateway", &["run", "check", "reload", "ctl", "top", "metrics", "down"]),
     ("Emulator", &["wan", "shell"]),
     ("Experiments", &["sim", "lab", "compare", "repro", "model", "schema"]),
     ("Hosts", &["pace", "chirp"]),
@@ -170,6 +176,10 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Reload(args) => super::reload::run(&args),
         #[cfg(feature = "linux")]
         Command::Ctl(args) => super::ctl::run(&args),
+        #[cfg(feature = "linux")]
+        Command::Top(args) => super::top::run(&args),
+        #[cfg(feature = "linux")]
+        Command::Metrics(args) => super::metrics::run(&args),
         #[cfg(feature = "linux")]
         Command::Down(args) => super::down::run(&args),
         Command::Check(args) => super::check::run(&args, HOST_CHECKS),

@@ -18,6 +18,8 @@ pub mod error;
 #[cfg(feature = "linux")]
 pub mod lab;
 mod link_options;
+#[cfg(feature = "linux")]
+pub mod metrics;
 pub mod model;
 #[cfg(feature = "linux")]
 pub mod pace;
@@ -32,6 +34,8 @@ pub mod schema;
 pub mod shell;
 pub mod short;
 pub mod sim;
+#[cfg(feature = "linux")]
+pub mod top;
 #[cfg(feature = "linux")]
 pub mod traffic;
 #[cfg(feature = "linux")]

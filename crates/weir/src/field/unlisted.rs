@@ -13,6 +13,9 @@ const MOST: usize = 100;
 /// Minimum age of the earlier look that rates are computed from.
 const LEAST: Duration = Duration::from_millis(500);
 
+/// Maximum age, beyond which rates would be those of long ago.
+const MOST_AGE: Duration = Duration::from_secs(10);
+
 /// Bytes of addresses at one moment, sent and received.
 type Look = (Instant, HashMap<IpAddr, [u64; 2]>);
 
@@ -24,12 +27,21 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// Adds rows of the addresses with most bytes, or of the address that was asked for.
-    pub fn add_to(&mut self, report: &mut GatewayReport, ask: &Ask, list: Option<&Unlisted>) {
+    /// Adds rows of the addresses with most bytes, or of the address that was asked for. Returns whether
+    /// their rates are known, which requires an earlier look that is not too old.
+    pub fn add_to(&mut self, report: &mut GatewayReport, ask: &Ask, list: Option<&Unlisted>) -> bool {
         let is_asked = ask.address.is_some() || !matches!(ask.shown, Shown::These(_));
-        if let Some(list) = list.filter(|_| is_asked) {
-            report.traffic.extend(self.rows(list.read(), ask.address, Instant::now()));
-        }
+        let Some(list) = list.filter(|_| is_asked) else { return true };
+        let now = Instant::now();
+        let known = self.knows(now);
+        report.traffic.extend(self.rows(list.read(), ask.address, now));
+        known
+    }
+
+    fn knows(&self, now: Instant) -> bool {
+        let mut ages =
+            [&self.older, &self.newer].into_iter().flatten().map(|(at, _)| now.duration_since(*at));
+        ages.any(|age| (LEAST..=MOST_AGE).contains(&age))
     }
 
     fn rows(&mut self, all: Vec<UnlistedAddress>, only: Option<IpAddr>, now: Instant) -> Vec<Traffic> {
@@ -77,6 +89,10 @@ mod tests {
         let first = addresses.rows(vec![address(1, 1_000, 5_000)], None, begin);
         assert_eq!((first.len(), first[1].load.bps, first[1].load.bytes), (2, 0.0, 5_000));
         let later = begin + Duration::from_secs(2);
+        assert_eq!(
+            [begin, later, begin + Duration::from_secs(11)].map(|at| addresses.knows(at)),
+            [false, true, false]
+        );
         let rows = addresses.rows(vec![address(1, 1_000, 255_000), address(2, 9_000, 0)], None, later);
         // 250,000 bytes in 2 s are 1 Mbit/s, and 9,000 are 36 kbit/s.
         assert_eq!((rows[0].load.bps, rows[1].load.bps, rows[2].load.bps), (0.0, 1e6, 36e3));

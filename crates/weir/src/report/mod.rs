@@ -4,12 +4,14 @@
 //! - `summary`: summarises several runs by means;
 //! - `compare`: puts results side by side;
 //! - `index`: lists the directories of several runs;
-//! - `table`, `chart`, `json`: write for people, and for programs.
+//! - `table`, `chart`, `json`, `metrics`: write for people, and for programs.
 
 pub mod chart;
 pub mod compare;
 pub mod expect;
 pub mod index;
 pub mod json;
+#[cfg(feature = "linux")]
+pub mod metrics;
 pub mod summary;
 pub mod table;

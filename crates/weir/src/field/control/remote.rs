@@ -90,13 +90,14 @@ impl<N, O> Remote<N, O> {
 
 impl<N, O> Service<N, O> {
     /// Serves until the supervisor is gone, for engines that run version `runs`. `make` returns each engine's
-    /// part of another version, in place of the running one. `add` completes reports of all engines.
+    /// part of another version, in place of the running one. `add`
+    /// completes reports of all engines, and returns whether the rates that it adds are known.
     pub fn run(
         &self,
         letters: &Letters,
         mut runs: Arc<Version>,
         make: impl Fn(&Version, &Version) -> Result<Vec<N>, String>,
-        mut add: impl FnMut(&mut GatewayReport, &Ask),
+        mut add: impl FnMut(&mut GatewayReport, &Ask) -> bool,
     ) {
         while let Ok(letter) = letters.wait() {
             let Ok((number, question)) = ToEngine::read(&letter) else { continue };
@@ -145,14 +146,22 @@ impl<N, O> Service<N, O> {
         changed.fold(Ok(()), Result::and)
     }
 
-    fn show(&self, ask: &Ask, add: &mut impl FnMut(&mut GatewayReport, &Ask)) -> Result<String, String> {
-        let (mut reports, known) = self.ask(ask)?;
+    fn show(
+        &self,
+        ask: &Ask,
+        add: &mut impl FnMut(&mut GatewayReport, &Ask) -> bool,
+    ) -> Result<String, String> {
+        let mut look = || {
+            let (reports, known) = self.ask(ask)?;
+            let mut report = whole(reports);
+            let added = add(&mut report, ask);
+            Ok::<Look, String>((report, known && added))
+        };
+        let (mut report, known) = look()?;
         if !known {
             std::thread::sleep(APART);
-            reports = self.ask(ask)?.0;
+            report = look()?.0;
         }
-        let mut report = whole(reports);
-        add(&mut report, ask);
         let text = json::pretty(&report).map_err(|e| e.to_string())?;
         String::from_utf8(text).map_err(|e| e.to_string())
     }

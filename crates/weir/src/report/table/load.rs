@@ -7,6 +7,8 @@ use std::collections::HashMap;
 
 /// Longest name that a table shows whole. Names for people have what is left of a line.
 const NAME: usize = 16;
+/// Longest address.
+const ADDRESS: usize = 39;
 
 /// A thing in both directions.
 #[derive(Clone, Copy)]
@@ -85,8 +87,13 @@ fn of_width(things: &[Thing<'_>], kind: Kind, title: usize) -> Grid {
     let target = |load: Option<&Load>| {
         load.filter(|load| load.target_bps > 0).map_or(String::new(), |load| mbit(load.target_bps as f64))
     };
-    // What no class takes is nothing in most gateways.
-    let is_there = |thing: &&Thing<'_>| kind != Kind::Unlisted || thing.sum(|load| load.bytes) > 0;
+    // What no class takes is nothing in most gateways, and idle addresses are many.
+    let is_there = |thing: &&Thing<'_>| match kind {
+        Kind::Unlisted => thing.sum(|load| load.bytes) > 0,
+        Kind::Address => thing.loads().any(Load::is_active),
+        _ => true,
+    };
+    let name = if kind == Kind::Address { ADDRESS } else { NAME };
     for thing in things.iter().filter(is_there) {
         let counts = if matches!(kind, Kind::Link | Kind::Unlisted | Kind::Address) {
             [const { String::new() }; 3]
@@ -99,7 +106,7 @@ fn of_width(things: &[Thing<'_>], kind: Kind, title: usize) -> Grid {
         };
         let shown = if title == 0 { String::new() } else { cut(thing.title, title) };
         let rates = [rate(thing.down), target(thing.down), rate(thing.up), target(thing.up)];
-        grid.row([cut(thing.name, NAME), shown].into_iter().chain(rates).chain(counts).collect());
+        grid.row([cut(thing.name, name), shown].into_iter().chain(rates).chain(counts).collect());
     }
     grid
 }
