@@ -74,6 +74,8 @@ pub struct Steered {
     flows: Flows,
     budgets: Budgets,
     engine: Engine,
+    /// Time at which data last passed bounds that nobody kept.
+    unheld: Option<Time>,
     stats: SteerStats,
     /// Account of received frames that bypassed the gateway, dropped ones among them, all sent frames, and
     /// discarded ones.
@@ -99,6 +101,7 @@ impl Steered {
             flows: Flows::new(bounds),
             budgets: Budgets::new(bounds),
             engine: Engine::Runs,
+            unheld: None,
             stats: SteerStats::default(),
             account: Ledger::default(),
         }
@@ -237,10 +240,13 @@ impl Steered {
 
     /// Returns whether a segment with data may pass. It is charged to its class, or counted if its flow
     /// passes untouched.
-    fn admits_segment(&self, cx: &Cx<'_>, port: Port, packet: &Packet, tcp: &Tcp) -> bool {
+    fn admits_segment(&mut self, cx: &Cx<'_>, port: Port, packet: &Packet, tcp: &Tcp) -> bool {
         let direction = data_direction(port);
         let key = Key::of_data(packet, tcp);
         let untouched = self.flows.tally_of_segment(&key);
+        if self.gateway.is_bounded(direction) && self.engine != Engine::Runs {
+            self.unheld = Some(cx.now);
+        }
         if !self.gateway.is_bounded(direction) || self.engine != Engine::Runs {
             return untouched.is_none() || !self.polices(cx, untouched, packet);
         }
@@ -252,6 +258,10 @@ impl Steered {
         };
         let bytes = u64::from(packet.end) - u64::from(packet.l3);
         let load = Load { packets: 1, bytes, payload: tcp.payload_len.into(), kind };
+        if slot.is_some() && self.unheld.is_some_and(|unheld| steer::is_spared(unheld, cx.now)) {
+            self.gateway.spare(direction, &key, &load, cx.now);
+            return true;
+        }
         let admits = |flow: Option<&FlowBound>| self.gateway.admits(direction, &key, flow, &load, cx.now);
         match slot {
             Some(slot) => admits(Some(&self.gateway.flow_bounds()[slot])),
@@ -521,6 +531,8 @@ impl Node for Steered {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_absence;
 #[cfg(test)]
 mod tests_claims;
 #[cfg(test)]

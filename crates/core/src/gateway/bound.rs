@@ -158,6 +158,13 @@ impl Gateway {
         self.controls(direction, key).is_none_or(|place| self.admits_to(place, flow, load, now))
     }
 
+    /// Lets held TCP pass that [is spared](steer::is_spared), whatever its class's bound.
+    pub fn spare(&self, direction: Direction, key: &Key, load: &Load, now: Time) {
+        if let Some(bound) = self.controls(direction, key).and_then(|p| self.bounds.all().get(p as usize)) {
+            bound.spare(load, now);
+        }
+    }
+
     /// As above, to the class at this place.
     fn admits_to(&self, place: u32, flow: Option<&FlowBound>, load: &Load, now: Time) -> bool {
         if flow.is_none() && self.classes.share(place).is_none() {

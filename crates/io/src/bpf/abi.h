@@ -86,7 +86,9 @@ struct hooks {
 	__u64 taken_in;	 /* ... and at ingress */
 	__u64 seen_out;	 /* the engine's frames that go out, and were seen by the hook at egress */
 	__u64 seen_in;	 /* the engine's frames that come in, and were seen by the hook at ingress, or discarded on their way */
-	__u64 spare64[4];
+	__u32 unheld;	 /* when data last passed a bound that nobody kept, in units of 2^23 ns */
+	__u32 spare32;
+	__u64 spare64[3];
 };
 
 enum trials {

@@ -13,6 +13,8 @@
 #define DEEPEST 8
 /* `STAYS`: TCP counts as there for so many units of 2^23 ns after its last segment. */
 #define TCP_STAYS 358
+/* `SPARED`, in the same units: flows have more under way than their rate where nobody has held them. */
+#define SPARED 60
 /* A flow that is not controlled may have been looked up in so many of these units. */
 #define UNIT_SHIFT 23
 
@@ -451,6 +453,16 @@ static __always_inline bool tally_lets(struct judged *j, bool fits)
 	return !fits || tally_passes(tally, packets, bytes, bpf_ktime_get_ns(), j->beside_tcp, true);
 }
 
+/* `Bound::count_held` */
+static __always_inline void count_held(struct bound *b, struct judged *j)
+{
+	__u32 unit = j->coarse >> UNIT_SHIFT;
+
+	if (READ(b->tcp) != unit)
+		WRITE(b->tcp, unit);
+	__sync_fetch_and_add(&b->held, j->cost);
+}
+
 /* `admits` */
 static __always_inline bool admits(struct bound *b, struct judged *j)
 {
@@ -481,13 +493,10 @@ static __always_inline bool admits(struct bound *b, struct judged *j)
 		flow_charge(j->flow, j->cost);
 	if (kind == KIND_COUNTED)
 		return true;
-	if (kind == KIND_FREE) {
+	if (kind == KIND_FREE)
 		__sync_fetch_and_add(&b->free, j->load.bytes);
-	} else {
-		if (READ(b->tcp) != unit)
-			WRITE(b->tcp, unit);
-		__sync_fetch_and_add(&b->held, j->cost);
-	}
+	else
+		count_held(b, j);
 	__sync_fetch_and_add(&b->packets, j->load.packets);
 	return true;
 }
@@ -592,12 +601,13 @@ __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __
 {
 	struct hooks *engine = bpf_map_lookup_elem(&hooks, &number);
 	struct judged j = { .place = found >> FOUND_PLACE };
-	__u32 slot = found;
+	__u32 slot = found, unit;
 	struct bound *b;
 
 	if (!p || !engine)
 		return 0;
 	j.coarse = p->coarse;
+	unit = j.coarse >> UNIT_SHIFT;
 	j.load.kind = found >> FOUND_KIND & 3;
 	j.load.packets = packets_of(skb);
 	j.load.bytes = bytes_of(p, j.load.packets);
@@ -608,12 +618,19 @@ __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __
 
 		if (tally && j.load.kind == KIND_COUNTED)
 			tally_passes(tally, j.load.packets, j.load.bytes, 0, false, false);
+		if (READ(engine->unheld) != unit)
+			WRITE(engine->unheld, unit);
 		return 0;
 	}
 	b = bpf_map_lookup_elem(&bounds, &j.place);
 	if (!b)
 		return 0;
 	j.cost = cost_of(READ(b->counts), &j.load);
+	if (j.load.kind == KIND_HELD && unit - READ(engine->unheld) <= SPARED) {
+		count_held(b, &j);
+		__sync_fetch_and_add(&b->packets, j.load.packets);
+		return 0;
+	}
 	if (READ(b->counts) & COUNTS_FLOWS && !p->other) {
 		j.flow_most = READ64(b->flow_most);
 		j.flow = slot == NO_SLOT ? stranger(&p->key, ingress, j.coarse) :

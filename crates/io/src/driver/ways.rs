@@ -10,8 +10,9 @@ use weir_core::gateway::{Direction, LAN, WAN};
 use weir_core::node::Port;
 use weir_core::time::{Duration, Time};
 
-/// Time for which windows stay bounded while everything passes.
-const A_WHILE: Duration = Duration::from_millis(500);
+/// Time for which windows stay bounded while everything passes. Flows then have no more under way than before
+/// once they are held again, and pay nothing back.
+const A_WHILE: Duration = Duration::from_secs(10);
 
 /// Both ways, or none where no hook sees the frames that leave.
 #[derive(Debug)]

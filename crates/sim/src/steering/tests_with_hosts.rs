@@ -100,7 +100,7 @@ impl Rig {
     }
 }
 
-fn within(rate: u64, setting_mbit: u64, per_mille: u64) -> bool {
+pub(super) fn within(rate: u64, setting_mbit: u64, per_mille: u64) -> bool {
     rate.abs_diff(setting_mbit * 1_000) <= setting_mbit * per_mille
 }
 

@@ -138,6 +138,15 @@ fn unit(now: u64) -> u32 {
 /// has sent again what was lost.
 const STAYS: u32 = 358;
 
+/// TCP that is held again after a time in which nobody held it passes its bound for so long, in those units:
+/// half a second. What is under way by then was sent at the rate of the path.
+const SPARED: u32 = 60;
+
+/// Is TCP whose ACKs are held spared at `now`, after data last passed a bound at `unheld` that nobody kept?
+pub fn is_spared(unheld: Time, now: Time) -> bool {
+    unit(now.as_nanos()).wrapping_sub(unit(unheld.as_nanos())) <= SPARED
+}
+
 impl Bound {
     /// From now on the class has this limit, or none. What has been counted stays.
     pub fn set(&self, limit: Option<Limit>) {
@@ -213,6 +222,20 @@ impl Bound {
     /// Has TCP whose ACKs are controlled been here lately?
     fn has_tcp(&self, now: u64) -> bool {
         unit(now).wrapping_sub(self.tcp.load(Relaxed)) <= STAYS
+    }
+
+    /// Counts TCP whose ACKs are held.
+    fn count_held(&self, cost: u64, now: u64) {
+        if self.tcp.load(Relaxed) != unit(now) {
+            self.tcp.store(unit(now), Relaxed);
+        }
+        self.held.fetch_add(cost, Relaxed);
+    }
+
+    /// Lets held TCP pass at `now` that [is spared](is_spared). No record is charged with it.
+    pub fn spare(&self, load: &Load, now: Time) {
+        self.count_held(self.cost(load), now.as_nanos());
+        self.packets.fetch_add(load.packets, Relaxed);
     }
 
     fn spend(&self, cost: u64, now: u64) {
@@ -309,14 +332,13 @@ pub fn admits(
     if let Some(flow) = flow.filter(|_| own.bounds_flows()) {
         flow.charge(cost);
     }
-    if load.kind == Kind::Held && own.tcp.load(Relaxed) != unit(at) {
-        own.tcp.store(unit(at), Relaxed);
-    }
     match load.kind {
-        Kind::Held => own.held.fetch_add(cost, Relaxed),
-        Kind::Free => own.free.fetch_add(load.bytes, Relaxed),
+        Kind::Held => own.count_held(cost, at),
+        Kind::Free => {
+            own.free.fetch_add(load.bytes, Relaxed);
+        }
         Kind::Counted => return true,
-    };
+    }
     own.packets.fetch_add(load.packets, Relaxed);
     true
 }
@@ -360,6 +382,20 @@ mod tests {
 
     /// A megabyte a second: 1.15 MB and 64 kB at most.
     const MOST: u64 = 1_150_000 + 64_000;
+
+    /// 2^23 ns are 8.389 ms, of which 60 are 503 ms.
+    #[test]
+    fn flows_are_spared_for_half_a_second_after_an_absence() {
+        let (unheld, at) = (Time::from_secs(7), |ms| Time::from_secs(7) + Duration::from_millis(ms));
+        assert!(is_spared(unheld, unheld) && is_spared(unheld, at(494)));
+        assert!(!is_spared(unheld, at(512)) && !is_spared(unheld, at(100_000)));
+        // It is counted, and charged to nothing: 5,000 bytes that come then find all of their room.
+        let (bounds, tallies) = records(1);
+        bounds[0].set(Some(limit(R)));
+        (0..100).for_each(|_| bounds[0].spare(&load(100_000, Kind::Held), unheld));
+        assert_eq!(bounds[0].passed(), Passed { held: 10_000_000, packets: 100, ..Passed::default() });
+        assert!(admits(&bounds, &tallies, 0, None, &load(5_000, Kind::Held), unheld));
+    }
 
     #[test]
     fn no_second_has_more_than_the_law_allows() {

@@ -301,6 +301,30 @@ fn what_finds_no_room_is_dropped_whatever_it_is() {
     }
 }
 
+/// Flows that nobody has held have more under way than their rate. It passes, uncharged, for 60 units of 2^23
+/// ns, which are 503 ms.
+#[test]
+fn held_flows_are_spared_after_an_absence() {
+    if !privileged() {
+        return;
+    }
+    let rig = bounded(LIMIT);
+    rig.control(key4(0, 0), 0, slot_flag::SCALED);
+    let dropped = |packets: u16, port: u16| {
+        (0..packets).filter(|_| rig.hook(Hook::Egress, &data(port), 0).0 != PASS).count()
+    };
+    assert!(dropped(400, 5001) > 0);
+    rig.fresh(false);
+    assert_eq!(dropped(1, 5001), 0);
+    rig.fresh(true);
+    let from = now();
+    let (held, others) = (dropped(400, 5001), dropped(200, 7));
+    assert!(held == 0 || now().since(from) > Duration::from_millis(490), "{held}");
+    assert!(others > 0, "those that are not held are bounded at once");
+    std::thread::sleep(std::time::Duration::from_millis(520));
+    assert!(dropped(400, 5001) > 0);
+}
+
 /// In 2 Mbit/s, whatever the machine is busy with.
 #[test]
 fn datagrams_leave_a_tenth_to_controlled_tcp() {
