@@ -4,11 +4,14 @@ use crate::boxes::{Hooks, Kind, CONTROLLED, CUSTOMER, PASSES, SERVER};
 use crate::turns::{Driver, Turns};
 use std::error::Error;
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 use weir_core::wire::build::SegmentBuilder;
 use weir_io::bpf::Hook;
 
-/// Test runs of a row, and packets of each: fewer than an engine's ring has room for.
-const RUNS: usize = 40;
+/// Least test runs of a row, and the least time that they take together: a fast row needs more of them.
+const RUNS: u32 = 40;
+const LEAST: Duration = Duration::from_millis(200);
+/// Packets of each run: fewer than an engine's ring has room for.
 const TIMES: u32 = 10_000;
 
 /// Packets that a row is about. "Data" is of a flow whose ACKs go out.
@@ -89,7 +92,9 @@ fn measure(hooks: &Hooks, packet: Packet, server: u16, v6: bool, many: bool) -> 
     let frame = packet.frame(v6, server);
     hooks.begin();
     let (mut all, mut turns) = (f64::MAX, f64::MAX);
-    for _ in 0..RUNS {
+    let (from, mut runs) = (Instant::now(), 0);
+    while runs < RUNS || from.elapsed() < LEAST {
+        runs += 1;
         turns = idle.time(None, &frame, TIMES)?.min(turns);
         all = driver.time(Some(program.as_fd()), &frame, TIMES)?.min(all);
         ring.drain(usize::MAX, |_| ());

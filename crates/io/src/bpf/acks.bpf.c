@@ -317,6 +317,14 @@ static __always_inline bool is_tried(struct hook *h, struct packet *p)
 	       is_trial(h->engine, h->ingress);
 }
 
+/* Is it plain that a segment of others passes? */
+static __always_inline bool is_of_no_interest(struct hook *h)
+{
+	bool shapes = h->ingress ? config.shape_in : config.shape_out;
+
+	return !shapes && is_plain_segment(h->skb, config.ethernet, looks_at_data(h));
+}
+
 /* A segment of others. */
 static __always_inline int segment(struct hook *h)
 {
@@ -327,10 +335,6 @@ static __always_inline int segment(struct hook *h)
 	struct slot *slot;
 	__u32 fields;
 
-	if (!shapes && is_plain_segment(h->skb, config.ethernet, looks_at_data(h))) {
-		h->count->passed_known++;
-		return TC_ACT_UNSPEC;
-	}
 	parsed = parse(h, &p);
 	/* From here: below `parse_frame()` it would be too deep for Linux 6.1. */
 	if (parsed != PARSED_TCP && !p.other)
@@ -402,6 +406,10 @@ static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 	}
 	if (role)
 		return own_frame(skb, *role, ingress);
+	if (is_of_no_interest(&h)) {
+		h.count->passed_known++;
+		return TC_ACT_UNSPEC;
+	}
 	return segment(&h);
 }
 

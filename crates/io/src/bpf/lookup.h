@@ -39,6 +39,18 @@ struct {
 #endif
 
 /*
+ * Is the slot still in use under this tag? The hooks' line of memory is asked for at the same time as the
+ * gateway's: among very many flows neither is in the cache.
+ */
+static __always_inline bool is_in_use(struct slot *slot, __u32 tag)
+{
+	__u32 last = READ(slot->last);
+
+	asm volatile("" : : "r"(last));
+	return READ(slot->tag) == tag;
+}
+
+/*
  * The slot of the flow that the gateway named; NULL: none, or its entry is of a flow that is gone. The key is
  * on the stack: Linux 6.1 looks up none that a function was given.
  */
@@ -55,7 +67,7 @@ static __always_inline struct slot *slot_of(struct flow_key *key, struct packet 
 	p->use = tag;
 	p->slot = number;
 	slot = bpf_map_lookup_elem(&slots, &number);
-	return slot && tag && READ(slot->tag) == tag ? slot : NULL;
+	return slot && tag && is_in_use(slot, tag) ? slot : NULL;
 }
 
 /* As above, for a flow that is likely to have come lately. */
@@ -72,7 +84,7 @@ static __always_inline struct slot *recent_slot(struct flow_key *key, struct pac
 	if (same && recent->acks_tag) {
 		number = recent->acks;
 		slot = bpf_map_lookup_elem(&slots, &number);
-		if (slot && READ(slot->tag) == recent->acks_tag) {
+		if (slot && is_in_use(slot, recent->acks_tag)) {
 			p->use = recent->acks_tag;
 			p->slot = number;
 			return slot;
