@@ -1,6 +1,6 @@
 //! Operations drawn at random on a gateway behind its hooks: segments of both ends with any numbers, forged
-//! ones, wrong checksums, bursts, connections that never began, datagrams, packets that cannot be read as a
-//! whole, engines that hang, are killed and come back, budgets of a few.
+//! ones, wrong checksums, bursts, SYNs, RSTs and FINs out of place, connections that never began, datagrams,
+//! packets that cannot be read as a whole, engines that hang, are killed and come back, budgets of a few.
 //!
 //! No byte is acknowledged that no receiver has, and no class exceeds its bound while an engine runs.
 //! `WEIR_OPERATIONS=100000000 cargo test --release -p weir-conformance --test operations -- --nocapture` says
@@ -16,7 +16,7 @@ use weir_core::rate::Rate;
 use weir_core::rig::second::{most, Second};
 use weir_core::rig::{Rig, Sent, TestFrame};
 use weir_core::rng::Rng;
-use weir_core::steer::after;
+use weir_core::steer::{after, is_spared};
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::{Disguise, SegmentBuilder, Sum};
 use weir_core::wire::{any_packet, checksum, other_packet, tcp, Flags, Tcp};
@@ -25,6 +25,8 @@ use weir_sim::steering::{Bounds, Steered};
 const HOSTS: [[u8; 4]; 2] = [[10, 0, 0, 1], [10, 0, 1, 1]];
 /// First sequence numbers of the two ends; the second wraps soon.
 const FIRST: [u32; 2] = [1, 0xffff_f001];
+/// Operations after which a long run says where it is.
+const MANY: u64 = 1_000_000;
 /// Operations on one gateway.
 const EACH: u64 = 200;
 
@@ -32,6 +34,9 @@ const EACH: u64 = 200;
 fn segment(from: usize) -> SegmentBuilder {
     SegmentBuilder::v4(HOSTS[from], HOSTS[1 - from]).ports([4, 5][from], [5, 4][from])
 }
+
+/// Time after the last operation in which what is held is released, at most rates.
+const WAIT: Duration = Duration::from_secs(100);
 
 /// Payload of a giant segment.
 const GIANT: usize = 60_000;
@@ -74,6 +79,8 @@ struct Laws {
     left: [Second; 2],
     /// An engine runs.
     runs: bool,
+    /// Last time at which none did.
+    unheld: Time,
 }
 
 impl Laws {
@@ -106,15 +113,20 @@ impl Laws {
     /// No class has more in any second than its rate allows, but where it had no engine.
     fn bound(&mut self, sent: &Sent, payload: u64) {
         let port = usize::from(sent.port.0);
-        let Some(rate) = self.limits[port].filter(|_| self.runs) else { return };
+        let holds = self.runs && !is_spared(self.unheld, sent.at);
+        let Some(rate) = self.limits[port].filter(|_| holds) else { return };
         let second = self.left[port].add(sent.at, payload);
         assert!(second <= most(rate), "{second} bytes of {rate} in the second until {:?}", sent.at);
     }
 
-    /// An engine comes or goes: seconds without one count for nothing.
-    fn engine(&mut self, runs: bool) {
+    /// An engine comes or goes at `now`: seconds without one count for nothing, nor does the time after it in
+    /// which flows are spared.
+    fn engine(&mut self, runs: bool, now: Time) {
         if self.runs != runs {
             self.left.iter_mut().for_each(Second::clear);
+        }
+        if !self.runs {
+            self.unheld = now;
         }
         self.runs = runs;
     }
@@ -133,13 +145,27 @@ impl Play<'_> {
     /// Plays operations on one gateway.
     fn all(rng: &mut Rng) {
         let (rig, limits) = rig(rng);
-        let laws = Laws { acknowledged: [FIRST[1], FIRST[0]], limits, left: Default::default(), runs: true };
+        let acknowledged = [FIRST[1], FIRST[0]];
+        let laws = Laws { acknowledged, limits, left: Default::default(), runs: true, unheld: Time::ZERO };
         let mut play = Play { rng, rig, laws, sent: FIRST, now: Time::from_millis(1) };
         (0..EACH).for_each(|_| play.one());
         play.engine_comes();
+        play.falls_silent();
         play.runs_until(Time::from_secs(10_000));
         assert_eq!(play.rig.node().ledger().held(), 0);
         play.rig.finish();
+    }
+
+    /// Lets time pass in which nothing comes. A gateway that holds nothing makes no more ACKs then, of
+    /// whatever its flows wait for.
+    fn falls_silent(&mut self) {
+        self.runs_until(self.now + WAIT);
+        let made = |play: &Play| play.rig.node().gateway().stats().ledger.made;
+        let before = made(self);
+        if self.rig.node().gateway().flows().all(|flow| flow.held_bytes == 0) {
+            self.runs_until(self.now + WAIT);
+            assert_eq!(made(self), before, "ACKs are made of nothing");
+        }
     }
 
     fn one(&mut self) {
@@ -154,6 +180,7 @@ impl Play<'_> {
             10..=12 => self.strangers(from),
             13..=14 => self.datagrams(from),
             15..=16 => self.disguised(from),
+            17..=19 => self.interrupts(from),
             kind => self.talk(from, kind),
         }
     }
@@ -166,12 +193,12 @@ impl Play<'_> {
 
     fn engine_goes(&mut self, how: fn(&mut Steered)) {
         how(self.rig.node_mut());
-        self.laws.engine(false);
+        self.laws.engine(false, self.now);
     }
 
     fn engine_comes(&mut self) {
         self.rig.node_mut().come_back();
-        self.laws.engine(true);
+        self.laws.engine(true, self.now);
     }
 
     /// One segment of an end, of an old number now and then, damaged or with odd options.
@@ -214,6 +241,26 @@ impl Play<'_> {
             self.sent[from] = self.sent[from].wrapping_add(len as u32);
             self.inject(from, data.ts((self.now.as_nanos() / 1_000_000) as u32, 1), len);
         }
+    }
+
+    /// A segment that begins or ends connections, by whoever sends it: SYN, SYN-ACK, RST, FIN or none of
+    /// them, with numbers that fit or not, any window, scale, timestamp and payload.
+    fn interrupts(&mut self, from: usize) {
+        let rng = &mut *self.rng;
+        let fits = rng.below(2) == 0;
+        let seq = if fits { self.sent[from] } else { rng.next_u64() as u32 };
+        let ack = self.laws.acknowledged[from].wrapping_sub(rng.below(4) as u32 * 1_448);
+        let kinds = [Flags::SYN, Flags::SYN | Flags::ACK, Flags::RST, Flags::RST | Flags::ACK];
+        let odd =
+            [Flags::FIN, Flags::FIN | Flags::ACK, Flags::SYN | Flags::FIN, Flags::default(), Flags::ACK];
+        let all = [kinds.as_slice(), odd.as_slice()].concat();
+        let flags = all[rng.below(all.len() as u64) as usize];
+        let s = segment(from).seq(seq).ack(ack).flags(flags).window(rng.below(65_536) as u16);
+        let s = if rng.below(2) == 0 { s.ts(rng.next_u64() as u32, rng.next_u64() as u32) } else { s };
+        let opens = flags.contains(Flags::SYN) && rng.below(2) == 0;
+        let s = if opens { s.mss(rng.below(9_000) as u16).window_scale(rng.below(256) as u8) } else { s };
+        let payload = [0, 0, 1, 1_000][rng.below(4) as usize];
+        self.rig.at(self.now).inject([LAN, WAN][from], TestFrame::bytes(&s.payload(payload).build()));
     }
 
     /// Segments of connections that never began.
@@ -269,6 +316,9 @@ fn no_operation_breaks_a_law() {
     let begin = Instant::now();
     for n in 0..operations.div_ceil(EACH) {
         Play::all(&mut Rng::new(n));
+        if (n + 1) % (MANY / EACH) == 0 {
+            println!("{} operations", (n + 1) * EACH);
+        }
     }
     println!("{operations} operations, {:.0} a second", operations as f64 / begin.elapsed().as_secs_f64());
 }

@@ -258,12 +258,13 @@ impl Gateway {
     }
 
     /// The flow holds nothing, and its right edge waits: it moves by a turn's worth, until it is where it
-    /// would be.
+    /// would be. After the receiver's FIN it moves only with what is acknowledged: hooks discard an ACK that
+    /// could be a duplicate.
     fn move_edge(&mut self, cx: &mut Cx<'_>, i: u32) -> Visit {
         let r = &self.table[i];
         let (tx, edge) = (r.tx, r.edge);
         let edge_of_turn = || {
-            let times = self.times(r).filter(|_| !self.ends)?;
+            let times = self.times(r).filter(|_| !self.ends && !self.slots[i].has_ended())?;
             let turn = self.classes.shares.edge_of_turn(r, times)?;
             r.edge_moves(Some(turn.0)).then_some(turn)
         };
