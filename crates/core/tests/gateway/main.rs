@@ -26,4 +26,5 @@ mod steer;
 mod support;
 mod survive;
 mod trial;
+mod uptime;
 mod window;
