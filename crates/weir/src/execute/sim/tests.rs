@@ -71,6 +71,22 @@ fn datagrams_under_way_at_the_end_are_not_lost() {
     assert_eq!(holds(&text("loss = 1", "0s")), (Some(1.0), false));
 }
 
+/// A flow that is not done at the end of the run takes longer than from its start to then: 0.9 s of 1 s.
+#[test]
+fn the_completion_of_an_unfinished_flow_has_a_lower_bound() {
+    let text = "name = 't'\nduration = '1s'
+        [path]
+        wan = { rate = '1Mbit', delay = '10ms', queue = '100p' }
+        [[flow]]
+        id = 'f'\nbytes = '10MB'\nstart = '100ms'
+        [[expect]]
+        what = 'flow.f.*.fct_s'\nop = 'at_most'\ntarget = '10s'\n";
+    let result = simulate(text);
+    let f = &result.flows[0];
+    assert_eq!((f.fct_s, f.fct_at_least_s), (None, Some(0.9)));
+    assert!(!crate::report::expect::evaluate(&plan(text), &result)[0].ok);
+}
+
 /// Verifies the start times of a source's flows. An upload takes 30 ms, and 10 ms later its client has the
 /// server's FIN. A download takes 40 ms, since the server writes after the handshake. 20 ms later its client
 /// has the ACK of its FIN. The next flow begins 5 ms after that.
