@@ -232,7 +232,7 @@ pub enum Basis {
     Theory,
     /// The spread over at least ten seeds.
     Seeds,
-    /// What this program reached, with a margin: it guards against getting worse.
+    /// A value that this program reached, with a margin: it guards against getting worse.
     Reached,
 }
 
