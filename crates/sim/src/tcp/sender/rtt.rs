@@ -56,8 +56,12 @@ impl RttEstimator {
         self
     }
 
+    /// Rounds a time up to ticks of the clock. The exact clock, which most have, needs no division.
     fn ticks(&self, time: Duration) -> Duration {
-        self.clock.saturating_mul(time.as_nanos().div_ceil(self.clock.as_nanos().max(1)))
+        if self.clock <= CLOCK {
+            return time;
+        }
+        self.clock.saturating_mul(time.as_nanos().div_ceil(self.clock.as_nanos()))
     }
 
     /// Takes a sample of a segment that was sent only once (RFC 6298 §3). Ends the backoff (§5).
