@@ -36,9 +36,9 @@ pub struct Args {
     /// Write the report into this directory, which is created if needed
     #[arg(long, value_name = "DIR", default_value = "out/repro")]
     pub out: PathBuf,
-    /// Folder with the papers' experiments and rows
-    #[arg(long, value_name = "DIR", default_value = "experiments/papers")]
-    pub papers: PathBuf,
+    /// Folder with the papers' experiments and rows; the default is experiments/papers, or what came with the program
+    #[arg(long, value_name = "DIR")]
+    pub papers: Option<PathBuf>,
     /// Only rows that take at most so many minutes
     #[arg(long, value_name = "MINUTES")]
     pub within: Option<f64>,
@@ -56,8 +56,9 @@ pub struct Args {
 
 /// Makes the report.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let all = rows::all(&args.papers)?;
-    let mut chosen = chosen(args, rows::all(&args.papers)?)?;
+    let papers = args.papers.clone().unwrap_or_else(default_papers);
+    let all = rows::all(&papers)?;
+    let mut chosen = chosen(args, rows::all(&papers)?)?;
     if let Some(minutes) = args.within {
         choose::within(&mut chosen, minutes);
     }
@@ -85,6 +86,18 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     write(&args.out, &report)?;
     super::print(&summary(&report, &args.out))?;
     verdict(&report)
+}
+
+/// Returns the folder of a source checkout if this is one, otherwise the folder that packages install.
+fn default_papers() -> PathBuf {
+    let checkout = PathBuf::from("experiments/papers");
+    if checkout.is_dir() {
+        return checkout;
+    }
+    // The program is PREFIX/lib/weir/weir-lab, and its data are below PREFIX/share.
+    let prefix = std::env::current_exe().ok().and_then(|exe| Some(exe.ancestors().nth(3)?.to_path_buf()));
+    let installed = prefix.map(|prefix| prefix.join("share/weir-lab/papers"));
+    installed.filter(|dir| dir.is_dir()).unwrap_or(checkout)
 }
 
 fn chosen(args: &Args, papers: Vec<Paper>) -> Result<Vec<Paper>, Failure> {
