@@ -1,6 +1,5 @@
 //! Deviations from published values, and verdicts.
 
-use super::rows::percent;
 use serde::{de, Deserialize, Deserializer, Serialize};
 use std::fmt;
 
@@ -61,8 +60,8 @@ impl<'de> Deserialize<'de> for Tolerance {
 impl fmt::Display for Tolerance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Tolerance::Part(part) => write!(f, "{} %", super::outcome::short(part * 100.0)),
-            Tolerance::Distance(distance) => write!(f, "{}", super::outcome::short(*distance)),
+            Tolerance::Part(part) => write!(f, "{} %", short(part * 100.0)),
+            Tolerance::Distance(distance) => write!(f, "{}", short(*distance)),
         }
     }
 }
@@ -182,6 +181,27 @@ pub fn row(parts: &Parts) -> Verdict {
     match parts.as_published.is_empty() && parts.weir.is_empty() && parts.holds.is_empty() {
         true => Verdict::NotReproducible,
         false => Verdict::Agrees,
+    }
+}
+
+/// Returns a percentage as a fraction.
+pub fn percent(text: &str) -> Option<f64> {
+    let number: f64 = text.strip_suffix('%')?.trim_end().parse().ok()?;
+    number.is_finite().then_some(number / 100.0)
+}
+
+/// Formats a number with three to four digits.
+pub fn short(v: f64) -> String {
+    let decimals = match v.abs() {
+        a if a >= 1000.0 || v == v.trunc() => 0,
+        a if a >= 100.0 => 1,
+        a if a >= 1.0 => 2,
+        _ => 3,
+    };
+    let text = format!("{v:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => text,
     }
 }
 

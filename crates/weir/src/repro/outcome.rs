@@ -1,7 +1,7 @@
 //! Rows with their values and verdicts.
 
 use super::asks::{Experiment, Given};
-use super::judge::{self, Better, Parts, Side, Verdict};
+use super::judge::{self, short, Better, Parts, Side, Verdict};
 use super::rows::{Bound, Claim, Column, Measured, Paper, Published, Row, Series};
 use super::work::Made;
 use crate::experiment::config::diag::{Errors, Fault};
@@ -551,21 +551,6 @@ fn furthest(row: &Row, series: &SeriesOutcome, column: &ColumnOutcome) -> String
         Some(format!("{} {}{at}, published {published}", short(value), row.unit))
     });
     text.unwrap_or_default()
-}
-
-/// Formats a number with three to four digits.
-pub fn short(v: f64) -> String {
-    let decimals = match v.abs() {
-        a if a >= 1000.0 || v == v.trunc() => 0,
-        a if a >= 100.0 => 1,
-        a if a >= 1.0 => 2,
-        _ => 3,
-    };
-    let text = format!("{v:.decimals$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
-        false => text,
-    }
 }
 
 #[cfg(test)]

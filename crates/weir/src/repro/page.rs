@@ -1,7 +1,7 @@
 //! The report as one page of HTML that needs nothing else: no script, no font, no picture in a file.
 
-use super::judge::Verdict;
-use super::outcome::{short, ColumnOutcome, PaperOutcome, Report, RowOutcome, SeriesOutcome, Spread};
+use super::judge::{short, Verdict};
+use super::outcome::{ColumnOutcome, PaperOutcome, Report, RowOutcome, SeriesOutcome, Spread};
 use super::picture::picture;
 use std::fmt::Write;
 

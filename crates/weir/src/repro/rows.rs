@@ -1,6 +1,6 @@
 //! Rows of a paper: what it says of each figure and table, and which experiments show it.
 
-use super::judge::{Better, Tolerance};
+use super::judge::{percent, Better, Tolerance};
 use crate::experiment::config::diag::{Errors, Fault, Source};
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
@@ -309,12 +309,6 @@ impl<'de> Deserialize<'de> for Margin {
         let part = percent(&text).map(Margin);
         part.ok_or_else(|| de::Error::custom(format!("`{text}` is not a percentage such as \"5%\"")))
     }
-}
-
-/// Returns a percentage as a fraction.
-pub fn percent(text: &str) -> Option<f64> {
-    let number: f64 = text.strip_suffix('%')?.trim_end().parse().ok()?;
-    number.is_finite().then_some(number / 100.0)
 }
 
 impl Row {

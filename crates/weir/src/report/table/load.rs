@@ -1,7 +1,7 @@
 //! Tables of what a running gateway carries: a row for each thing, with both directions.
 
+use super::cells::{cut, mbit, megabytes, WIDTH};
 use super::grid::{Column, Grid};
-use super::running::{cut, mbit, WIDTH};
 use crate::result::traffic::{Kind, Load, Traffic};
 use std::collections::HashMap;
 
@@ -134,11 +134,6 @@ pub(super) fn ways(traffic: &[Traffic]) -> Grid {
         grid.row(names.into_iter().chain(bytes).chain(dropped).collect());
     }
     grid
-}
-
-/// Formats bytes in MB with about three digits.
-pub(super) fn megabytes(bytes: u64) -> String {
-    mbit(bytes as f64)
 }
 
 /// Formats a count in at most seven characters.

@@ -2,6 +2,8 @@
 //! paper's values beside the measured ones. Plain ASCII unless names are not. Only terminal output has
 //! control characters other than newlines.
 
+#[cfg(feature = "linux")]
+mod cells;
 mod checks;
 mod columns;
 mod comparison;
@@ -17,10 +19,12 @@ pub mod load;
 mod running;
 mod runs;
 
+#[cfg(feature = "linux")]
+pub use cells::{cut, mbit};
 pub use comparison::comparison;
 pub use conformance::{conformance, CaseRow};
 #[cfg(feature = "linux")]
-pub use running::{cut, mbit, notes, running};
+pub use running::{notes, running};
 pub use runs::runs;
 
 use crate::experiment::plan::Plan;

@@ -1,5 +1,6 @@
 //! Tables of a running gateway.
 
+use super::cells::{cut, mbit, megabytes, WIDTH};
 use super::clean;
 use super::columns::counts;
 use super::gateway::admission;
@@ -8,8 +9,6 @@ use super::load;
 use crate::result::running::{EngineReport, GatewayClass, GatewayFlow, GatewayReport, Located, Notes};
 use crate::result::traffic::Kind;
 
-/// Width of all tables, in columns of a terminal.
-pub(super) const WIDTH: usize = 80;
 /// Longest name that a table shows whole.
 const NAME: usize = 20;
 
@@ -88,15 +87,6 @@ fn wrapped(text: &str) -> Vec<String> {
     lines
 }
 
-/// Cuts text after so many characters.
-pub fn cut(text: &str, most: usize) -> String {
-    let text = clean(text);
-    match text.char_indices().nth(most) {
-        None => text,
-        Some(_) => text.chars().take(most - 1).chain(['~']).collect(),
-    }
-}
-
 /// Builds the table of classes with data queues.
 fn queues(classes: &[GatewayClass]) -> Grid {
     let mut grid = Grid::new(vec![
@@ -113,7 +103,7 @@ fn queues(classes: &[GatewayClass]) -> Grid {
         grid.row(vec![
             cut(&c.class.name, NAME),
             mbit(c.class.bps),
-            load::megabytes(c.bytes),
+            megabytes(c.bytes),
             ms(queue.delay_us.p50),
             ms(queue.delay_us.p99),
             queue.marks.to_string(),
@@ -162,17 +152,6 @@ fn ends_below(f: &GatewayFlow, ends: &str) -> String {
     match ends.len() + 2 <= WIDTH {
         true => format!("  {ends}"),
         false => format!("  {} >\n  {}", f.src, f.dst),
-    }
-}
-
-/// Formats a rate in Mbit/s with about three digits.
-pub fn mbit(bps: f64) -> String {
-    let mbit = bps / 1e6;
-    match mbit {
-        _ if mbit == 0.0 => "0".into(),
-        _ if mbit < 9.9995 => format!("{mbit:.3}"),
-        _ if mbit < 999.95 => format!("{mbit:.1}"),
-        _ => format!("{mbit:.0}"),
     }
 }
 
