@@ -36,7 +36,7 @@ pub struct Args {
     /// Write the report into this directory, which is created if needed
     #[arg(long, value_name = "DIR", default_value = "out/repro")]
     pub out: PathBuf,
-    /// Folder with the papers' experiments and rows; the default is experiments/papers, or what came with the program
+    /// Folder of the papers' experiments and rows; the default is experiments/papers, or the package's
     #[arg(long, value_name = "DIR")]
     pub papers: Option<PathBuf>,
     /// Only rows that take at most so many minutes

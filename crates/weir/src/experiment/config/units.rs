@@ -106,8 +106,8 @@ fn meant(text: &str) -> Option<String> {
     }
 }
 
-/// Parses a rate: `10Mbit`, `10Mbit/s`, `125kbit`, `1.5Gbit`, and other spellings that people bring. At least 1
-/// bit/s; bytes per second are refused.
+/// Parses a rate: `10Mbit`, `10Mbit/s`, `125kbit`, `1.5Gbit`, and other spellings that people bring. At least
+/// 1 bit/s; bytes per second are refused.
 pub fn rate(text: &str) -> Result<Rate, Fault> {
     let bps = quantity(&respelt(text), "rate", &RATE_UNITS, RATE_HELP).map_err(|mut fault| {
         if let Some(meant) = meant(text) {

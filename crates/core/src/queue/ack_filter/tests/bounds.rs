@@ -43,7 +43,7 @@ fn who_loses_when_the_queue_is_full() {
 }
 
 /// §4.2, as published: the oldest ACK of the fastest flow, though the next one makes another's redundant.
-/// What is chosen goes before what the policy says.
+/// A chosen rule goes before that of the policy.
 #[test]
 fn what_a_full_queue_drops_can_be_chosen() {
     let full = |params: Params| {
