@@ -313,8 +313,8 @@ fn a_timer_stops_for_packets_beyond_the_one_that_an_ack_is_for() {
     }
 }
 
-/// Of two flows each has a turn in 2 MSS / BW, 3 ms. One is in slow start, and sends two packets for an ACK:
-/// it has an ACK in every other turn of its own, and as many packets as the other.
+/// Two flows have a turn each in 2 MSS / BW, 3 ms. One is in slow start, and sends two packets for an ACK: it
+/// has an ACK in every other turn of its own, and as many packets as the other.
 #[test]
 fn a_flow_in_slow_start_has_no_more_than_its_share_of_a_timer() {
     let mut u = Uploads::begun(timed(), 2, Wake::Exact);

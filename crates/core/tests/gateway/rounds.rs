@@ -138,7 +138,7 @@ fn send(u: &mut Uploads, at: Time, f: u16, from: u32, bytes: usize) {
     u.inject(at, LAN, data.seq(seq).flags(Flags::ACK).payload(bytes));
 }
 
-/// What reaches the senders by then, to the microsecond: delays are measured in these.
+/// Returns what reaches the senders by then, to the microsecond: delays are measured in these.
 fn held_until(u: &mut Uploads, until: u64) -> Vec<(Time, u16, u32)> {
     let sent = u.run(ms(until)).into_iter();
     sent.map(|(at, f, bytes)| (us(at.as_nanos() / 1_000), f, bytes)).collect()

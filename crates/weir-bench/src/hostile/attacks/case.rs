@@ -1,12 +1,44 @@
 //! Attacks: the configuration under attack, the limits that must hold, the connections beside the attack, and
 //! the forged packets.
 
-use super::forge::Forger;
 use super::gateways;
-use super::site::Party;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 use weir_core::gateway::Direction;
 use weir_core::rate::Rate;
+
+/// Owner of a prefix on the LAN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Party {
+    /// The attacker.
+    Attacker,
+    /// An honest customer with one connection from the beginning.
+    Neighbour,
+    /// An honest customer whose connection begins during the attack.
+    Newcomer,
+}
+
+impl Party {
+    /// All parties.
+    pub const ALL: [Party; 3] = [Party::Attacker, Party::Neighbour, Party::Newcomer];
+
+    /// Returns the party's `n`-th address. The second is that of its host.
+    pub const fn address(self, n: u8) -> Ipv4Addr {
+        Ipv4Addr::new(10, 71, self as u8, n)
+    }
+    /// Returns the address of the party's host.
+    pub const fn host(self) -> Ipv4Addr {
+        self.address(2)
+    }
+    /// Returns the party's prefix of IPv4.
+    pub fn prefix(self) -> String {
+        format!("{}/24", self.address(0))
+    }
+    /// Returns the party's prefix of IPv6.
+    pub fn prefix6(self) -> String {
+        format!("fd71:0:0:{}::/64", self as u8)
+    }
+}
 
 /// A limit on the rate of these parties together, or of each of their connections.
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +79,24 @@ pub struct Connection {
     pub begins: Duration,
 }
 
-/// Forges the packets of an interval. The number counts the intervals.
-type Forge = fn(&mut Forger, u64) -> std::io::Result<()>;
+/// Packets that the attacker forges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forgery {
+    Nothing,
+    OddAck,
+    OddAckWithFewHops,
+    AckBeforeTheFirst,
+    Fill,
+    DataOfNobody,
+    UdpOfManyPorts,
+    UdpOfManyAddresses,
+    FarAhead,
+    Syns,
+    WrongChecksum,
+    Fin,
+    UdpAtTheRate,
+    UdpBeyondTheRate,
+}
 
 /// An attack and its setting.
 #[derive(Clone, Copy)]
@@ -60,7 +108,7 @@ pub struct Case {
     pub connections: &'static [Connection],
     /// Interval of forging while the attack is on.
     pub every: Duration,
-    pub forge: Forge,
+    pub forgery: Forgery,
     /// One-way delay beyond the WAN.
     pub delay: Option<Duration>,
     /// Largest rate of a sender, in bytes a second, so that unlimited traffic does not overload the machine.
@@ -149,7 +197,7 @@ const FLOWS: Case = Case {
     limits: &flow_each(Direction::In),
     connections: DOWN,
     every: Duration::ZERO,
-    forge: Forger::nothing,
+    forgery: Forgery::Nothing,
     delay: None,
     most: 12_500_000,
     least: Rate::kbit(8),
@@ -186,29 +234,29 @@ const CLASSES_IN: Case =
     Case { gateway: gateways::classes_in, limits: &two_classes(Direction::In, RATE), ..FLOWS };
 
 /// Name, setting, interval in milliseconds, and forged packets of every attack.
-const ATTACKS: [(&str, Case, u64, Forge); 15] = [
-    ("odd ACKs", FLOWS, 100, Forger::odd_ack),
-    ("odd ACKs that end on the way", FLOWS, 100, Forger::odd_ack_with_few_hops),
-    ("an ACK before the first", FIRST, 10, Forger::ack_before_the_first),
-    ("a full flow table", FEW_FLOWS, 10, Forger::fill),
-    ("guarantees for nobody", GUARANTEED, 100, Forger::data_of_nobody),
-    ("UDP, a port each", POLICED_BY_PORT, 1, Forger::udp_of_many_ports),
-    ("UDP, an IPv6 address each", POLICED_BY_PORT, 1, Forger::udp_of_many_addresses),
-    ("an ACK far ahead, paced", PACED, 100, Forger::far_ahead),
-    ("SYN flood", FLOODED, 1, Forger::syns),
-    ("wrong checksum, TSval ahead", TWO_WAY, 100, Forger::wrong_checksum),
-    ("FIN that nobody gets", CLASSES, 200, Forger::fin),
-    ("UDP at the rate", BESIDE_UDP, 1, Forger::udp_at_the_rate),
-    ("UDP at the rate, policed", POLICED, 1, Forger::udp_at_the_rate),
-    ("UDP beyond the rate", BESIDE_UDP, 1, Forger::udp_beyond_the_rate),
-    ("odd ACKs, class", CLASSES_IN, 100, Forger::odd_ack),
+const ATTACKS: [(&str, Case, u64, Forgery); 15] = [
+    ("odd ACKs", FLOWS, 100, Forgery::OddAck),
+    ("odd ACKs that end on the way", FLOWS, 100, Forgery::OddAckWithFewHops),
+    ("an ACK before the first", FIRST, 10, Forgery::AckBeforeTheFirst),
+    ("a full flow table", FEW_FLOWS, 10, Forgery::Fill),
+    ("guarantees for nobody", GUARANTEED, 100, Forgery::DataOfNobody),
+    ("UDP, a port each", POLICED_BY_PORT, 1, Forgery::UdpOfManyPorts),
+    ("UDP, an IPv6 address each", POLICED_BY_PORT, 1, Forgery::UdpOfManyAddresses),
+    ("an ACK far ahead, paced", PACED, 100, Forgery::FarAhead),
+    ("SYN flood", FLOODED, 1, Forgery::Syns),
+    ("wrong checksum, TSval ahead", TWO_WAY, 100, Forgery::WrongChecksum),
+    ("FIN that nobody gets", CLASSES, 200, Forgery::Fin),
+    ("UDP at the rate", BESIDE_UDP, 1, Forgery::UdpAtTheRate),
+    ("UDP at the rate, policed", POLICED, 1, Forgery::UdpAtTheRate),
+    ("UDP beyond the rate", BESIDE_UDP, 1, Forgery::UdpBeyondTheRate),
+    ("odd ACKs, class", CLASSES_IN, 100, Forgery::OddAck),
 ];
 
 /// Returns all attacks.
 pub fn cases() -> Vec<Case> {
-    let case = |(name, setting, every, forge)| {
+    let case = |(name, setting, every, forgery)| {
         let every = Duration::from_millis(every);
-        Case { name, every, forge, ..setting }
+        Case { name, every, forgery, ..setting }
     };
     ATTACKS.map(case).to_vec()
 }

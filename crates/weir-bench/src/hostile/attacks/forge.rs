@@ -1,7 +1,7 @@
 //! The attacker: reads the frames of its host and forges packets.
 
-use super::case::{is_on, Case, END};
-use super::site::{Party, Site, NOBODY, SERVER};
+use super::case::{is_on, Case, Forgery, Party, END};
+use super::site::{Site, NOBODY, SERVER};
 use super::traffic::PORT;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{ErrorKind, Read, Result};
@@ -112,13 +112,33 @@ impl Forger {
             }
             if now >= next {
                 if is_on(now) {
-                    (case.forge)(self, number)?;
+                    self.forge(case.forgery, number)?;
                     number += 1;
                 }
                 // Longer delays are not made up for: a burst would exceed the attack's rate.
                 next = (next + case.every).max(now.saturating_sub(LATE));
             }
             self.look(next.min(END).saturating_sub(epoch.elapsed()))?;
+        }
+    }
+
+    /// Forges the packets of an interval. The number counts the intervals.
+    fn forge(&mut self, forgery: Forgery, number: u64) -> Result<()> {
+        match forgery {
+            Forgery::Nothing => Ok(()),
+            Forgery::OddAck => self.odd_ack(number),
+            Forgery::OddAckWithFewHops => self.odd_ack_with_few_hops(number),
+            Forgery::AckBeforeTheFirst => self.ack_before_the_first(number),
+            Forgery::Fill => self.fill(number),
+            Forgery::DataOfNobody => self.data_of_nobody(number),
+            Forgery::UdpOfManyPorts => self.udp_of_many_ports(number),
+            Forgery::UdpOfManyAddresses => self.udp_of_many_addresses(number),
+            Forgery::FarAhead => self.far_ahead(number),
+            Forgery::Syns => self.syns(number),
+            Forgery::WrongChecksum => self.wrong_checksum(number),
+            Forgery::Fin => self.fin(number),
+            Forgery::UdpAtTheRate => self.udp_at_the_rate(number),
+            Forgery::UdpBeyondTheRate => self.udp_beyond_the_rate(number),
         }
     }
 
@@ -168,18 +188,13 @@ impl Forger {
         leave(&mut self.back, Site::macs_of_servers(), segments)
     }
 
-    /// Sends nothing.
-    pub fn nothing(&mut self, _: u64) -> Result<()> {
-        Ok(())
-    }
-
     /// Sends an ACK with faulty or unknown options, each kind in turn.
-    pub fn odd_ack(&mut self, n: u64) -> Result<()> {
+    fn odd_ack(&mut self, n: u64) -> Result<()> {
         self.odd(n, 64)
     }
 
     /// Sends an ACK like [`Forger::odd_ack`] that passes the gateway and does not reach the host.
-    pub fn odd_ack_with_few_hops(&mut self, n: u64) -> Result<()> {
+    fn odd_ack_with_few_hops(&mut self, n: u64) -> Result<()> {
         self.odd(n, FEW_HOPS)
     }
 
@@ -199,7 +214,7 @@ impl Forger {
     }
 
     /// Sends a FIN beyond the data that passes the gateway and does not reach the host.
-    pub fn fin(&mut self, _: u64) -> Result<()> {
+    fn fin(&mut self, _: u64) -> Result<()> {
         let Some(data) = self.data else { return Ok(()) };
         let seq = data.tcp.seq.wrapping_add(data.tcp.payload_len).wrapping_add(AHEAD);
         self.send(&[data.stamped().seq(seq).flags(Flags::FIN | Flags::ACK).ttl(FEW_HOPS)])
@@ -207,7 +222,7 @@ impl Forger {
 
     /// Sends an ACK with random numbers and an unknown option, between the SYN-ACK and the client's first
     /// ACK.
-    pub fn ack_before_the_first(&mut self, n: u64) -> Result<()> {
+    fn ack_before_the_first(&mut self, n: u64) -> Result<()> {
         let rules = |text: &str| self.clients.nft(text).map_err(std::io::Error::other);
         match n {
             0 => rules(&format!(
@@ -226,7 +241,7 @@ impl Forger {
     /// Plays ever more connections between the attacker and an address without a host, more than the flow
     /// table has places. New ones are needed all the time: a connection that lost a frame is not established,
     /// and the table drops it first.
-    pub fn fill(&mut self, n: u64) -> Result<()> {
+    fn fill(&mut self, n: u64) -> Result<()> {
         let own: Vec<u16> = (n * AT_A_TIME..(n + 1) * AT_A_TIME).map(|n| (n % HOARD) as u16).collect();
         let segment = |up: bool, n: u16| {
             let (own, port) = (Party::Attacker.address(100 + (n % 100) as u8), 20_000 + n);
@@ -254,13 +269,13 @@ impl Forger {
     }
 
     /// Sends a data segment of a connection that was never opened.
-    pub fn data_of_nobody(&mut self, n: u64) -> Result<()> {
+    fn data_of_nobody(&mut self, n: u64) -> Result<()> {
         let data = SegmentBuilder::v4(Party::Attacker.address(100), NOBODY).ports(20_000 + n as u16, 80);
         self.send(&[data.seq(5).ack(7).flags(Flags::ACK).payload(100)])
     }
 
     /// Sends an ACK from the other end for data that the attacker never sent.
-    pub fn far_ahead(&mut self, _: u64) -> Result<()> {
+    fn far_ahead(&mut self, _: u64) -> Result<()> {
         let Some(data) = self.data else { return Ok(()) };
         let t = data.tcp;
         let ack =
@@ -269,7 +284,7 @@ impl Forger {
     }
 
     /// Sends SYNs that are never answered.
-    pub fn syns(&mut self, n: u64) -> Result<()> {
+    fn syns(&mut self, n: u64) -> Result<()> {
         let (from, to) = Site::macs_of_clients();
         let syn = |n: u16| {
             let syn = SegmentBuilder::v4(Party::Attacker.address(100), NOBODY).ports(1_024 + n, 81);
@@ -283,7 +298,7 @@ impl Forger {
     }
 
     /// Sends the last ACK with one bit of TSval changed, as by faulty memory. The checksum is wrong.
-    pub fn wrong_checksum(&mut self, _: u64) -> Result<()> {
+    fn wrong_checksum(&mut self, _: u64) -> Result<()> {
         let Some((ack, stamps)) = self.ack.and_then(|ack| Some((ack, ack.stamps?))) else { return Ok(()) };
         self.send(&[ack
             .again()
@@ -293,14 +308,14 @@ impl Forger {
     }
 
     /// Sends datagrams, each to another port.
-    pub fn udp_of_many_ports(&mut self, n: u64) -> Result<()> {
+    fn udp_of_many_ports(&mut self, n: u64) -> Result<()> {
         let all: Vec<_> =
             (DATAGRAMS * n..DATAGRAMS * (n + 1)).map(|n| datagram(1_024 + (n % 60_000) as u16)).collect();
         self.send(&all)
     }
 
     /// Sends datagrams to one port at the attacker's rate.
-    pub fn udp_at_the_rate(&mut self, n: u64) -> Result<()> {
+    fn udp_at_the_rate(&mut self, n: u64) -> Result<()> {
         // 625 bytes a millisecond are 5 Mbit/s.
         let sent = |n: u64| n * 625 / (DATAGRAM as u64 + 28);
         let all = vec![datagram(9_999); (sent(n + 1) - sent(n)) as usize];
@@ -308,12 +323,12 @@ impl Forger {
     }
 
     /// Sends datagrams to one port above the attacker's rate.
-    pub fn udp_beyond_the_rate(&mut self, _: u64) -> Result<()> {
+    fn udp_beyond_the_rate(&mut self, _: u64) -> Result<()> {
         self.send(&[datagram(9_999), datagram(9_999)])
     }
 
     /// Sends datagrams, each from another address of the attacker's prefix.
-    pub fn udp_of_many_addresses(&mut self, _: u64) -> Result<()> {
+    fn udp_of_many_addresses(&mut self, _: u64) -> Result<()> {
         let to = Ipv6Addr::new(0xfd72, 0, 0, 0, 0, 0, 0, 2);
         let all: Vec<SegmentBuilder> = (0..DATAGRAMS)
             .map(|_| {

@@ -1,7 +1,6 @@
 //! Judges the traffic that the parties of a case received.
 
-use super::case::{Case, Load, BEGINS, END, HOLDS, PAUSES};
-use super::site::Party;
+use super::case::{Case, Load, Party, BEGINS, END, HOLDS, PAUSES};
 use super::traffic::BIN;
 use std::time::Duration;
 use weir_core::gateway::Direction;

@@ -3,7 +3,7 @@
 //! Each party has a prefix on the LAN. The host has the second address of each prefix, and forges from the
 //! others.
 
-use super::case::{Case, Limit};
+use super::case::{Case, Limit, Party};
 use rustix::process::{kill_process, Pid, Signal};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -28,39 +28,6 @@ pub const NOBODY: Ipv4Addr = Ipv4Addr::new(10, 72, 9, 9);
 const FEWEST_HOPS: u8 = 5;
 /// Longest time for interfaces to come up and for gateways to start or end.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Owner of a prefix on the LAN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Party {
-    /// The attacker.
-    Attacker,
-    /// An honest customer with one connection from the beginning.
-    Neighbour,
-    /// An honest customer whose connection begins during the attack.
-    Newcomer,
-}
-
-impl Party {
-    /// All parties.
-    pub const ALL: [Party; 3] = [Party::Attacker, Party::Neighbour, Party::Newcomer];
-
-    /// Returns the party's `n`-th address. The second is that of its host.
-    pub const fn address(self, n: u8) -> Ipv4Addr {
-        Ipv4Addr::new(10, 71, self as u8, n)
-    }
-    /// Returns the address of the party's host.
-    pub const fn host(self) -> Ipv4Addr {
-        self.address(2)
-    }
-    /// Returns the party's prefix of IPv4.
-    pub fn prefix(self) -> String {
-        format!("{}/24", self.address(0))
-    }
-    /// Returns the party's prefix of IPv6.
-    pub fn prefix6(self) -> String {
-        format!("fd71:0:0:{}::/64", self as u8)
-    }
-}
 
 /// Rate limiter of the router.
 #[derive(Clone, Debug, PartialEq, Eq)]
