@@ -21,7 +21,7 @@ AS_ROOT := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(RUNNER)" CARGO_TARGET
 VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.toml ack-shaper/fig4.toml \
 	ack-shaper/fig6.toml ack-shaper/fig7.toml ack-shaper/fig8.toml ack-shaper/fig9.toml ack-shaper/fig10.toml \
 	ack-shaper/fig11.toml ack-shaper/fig12.toml ack-shaper/congested.toml ack-shaper/policer.toml ack-shaper/published.toml ack-shaper/published-fig8.toml ack-shaper/published-fig11.toml ack-shaper/published-fig12.toml ack-shaper/recovery.toml \
-	$(addprefix ack-filter/,base.toml static-1.toml static-3.toml static-30.toml static-500.toml delayed.toml stack.toml)) \
+	$(addprefix ack-filter/,base.toml threshold.toml deadlock.toml static-1.toml static-3.toml static-30.toml static-500.toml delayed.toml stack.toml)) \
 	$(wildcard experiments/asymmetric/*.toml) \
 	experiments/truth/lossy-path.toml $(wildcard experiments/loss/*.toml) $(wildcard experiments/start/*.toml) $(wildcard experiments/theory/*.toml) \
 	$(addprefix experiments/class/,four.toml four-slow.toml customer.toml customers.toml idle.toml two-hundred.toml web.toml \

@@ -11,29 +11,36 @@ pub(super) fn checks(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
     if result.status == Status::Interrupted && !plan.expects.is_empty() {
         return vec!["checks were not made: the run was interrupted".to_string()];
     }
+    with_units(result, plan).map(|(e, unit)| check(e, unit, ink)).collect()
+}
+
+/// Returns the checks of a run with the units of their values.
+pub(super) fn with_units<'a>(
+    result: &'a RunResult,
+    plan: &'a Plan,
+) -> impl Iterator<Item = (&'a ExpectResult, Unit)> {
     let same = plan.expects.len() == result.expects.len();
-    let units = plan.expects.iter().map(|e| e.measure.quantity.unit()).filter(|_| same);
-    let units = units.chain(std::iter::repeat(Unit::Count));
-    result.expects.iter().zip(units).map(|(e, unit)| check(e, unit, ink)).collect()
+    let units = plan.expects.iter().map(|e| e.measure.quantity.unit()).filter(move |_| same);
+    result.expects.iter().zip(units.chain(std::iter::repeat(Unit::Count)))
 }
 
 fn check(e: &ExpectResult, unit: Unit, ink: Ink) -> String {
     let word = if e.ok { ink.good("ok    ") } else { ink.bad("FAILED") };
-    let found = match e.found {
-        None => "nothing to measure".to_string(),
-        Some(found) => {
-            let (found, bound) = unit.show_pair(found, e.bound);
-            let found = match (e.at_least, e.found) {
-                (true, Some(0.0)) => "nothing that is known".to_string(),
-                (true, _) => format!("at least {found}"),
-                (false, _) => found,
-            };
-            let at = if e.at.is_empty() { String::new() } else { format!(" ({})", clean(&e.at)) };
-            let basis = e.basis.map_or(String::new(), |b| format!(" ({})", b.name()));
-            format!("found {found}{at}, bound {bound}{basis}")
-        }
+    format!("{word}  {}: {}", clean(&e.what), outcome(e, unit))
+}
+
+/// Says what a check found, and its bound.
+pub(super) fn outcome(e: &ExpectResult, unit: Unit) -> String {
+    let Some(value) = e.found else { return "nothing to measure".to_string() };
+    let (found, bound) = unit.show_pair(value, e.bound);
+    let found = match e.at_least {
+        true if value == 0.0 => "nothing that is known".to_string(),
+        true => format!("at least {found}"),
+        false => found,
     };
-    format!("{word}  {}: {found}", clean(&e.what))
+    let at = if e.at.is_empty() { String::new() } else { format!(" ({})", clean(&e.at)) };
+    let basis = e.basis.map_or(String::new(), |b| format!(" ({})", b.name()));
+    format!("found {found}{at}, bound {bound}{basis}")
 }
 
 /// Lists a paper's values beside the measured ones.

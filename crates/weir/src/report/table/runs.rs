@@ -1,5 +1,6 @@
 //! Tables of several runs: a line for each run, or, with several seeds, for each setting and group of flows.
 
+use super::checks::{outcome, with_units};
 use super::columns::{column, headings, is_mean, number, rate_unit, unit, RateUnit};
 use super::found::settings;
 use super::grid::{Column, Grid};
@@ -20,7 +21,7 @@ pub fn runs(runs: &Runs, names: &[String], plan: &Plan, planned: usize, terminal
         found::classes(runs, names, ink),
         found::checks(runs, plan, ink),
         found::reference(runs, names, plan, ink),
-        faults(runs, names, ink),
+        faults(runs, names, plan, ink),
     ];
     let text = parts.into_iter().filter(|lines| !lines.is_empty()).map(|lines| lines.join("\n") + "\n");
     text.collect::<Vec<_>>().join("\n")
@@ -133,7 +134,7 @@ fn of_seeds(unit: Unit, v: f64, rates: RateUnit) -> String {
 }
 
 /// Lists the faults of runs, and the connections that were given up.
-fn faults(runs: &Runs, names: &[String], ink: Ink) -> Lines {
+fn faults(runs: &Runs, names: &[String], plan: &Plan, ink: Ink) -> Lines {
     // Without a summary, seeds are among the settings or all equal.
     let seeds = !runs.summary.is_empty();
     let mut lines = Vec::new();
@@ -157,22 +158,12 @@ fn faults(runs: &Runs, names: &[String], ink: Ink) -> Lines {
         for fault in &run.faults {
             lines.push(format!("{}  {which}: {}", ink.bad("FAILED"), clean(fault)));
         }
-        for e in run.expects.iter().filter(|e| !e.ok) {
-            lines.push(format!("{}  {which}: {}{}", ink.bad("FAILED"), clean(&e.what), worst(e)));
+        for (e, unit) in with_units(run, plan).filter(|(e, _)| !e.ok) {
+            let found = outcome(e, unit);
+            lines.push(format!("{}  {which}: {}: {found}", ink.bad("FAILED"), clean(&e.what)));
         }
     }
     lines
-}
-
-fn worst(e: &crate::result::ExpectResult) -> String {
-    match e.found {
-        None => ": nothing to measure".into(),
-        Some(found) => {
-            let found = format!("{}{found}", if e.at_least { "at least " } else { "" });
-            let at = if e.at.is_empty() { String::new() } else { format!(" ({})", clean(&e.at)) };
-            format!(": found {found}{at}, bound {}", e.bound)
-        }
-    }
 }
 
 #[cfg(test)]
