@@ -133,6 +133,40 @@ fn rows_without_an_address_are_left_out_and_identifiers_kept() {
     assert_eq!(places(&file.notes), ["own.csv:3:8: customer \"18\" has no address here"]);
 }
 
+/// Expected values: RFC 6890.
+#[test]
+fn addresses_that_no_customer_has_are_left_out_by_row() {
+    let file = read("special.csv", None).unwrap();
+    assert_eq!(
+        customers(&file),
+        ["1 [100.76.0.1/32] 20000000/5000000 ", "2 [2001:db8:76:2::/64] 20000000/5000000 "]
+    );
+    assert_eq!(
+        places(&file.notes),
+        [
+            "special.csv:2:23: 224.0.0.5/32 is multicast",
+            "special.csv:3:23: 169.254.7.7/32 is link-local",
+            "special.csv:3:36: ::1/128 is loopback",
+            "special.csv:4:16: 255.255.255.255/32 is broadcast",
+            "special.csv:4:16: customer \"3\" has no address here",
+            "special.csv:5:16: 0.0.0.0/0 is every address",
+            "special.csv:5:16: customer \"4\" has no address here",
+            "special.csv:5:26: ::/0 is every address",
+            "special.csv:6:14: customer \"5\" has no address here",
+            "special.csv:6:15: fe80::5/128 is link-local",
+        ]
+    );
+    let file = read("special-own.csv", None).unwrap();
+    assert_eq!(customers(&file), ["1 [100.76.0.1/32] 20000000/5000000 "]);
+    assert_eq!(
+        places(&file.notes),
+        [
+            "special-own.csv:3:15: 0.0.0.0/0 is every address",
+            "special-own.csv:3:15: customer \"everyone else\" has no address here",
+        ]
+    );
+}
+
 #[test]
 fn names_are_read_in_each_encoding() {
     for list in ["latin-1.csv", "utf-16.csv", "utf-8-mark.csv"] {
@@ -197,6 +231,8 @@ fn what_is_accepted_means_what_an_independent_reader_finds() {
         ("waiting.csv", None),
         ("comma-in-name.csv", None),
         ("own.csv", Some("own-sites.csv")),
+        ("special.csv", None),
+        ("special-own.csv", None),
     ];
     let (mut random, mut accepted) = (law::Random(1), 0);
     for (list, sites) in pairs {

@@ -3,7 +3,7 @@
 use super::columns::{Column, Columns};
 use super::rates::{is_zero, mbps};
 use super::table::Row;
-use super::{label, Faults};
+use super::{label, special, Faults};
 use crate::experiment::config::diag::{Fault, Source};
 use crate::experiment::config::{addresses, policy};
 use core::net::IpAddr;
@@ -50,7 +50,7 @@ impl Fields<'_> {
         Some((id.to_owned(), label.ok()?))
     }
 
-    /// Returns all prefixes and their places. There may be none.
+    /// Returns all prefixes that a customer can have, and their places. There may be none.
     pub fn prefixes(&self, faults: &mut Faults) -> Vec<(Prefix, Range<usize>)> {
         let columns = [Column::Prefixes, Column::V4, Column::V6];
         let mut found = Vec::new();
@@ -62,7 +62,10 @@ impl Fields<'_> {
                 for part in parts.filter(|part| !part.is_empty()) {
                     let place = self.find(&at, part);
                     match addresses::prefix(part).and_then(|prefix| self.family(prefix, column)) {
-                        Ok(prefix) => found.extend(prefix.map(|prefix| (prefix, place))),
+                        Ok(prefix) => match prefix.and_then(special::refused) {
+                            Some(fault) => faults.remark(place, fault),
+                            None => found.extend(prefix.map(|prefix| (prefix, place))),
+                        },
                         Err(fault) => {
                             let message = format!("column \"{name}\": {}", fault.message);
                             faults.note(place, Fault { message, ..fault });

@@ -18,6 +18,7 @@ mod overlap;
 mod rates;
 mod rows;
 pub mod sites;
+mod special;
 mod split;
 mod table;
 
