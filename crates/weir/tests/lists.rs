@@ -167,6 +167,24 @@ fn addresses_that_no_customer_has_are_left_out_by_row() {
     );
 }
 
+/// Hashes: FNV-1a of 32 bits over UTF-8, computed apart.
+#[test]
+fn names_in_other_scripts_have_classes_of_their_own() {
+    let file = read("scripts.csv", Some("scripts.json")).unwrap();
+    assert_eq!(
+        customers(&file),
+        ["Ив-1 [100.77.0.1/32] 20000000/5000000 Север", "Мя-1 [100.77.0.2/32] 20000000/5000000 Запад"]
+    );
+    let classes: Vec<&str> = file.gateway.classes.iter().map(|class| class.name.as_str()).collect();
+    for id in ["Ив-1", "Мя-1", "Север", "Запад"] {
+        let hash = id
+            .bytes()
+            .fold(2_166_136_261_u64, |hash, byte| (hash ^ u64::from(byte)) * 16_777_619 % (1 << 32));
+        let ascii: String = id.chars().map(|c| if c.is_ascii() { c } else { '_' }).collect();
+        assert!(classes.contains(&format!("{ascii}-{hash:08x}-down").as_str()), "{id}: {classes:?}");
+    }
+}
+
 #[test]
 fn names_are_read_in_each_encoding() {
     for list in ["latin-1.csv", "utf-16.csv", "utf-8-mark.csv"] {
@@ -232,6 +250,7 @@ fn what_is_accepted_means_what_an_independent_reader_finds() {
         ("comma-in-name.csv", None),
         ("own.csv", Some("own-sites.csv")),
         ("special.csv", None),
+        ("scripts.csv", Some("scripts.json")),
         ("special-own.csv", None),
     ];
     let (mut random, mut accepted) = (law::Random(1), 0);
