@@ -64,3 +64,27 @@ impl Aqm {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 8290 §4.1.2: a quantum is a full frame. Floyd and Jacobson 1993 §4.3: thresholds of 5 and 15.
+    #[test]
+    fn defaults_follow_the_full_frame() {
+        let scaled = |aqm: Aqm| aqm.with_full_frames(9018);
+        let codel = codel::Params { full_frame: 9018, ..codel::Params::default() };
+        assert_eq!(scaled(Aqm::Codel(codel::Params::default())), Aqm::Codel(codel));
+        let default = fq_codel::Params::default();
+        let codel = codel::Params { full_frame: 9018, ..default.codel };
+        let fq = fq_codel::Params { quantum: 9018, codel, ..default };
+        assert_eq!(scaled(Aqm::FqCodel(default)), Aqm::FqCodel(fq));
+        let red = red::Params { min: 45_090, max: 135_270, ..red::Params::default() };
+        assert_eq!(scaled(Aqm::Red(red::Params::default())), Aqm::Red(red));
+        let filter = ack_filter::Params { quantum: 9018, ..ack_filter::Params::default() };
+        assert_eq!(scaled(Aqm::AckFilter(ack_filter::Params::default())), Aqm::AckFilter(filter));
+        for aqm in [Aqm::None, Aqm::DualPi2(dualpi2::Params::default())] {
+            assert_eq!(scaled(aqm), aqm);
+        }
+    }
+}

@@ -18,17 +18,16 @@ impl Bench {
 
     /// Pushes `n` frames of 1,500 bytes with these bits in the ECN field.
     fn push(&mut self, at: Time, n: u32, ecn: u8) {
-        self.push_charged(at, n, ecn, 1500);
+        self.push_charged(at, n, ecn, Charge { packets: 1, bytes: 1500 });
     }
 
-    /// Pushes `n` frames charged `bytes` each.
-    fn push_charged(&mut self, at: Time, n: u32, ecn: u8, bytes: u64) {
+    /// Pushes `n` frames with this charge each.
+    fn push_charged(&mut self, at: Time, n: u32, ecn: u8, charge: Charge) {
         let (head, len) =
             SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).tos(ecn).payload(1448).build_head();
         for _ in 0..n {
             let frame = self.frames.receive_copy(&head, len, at).unwrap();
             let frame = self.frames.park(frame);
-            let charge = Charge { packets: 1, bytes };
             let mut cx = Cx { now: at, frames: &mut self.frames };
             assert_eq!(self.codel.push(&mut cx, Waiting { frame, charge, since: at }), None);
         }
@@ -88,17 +87,27 @@ fn a_full_frame_is_as_large_as_what_comes() {
     // a packet: with the overhead of Ethernet, or of 9,000 bytes. With one packet behind the one that leaves,
     // nothing is dropped; with two, the first drop is at 110 ms.
     for bytes in [1500, 1518, 1538, 9014] {
-        for (behind, drops) in [(1, vec![]), (2, vec![110])] {
-            let mut b = Bench::new(Params::default());
-            b.push_charged(ms(0), behind, 0, bytes);
-            let mut dropped = Vec::new();
-            for at in (10..=120).step_by(10) {
-                b.push_charged(ms(at - 10), 1, 0, bytes);
-                dropped.extend((b.pop(ms(at)).0 > 0).then_some(at));
-            }
-            assert_eq!(dropped, drops, "{bytes} {behind}");
-        }
+        assert_eq!(drops_behind(1, Charge { packets: 1, bytes }), [], "{bytes}");
+        assert_eq!(drops_behind(2, Charge { packets: 1, bytes }), [110], "{bytes}");
     }
+}
+
+/// One giant behind is ten packets, so the queue stands.
+#[test]
+fn a_giant_is_as_large_as_one_of_its_packets() {
+    assert_eq!(drops_behind(1, Charge { packets: 10, bytes: 15_140 }), [110]);
+}
+
+/// Returns the times of drops up to 120 ms if so many frames wait behind each that leaves, every 10 ms.
+fn drops_behind(behind: u32, charge: Charge) -> Vec<u64> {
+    let mut b = Bench::new(Params::default());
+    b.push_charged(ms(0), behind, 0, charge);
+    let mut dropped = Vec::new();
+    for at in (10..=120).step_by(10) {
+        b.push_charged(ms(at - 10), 1, 0, charge);
+        dropped.extend((b.pop(ms(at)).0 > 0).then_some(at));
+    }
+    dropped
 }
 
 #[test]

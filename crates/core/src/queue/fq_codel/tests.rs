@@ -128,3 +128,20 @@ fn each_queue_has_its_own_delay() {
     assert_eq!(b.queue.stats().drops.total(), 0);
     b.check();
 }
+
+/// RFC 8289 §5.5: nothing is signalled while at most one packet waits, however large. Packets leave every 10
+/// ms; with two behind each that leaves, the first mark is due an interval after the first wait too long.
+#[test]
+fn a_full_frame_is_as_large_as_what_comes() {
+    for (behind, marks) in [(1, vec![]), (2, vec![110])] {
+        let mut b = Bench::new(Params { quantum: 9014, ..Params::default() }, QueueLimit::Packets(100));
+        (0..behind).for_each(|n| assert_eq!(b.push(1, n, 9014), None));
+        let mut marked = Vec::new();
+        for at in (10..=120).step_by(10) {
+            assert_eq!(b.push(1, at, 9014), None);
+            b.now += Duration::from_millis(10);
+            marked.extend(b.pop().is_some_and(|(_, _, ce)| ce).then_some(at));
+        }
+        assert_eq!(marked, marks, "{behind}");
+    }
+}

@@ -5,7 +5,7 @@ use crate::report::expect;
 use crate::result::metric::FLOW;
 use crate::result::{
     Backend, ClassAlone, ClassResult, FlowResult, Frames, GatewayResult, Interval, LinkResult, Machine,
-    MadeBy, Quantiles, QuantilesMax, Series, Steering, SCHEMA,
+    MadeBy, Quantiles, QuantilesMax, Runs, Series, Steering, SCHEMA,
 };
 use std::collections::BTreeMap;
 
@@ -303,4 +303,31 @@ fn what_was_not_measured_is_said() {
     let text = render(&run, &plan, false);
     assert!(text.contains("checks were not made: the run was interrupted"), "{text}");
     assert!(!text.contains("gateway") && !text.contains("FAILED"), "{text}");
+}
+
+/// An interrupted run has seen a part of its time, and one with an error nothing: neither counts.
+#[test]
+fn tables_of_several_runs_are_of_complete_runs() {
+    let plan = plan(PLAN);
+    let whole = result(&plan);
+    let mut cut = result(&plan);
+    cut.classes[0].bps = 90e6;
+    cut.expects.iter_mut().for_each(|check| (check.found, check.ok) = (Some(90e6), true));
+    cut.reference.iter_mut().for_each(|row| (row.low, row.high) = (Some(1.0), Some(90e6)));
+    let broken = RunResult { error: Some("no such file".into()), ..cut.clone() };
+    cut.status = Status::Interrupted;
+    let ink = Ink { terminal: false };
+    let tables = |runs: Vec<RunResult>| {
+        let runs = Runs { schema: SCHEMA, runs, summary: Vec::new() };
+        [
+            found::classes(&runs, &[], ink),
+            found::checks(&runs, &plan, ink),
+            found::reference(&runs, &[], &plan, ink),
+        ]
+    };
+    let alone = tables(vec![whole.clone()]);
+    assert!(alone[0][2].starts_with("ten       1   10.020"), "{alone:?}");
+    assert!(alone[1][0].contains("found 10.02 Mbit/s; 0 of 1 runs hold"), "{alone:?}");
+    assert_eq!(tables(vec![whole.clone(), cut.clone()]), alone);
+    assert_eq!(tables(vec![broken, whole, cut]), alone);
 }
