@@ -301,15 +301,6 @@ static __always_inline void count_kind(struct hook *h, struct packet *p)
 		h->count->tunnels++;
 }
 
-/*
- * A router with one interface forwards by that on which a segment came in, where the ingress hook has seen
- * it. Its ACKs come in there too, and have one slot: they are the ingress hook's.
- */
-static __always_inline bool is_hairpin(struct hook *h)
-{
-	return !h->ingress && config.shape_in && h->skb->ingress_ifindex == h->skb->ifindex;
-}
-
 /* A pure ACK may be what tries a way that is shut. */
 static __always_inline bool is_tried(struct hook *h, struct packet *p)
 {
@@ -360,7 +351,8 @@ static __always_inline int segment(struct hook *h)
 	}
 	if (parsed != PARSED_TCP)
 		return TC_ACT_UNSPEC;
-	if (is_hairpin(h)) {
+	/* Its ACKs came in as well, and have one slot: they are the ingress hook's. */
+	if (is_back(h->skb, h->ingress)) {
 		h->count->hairpins++;
 		return TC_ACT_UNSPEC;
 	}

@@ -355,13 +355,31 @@ static __always_inline bool stranger_lasts(__u64 hash, __u64 now)
 	return count >= YOUNG_LASTS;
 }
 
-/* The record of the bound of a flow without a slot, of data that comes in if it is `inward`. */
-static __always_inline struct flow_bound *stranger(struct flow_key *key, bool inward, __u64 now)
+/*
+ * A router with one interface forwards by that on which a segment came in, where the ingress hook has seen
+ * it.
+ */
+static __always_inline bool is_back(struct __sk_buff *skb, __u32 ingress)
+{
+	return !ingress && config.shape_in && skb->ingress_ifindex == skb->ifindex;
+}
+
+/* Makes of TCP's key one that no segment has. */
+#define OF_BACK 0xf000
+
+/*
+ * The record of the bound of a flow without a slot, of data that comes in if it is `inward`. What goes `back`
+ * was charged to its flow's record when it came in.
+ */
+static __always_inline struct flow_bound *stranger(struct flow_key *key, bool inward, bool back, __u64 now)
 {
 	struct flow_key sought = *key; /* On the stack: see slot_of. */
-	struct flow_bound *own = bpf_map_lookup_elem(&loose, &sought);
+	struct flow_bound *own;
 	__u32 source;
 
+	if (back)
+		sought.inner ^= bpf_htons(OF_BACK);
+	own = bpf_map_lookup_elem(&loose, &sought);
 	if (own)
 		return own;
 	if (stranger_lasts(hash_of(key), now)) {
@@ -633,8 +651,10 @@ __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __
 	}
 	if (READ(b->counts) & COUNTS_FLOWS && !p->other) {
 		j.flow_most = READ64(b->flow_most);
-		j.flow = slot == NO_SLOT ? stranger(&p->key, ingress, j.coarse) :
-					   bpf_map_lookup_elem(&flow_bounds, &slot);
+		bool back = is_back(skb, ingress);
+
+		j.flow = slot == NO_SLOT || back ? stranger(&p->key, ingress, back, j.coarse) :
+						   bpf_map_lookup_elem(&flow_bounds, &slot);
 	}
 	return !admits(b, &j);
 }

@@ -381,10 +381,10 @@ fn a_flow_is_held_as_long_as_its_slot_is_open() {
 
 /// A class each flow of which has 1 Mbit/s: any second may have 1.15 times 125,000 bytes, and 64,000.
 const EACH: Limit = Limit {
-    most: None,
     flow: Some(FlowLimit { rate: Rate::mbit(1), ahead: Duration::ZERO, burst: 0 }),
-    ..LIMIT
+    ..LIMIT_OF_FLOWS
 };
+const LIMIT_OF_FLOWS: Limit = Limit { most: None, ..LIMIT };
 const OF_A_FLOW: usize = 207;
 
 /// Runs `test` until it has taken less than a second, of which nothing is forgotten, and has been in one of
@@ -435,6 +435,37 @@ fn each_flow_has_a_bound_and_those_without_a_record_share_one_per_source() {
     // Nothing is dropped that is no TCP: it has no rate of its own.
     let datagram = SegmentBuilder::v4(B, A).ports(7, 8).payload(972).udp().build();
     assert_eq!(passed_of(&rig, 400, |_| datagram.clone()), 400);
+}
+
+/// On a router with one interface both hooks see a segment. Each direction has its bound: the flow is not
+/// charged twice in one.
+#[test]
+fn what_leaves_where_it_came_in_is_charged_once_in_each_direction() {
+    if !privileged() {
+        return;
+    }
+    let rig = Rig::new(AcksOptions { tallies: CLASSES, shape_in: true, ..options() });
+    let book = RuleBook::of(&rig.acks, 0).unwrap();
+    let classes = [Direction::Out, Direction::In].map(|direction| class(direction, vec![]));
+    let config: Compiled = Config { classes: classes.into(), ..Config::default() }.into();
+    let [out, inward] = [Direction::Out, Direction::In].map(|direction| config.rules(direction));
+    let staged = book.stage([&out, &inward]).unwrap();
+    let twice = FlowLimit { rate: Rate::mbit(2), ahead: Duration::ZERO, burst: 0 };
+    rig.acks.bounds_of(0)[0].set(Some(EACH));
+    rig.acks.bounds_of(0)[1].set(Some(Limit { flow: Some(twice), ..LIMIT_OF_FLOWS }));
+    rig.acks.hooks.count([Direction::Out, Direction::In].map(|direction| config.fields(direction)));
+    book.hold(staged, [0, 1].into_iter(), [true, true]);
+    rig.control(key4(0, 0), 0, slot_flag::SCALED);
+    // From the beginning of a second in which new flows are counted.
+    std::thread::sleep(std::time::Duration::from_nanos((1 << 30) - now().as_nanos() % (1 << 30)));
+    let from = now();
+    let came = (0..400).filter(|_| rig.hook(Hook::Ingress, &data(5001), 0).0 == PASS).count();
+    let went = (0..400).filter(|_| rig.hairpin(&data(5001)).0 == PASS).count();
+    if now().since(from) > Duration::from_millis(900) {
+        return println!("not judged: the machine is too slow");
+    }
+    // 1.15 times 250,000 bytes, and 64,000. The first two packets find their source's record.
+    assert!(came == 351 && (OF_A_FLOW..=OF_A_FLOW + 2).contains(&went), "{came} {went}");
 }
 
 /// Eight hosts whose addresses differ in a few bits have a port for each packet. Hashes that such addresses
