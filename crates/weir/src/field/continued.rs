@@ -1,6 +1,6 @@
 //! Counters of the driver and of queues that continue across restarts of an engine. They live in memory that
-//! outlives engines and are updated with each report. Counts since the last report of a killed engine are
-//! lost.
+//! outlives engines and are updated with each report: ten times a second, or once where more than a thousand
+//! classes have queues. Counts since the last report of a killed engine are lost.
 
 use crate::result::running::{GatewayClass, SteeringReport};
 use crate::result::{ClassQueue, Frames, GatewayResult};

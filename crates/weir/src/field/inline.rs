@@ -240,8 +240,11 @@ pub(super) struct InlineEngine<N> {
     keep_next: Time,
 }
 
-/// Interval at which counters are saved for the next engine, if no client asks for them.
+/// Interval at which counters are saved for the next engine, if no client asks for them: with each report of
+/// the driver, or more seldom where many classes have queues, so that it takes no more than a hundredth of a
+/// processor.
 const KEEP: Duration = Duration::from_secs(1);
+const KEEP_OF_CLASS: Duration = Duration::from_millis(1);
 
 impl<N: Inline> InlineEngine<N> {
     pub(super) fn new(node: N, start: Start) -> Self {
@@ -305,13 +308,15 @@ impl<N: Inline> InlineEngine<N> {
     fn keep(&mut self, report: &Report<'_>) {
         let mut steering = report::steering(report, self.start.restarts);
         let mut totals = self.node.totals(report.cpu);
+        let mut count = 0;
         if let Some(queues) = self.node.queues() {
+            count = queues.config().classes.len() as u64;
             let (mut queued, _) = self.queue_meters.look(queues, report.now);
             self.start.continued.queues(&mut queued);
         }
         let frames = self.node.queues().is_some();
         self.start.continued.driver(&mut totals, &mut steering, frames);
-        self.keep_next = report.now + KEEP;
+        self.keep_next = report.now + KEEP_OF_CLASS.saturating_mul(count).min(KEEP);
     }
 
     /// Changes the configuration in all parts or in none.
