@@ -6,10 +6,11 @@ use std::time::Duration;
 use weir_core::gateway::Direction;
 use weir_core::rate::Rate;
 
-/// Received bytes of each connection, from the LAN and to it, and of datagrams. All are counted in bins of
-/// [`BIN`].
+/// Bytes of each connection that applications received, from the LAN and to it, its payload in the frames that
+/// their hosts received, and bytes of datagrams. All are counted in bins of [`BIN`].
 pub struct Got {
     pub connections: Vec<[Vec<u64>; 2]>,
+    pub segments: Vec<[Vec<u64>; 2]>,
     pub datagrams: Vec<u64>,
 }
 
@@ -50,20 +51,22 @@ pub fn judge(case: &Case, got: &Got) -> Shown {
         holds: true,
     };
     for limit in case.limits {
-        let own = case.connections.iter().zip(&got.connections);
-        let own =
-            own.filter(|(c, _)| limit.parties.contains(&c.party) && c.load.direction() == limit.direction);
-        let (mut all, mut peak) = (vec![0; bin(END)], 0);
-        for (_, bytes) in own {
-            let bytes = &bytes[usize::from(limit.direction == Direction::In)];
-            peak = peak.max(busiest_second(bytes));
-            add(&mut all, bytes);
+        let way = usize::from(limit.direction == Direction::In);
+        let own = case.connections.iter().zip(&got.connections).zip(&got.segments);
+        let own = own
+            .filter(|((c, _), _)| limit.parties.contains(&c.party) && c.load.direction() == limit.direction);
+        let (mut all, mut sent, mut peak) = (vec![0; bin(END)], vec![0; bin(END)], 0);
+        for ((_, bytes), segments) in own {
+            peak = peak.max(busiest_second(&segments[way]));
+            add(&mut all, &bytes[way]);
+            add(&mut sent, &segments[way]);
         }
         if limit.parties.contains(&Party::Attacker) {
             add(&mut all, &got.datagrams);
+            add(&mut sent, &got.datagrams);
         }
         if !limit.each {
-            peak = busiest_second(&all);
+            peak = busiest_second(&sent);
         }
         shown.holds &= peak as f64 <= most(limit.rate);
         let mbit = peak as f64 * 8e-6;
@@ -130,9 +133,9 @@ mod tests {
         let shares = |c: &Connection| case.connections.iter().filter(|o| is_with(case, c, o)).count() as u64;
         let bytes =
             |c: &Connection| if c.party == Party::Newcomer { 0 } else { of(c.party) / shares(c).max(1) };
-        let connections =
-            case.connections.iter().map(|c| [vec![bytes(c); bin(END)], vec![bytes(c); bin(END)]]);
-        Got { connections: connections.collect(), datagrams: vec![0; bin(END)] }
+        let connections: Vec<_> =
+            case.connections.iter().map(|c| [vec![bytes(c); bin(END)], vec![bytes(c); bin(END)]]).collect();
+        Got { segments: connections.clone(), connections, datagrams: vec![0; bin(END)] }
     }
 
     fn is_with(case: &Case, a: &Connection, b: &Connection) -> bool {
@@ -149,8 +152,8 @@ mod tests {
             for (at, holds) in
                 [(HOLDS - Duration::from_millis(300), true), (HOLDS + Duration::from_secs(2), false)]
             {
-                let mut more = Got { connections: got.connections.clone(), datagrams: got.datagrams.clone() };
-                for way in &mut more.connections[0] {
+                let mut more = exact(&case);
+                for way in &mut more.segments[0] {
                     way[bin(at)..bin(at) + 20].iter_mut().for_each(|b| *b *= 10);
                 }
                 assert_eq!(judge(&case, &more).holds, holds, "{}", case.name);

@@ -23,7 +23,7 @@ use std::net::TcpListener;
 use std::sync::atomic::Ordering;
 use std::sync::Barrier;
 use std::time::Instant;
-use traffic::Bins;
+use traffic::{Bins, Host};
 
 /// Smallest goodput of the neighbour, as a fraction of its goodput on the plain router.
 const NEIGHBOUR: f64 = 0.95;
@@ -137,9 +137,12 @@ fn play(site: &Site, case: &Case) -> Result<Got, String> {
     let connections: Vec<(Bins, Bins)> =
         case.connections.iter().map(|_| (Bins::new(), Bins::new())).collect();
     let datagrams = Bins::new();
+    let segments = [(); 2].map(|()| case.connections.iter().map(|_| Bins::new()).collect::<Vec<_>>());
     std::thread::scope(|scope| {
         let mut threads = vec![
             scope.spawn(|| traffic::count_datagrams(site, epoch, &datagrams)),
+            scope.spawn(|| traffic::count_segments(&site.servers, Host::Server, epoch, &segments[0])),
+            scope.spawn(|| traffic::count_segments(&site.clients, Host::Client, epoch, &segments[1])),
             scope.spawn(|| forger.play(case, epoch).map_err(|e| format!("the attacker: {e}"))),
         ];
         let ends = case.connections.iter().zip(&listeners).zip(&connections).zip(0..);
@@ -150,5 +153,7 @@ fn play(site: &Site, case: &Case) -> Result<Got, String> {
         threads.into_iter().try_for_each(|t| t.join().unwrap_or_else(|_| Err("a thread panicked".into())))
     })?;
     let connections = connections.into_iter().map(|(up, down)| [up.take(), down.take()]).collect();
-    Ok(Got { connections, datagrams: datagrams.take() })
+    let [up, down] = segments.map(|bins| bins.into_iter().map(Bins::take));
+    let segments = up.zip(down).map(|(up, down)| [up, down]).collect();
+    Ok(Got { connections, segments, datagrams: datagrams.take() })
 }

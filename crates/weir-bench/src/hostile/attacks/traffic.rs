@@ -7,6 +7,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use weir::execute::lab::Namespace;
+use weir_core::wire;
 
 /// Server port of the first connection. The next connections use the ports that follow.
 pub const PORT: u16 = 7_000;
@@ -157,6 +159,28 @@ fn is_late(e: &std::io::Error) -> bool {
 
 /// Counts the bytes of IP packets with UDP that reach the host beyond the WAN.
 pub fn count_datagrams(site: &Site, epoch: Instant, got: &Bins) -> Result<(), String> {
+    each_frame(&site.servers, epoch, |at, frame| got.add(at, datagram(frame).unwrap_or(0)))
+}
+
+/// Counts the payload that reaches a host, by connection, whether or not it is in order. Applications get what
+/// waits behind a lost segment all at once, in a later second.
+pub fn count_segments(host: &Namespace, to: Host, epoch: Instant, got: &[Bins]) -> Result<(), String> {
+    each_frame(host, epoch, |at, frame| {
+        if let Some((bins, bytes)) = segment(frame, to).and_then(|(n, bytes)| Some((got.get(n)?, bytes))) {
+            bins.add(at, bytes);
+        }
+    })
+}
+
+/// Receiver of segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Host {
+    Client,
+    Server,
+}
+
+/// Calls `see` with the beginning of each frame of a host and with its time since the beginning.
+fn each_frame(host: &Namespace, epoch: Instant, mut see: impl FnMut(Duration, &[u8])) -> Result<(), String> {
     let open = || {
         let all = Protocol::from(i32::from((libc::ETH_P_ALL as u16).to_be()));
         let seen = Socket::new(Domain::PACKET, Type::RAW, Some(all))?;
@@ -164,17 +188,30 @@ pub fn count_datagrams(site: &Site, epoch: Instant, got: &Bins) -> Result<(), St
         seen.set_read_timeout(Some(PATIENCE))?;
         Ok(seen)
     };
-    let fault = |e: std::io::Error| format!("counting datagrams: {e}");
-    let mut seen: Socket = site.servers.inside(open).and_then(|s| s).map_err(fault)?;
-    let mut frame = [0; 64];
+    let fault = |e: std::io::Error| format!("counting frames: {e}");
+    let mut seen: Socket = host.inside(open).and_then(|s| s).map_err(fault)?;
+    let mut frame = [0; 128];
     while epoch.elapsed() < END {
         match seen.read(&mut frame) {
-            Ok(len) => got.add(epoch.elapsed(), datagram(&frame[..len]).unwrap_or(0)),
+            Ok(len) => see(epoch.elapsed(), &frame[..len]),
             Err(e) if is_late(&e) => {}
             Err(e) => return Err(fault(e)),
         }
     }
     Ok(())
+}
+
+/// Returns the number of the connection of a segment to this host, and the bytes of its payload.
+fn segment(frame: &[u8], to: Host) -> Option<(usize, usize)> {
+    let total = usize::from(u16::from_be_bytes([*frame.get(16)?, *frame.get(17)?])) + 14;
+    let packet = wire::packet(frame, total).ok()?;
+    let tcp = wire::tcp(frame, &packet).ok()?;
+    let (mac, port) = match to {
+        Host::Client => (Site::macs_of_clients().0, tcp.src_port),
+        Host::Server => (Site::macs_of_servers().0, tcp.dst_port),
+    };
+    let number = port.checked_sub(PORT).filter(|_| frame.starts_with(&mac))?;
+    Some((number.into(), tcp.payload_len as usize))
 }
 
 /// Returns the bytes of the packet in a frame to the server, if it carries UDP.
