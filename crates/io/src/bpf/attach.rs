@@ -14,17 +14,28 @@ pub enum Hook {
     Ingress,
 }
 
+const HOOKS: [Hook; 2] = [Hook::Ingress, Hook::Egress];
+
 /// Attached programs: they come off when the process that attached them drops this, whoever else holds it, or
 /// when the last process that holds it ends. A link stays on an interface that moves to another network
 /// namespace.
 #[derive(Debug)]
-pub struct Attached(#[allow(dead_code)] Vec<Held>);
+pub struct Attached(Vec<Held>);
 
 impl Attached {
     /// Are these links, which end with the processes that hold them? Classifiers (before Linux 6.6) outlive
     /// them: [`remove_filters`].
     pub fn ends_with_processes(&self) -> bool {
         self.0.iter().all(|held| matches!(held, Held::Link { .. }))
+    }
+
+    /// Returns whether all of them are still on their interface: anyone with the privilege for it may detach
+    /// a link, or remove a classifier with its qdisc.
+    pub fn is_on(&self) -> bool {
+        self.0.iter().all(|held| match held {
+            Held::Link { fd, .. } => is_linked(fd),
+            Held::Filter { ifindex, hook, order, .. } => is_ours(*ifindex, *hook, *order),
+        })
     }
 
     /// Nothing.
@@ -147,6 +158,17 @@ pub(super) fn filter(
     }
 }
 
+/// Returns whether a link is on an interface. True if the kernel does not tell.
+fn is_linked(link: &OwnedFd) -> bool {
+    // SAFETY: zero is a valid value of this structure of integers, null pointers and unions of them.
+    let mut info: sys::bpf_link_info = unsafe { std::mem::zeroed() };
+    let mut len = size_of_val(&info) as u32;
+    // SAFETY: `info` is valid for writes of `len` bytes, and asks for nothing that it points to.
+    let told = unsafe { sys::bpf_link_get_info_by_fd(link.as_raw_fd(), &mut info, &mut len) };
+    // SAFETY: the kernel has written the union's part for a link of this kind, which is integers.
+    told != 0 || unsafe { info.__bindgen_anon_1.tcx.ifindex } != 0
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
         match *self {
@@ -171,19 +193,22 @@ fn detach(ifindex: u32, hook: Hook, order: Order) -> bool {
 /// Takes off the classifiers that an earlier run may have left behind on a kernel before 6.6, and says
 /// how many there were.
 pub fn remove_filters(ifindex: u32) -> usize {
-    let hooks = [Hook::Egress, Hook::Ingress].into_iter();
-    let places = hooks.flat_map(|hook| ORDERS.map(|order| (hook, order)));
+    let places = HOOKS.into_iter().flat_map(|hook| ORDERS.map(|order| (hook, order)));
     places.filter(|&(hook, order)| is_ours(ifindex, hook, order) && detach(ifindex, hook, order)).count()
+}
+
+/// Number of the program at this place of ours.
+fn filter_at(ifindex: u32, hook: Hook, order: Order) -> Option<u32> {
+    let mut options = place(order);
+    // SAFETY: both structures are valid for the call.
+    let told = unsafe { sys::bpf_tc_query(&point(ifindex, hook), &mut options) };
+    (told == 0).then_some(options.prog_id)
 }
 
 /// Is there a program of ours at this place of ours?
 fn is_ours(ifindex: u32, hook: Hook, order: Order) -> bool {
-    let mut options = place(order);
-    // SAFETY: both structures are valid for the call.
-    if unsafe { sys::bpf_tc_query(&point(ifindex, hook), &mut options) } != 0 {
-        return false;
-    }
-    name_of(options.prog_id).is_some_and(|name| is_our_name(&name))
+    let number = filter_at(ifindex, hook, order);
+    number.and_then(name_of).is_some_and(|name| is_our_name(&name))
 }
 
 /// Returns the kernel's name of a program. `None` if it is gone, or asking is not permitted.
@@ -203,23 +228,27 @@ fn is_our_name(name: &[u8]) -> bool {
     FILTER_NAMES.iter().any(|ours| name.starts_with(ours))
 }
 
+/// Numbers of the programs on a tcx hook of an interface, in the order in which they see a frame. None before
+/// Linux 6.6.
+fn numbers(ifindex: u32, hook: Hook) -> Vec<u32> {
+    let mut numbers = [0u32; 64];
+    let mut options = sys::bpf_prog_query_opts { prog_ids: numbers.as_mut_ptr(), ..Default::default() };
+    options.sz = size_of_val(&options) as _;
+    options.__bindgen_anon_1.count = numbers.len() as u32;
+    // SAFETY: the options are valid for the call, and `prog_ids` for so many numbers as they say.
+    let told = unsafe { sys::bpf_prog_query_opts(ifindex as i32, kind(hook), &mut options) };
+    // SAFETY: both fields of the union are the same integer.
+    let count = unsafe { options.__bindgen_anon_1.count } as usize;
+    let count = if told == 0 { count.min(numbers.len()) } else { 0 };
+    numbers[..count].to_vec()
+}
+
 /// Programs of others on the tcx hooks of an interface, in the order in which they see a frame: hook, number
 /// and name. None before Linux 6.6.
 pub fn programs_of_others(ifindex: u32) -> Vec<(Hook, u32, String)> {
     let mut all = Vec::new();
-    for hook in [Hook::Ingress, Hook::Egress] {
-        let mut numbers = [0u32; 64];
-        let mut options = sys::bpf_prog_query_opts { prog_ids: numbers.as_mut_ptr(), ..Default::default() };
-        options.sz = size_of_val(&options) as _;
-        options.__bindgen_anon_1.count = numbers.len() as u32;
-        // SAFETY: the options are valid for the call, and `prog_ids` for so many numbers as they say.
-        let told = unsafe { sys::bpf_prog_query_opts(ifindex as i32, kind(hook), &mut options) };
-        // SAFETY: both fields of the union are the same integer.
-        let count = unsafe { options.__bindgen_anon_1.count } as usize;
-        if told != 0 {
-            continue;
-        }
-        for number in numbers.into_iter().take(count) {
+    for hook in HOOKS {
+        for number in numbers(ifindex, hook) {
             let name = name_of(number).unwrap_or_default();
             if !is_our_name(&name) {
                 all.push((hook, number, String::from_utf8_lossy(&name).into_owned()));
@@ -227,4 +256,14 @@ pub fn programs_of_others(ifindex: u32) -> Vec<(Hook, u32, String)> {
         }
     }
     all
+}
+
+/// Numbers of our programs on an interface, whichever process has put them there.
+pub(super) fn programs_of_ours(ifindex: u32) -> Vec<u32> {
+    let linked = HOOKS.into_iter().flat_map(|hook| numbers(ifindex, hook));
+    // libbpf complains of an interface without a qdisc for classifiers.
+    let filters = HOOKS.into_iter().filter(|_| crate::sys::process::kernel() < Some((6, 6)));
+    let filters = filters.flat_map(|hook| ORDERS.map(|order| filter_at(ifindex, hook, order)));
+    let all = linked.chain(filters.flatten());
+    all.filter(|number| name_of(*number).is_some_and(|name| is_our_name(&name))).collect()
 }

@@ -10,6 +10,7 @@ mod acks;
 mod acks_tests;
 mod all;
 mod attach;
+mod beats;
 pub mod chirp;
 #[cfg(test)]
 mod chirp_tests;
@@ -30,6 +31,7 @@ pub use abi::{role, AcksCounters, AllCounters, Budget, Metadata, SEGMENT_HEAD};
 pub use acks::{Acks, AcksOptions};
 pub use all::All;
 pub use attach::{programs_of_others, remove_filters, Attached, Hook};
+pub use beats::last_beat_on;
 pub use features::{missing, Missing};
 pub use hooks::Hooks;
 pub use metadata::{Arriving, Leaving};

@@ -80,6 +80,7 @@ impl Supervisor {
                 return Ok(EngineEnd::Lost { reason: "the engine died".into(), lived, flushed: false });
             }
             self.reap()?;
+            self.miss_files(clock::now(), &waiter);
             let (now, last) = (clock::now(), self.site.programs.last_beat());
             // An older beat is that of the previous engine.
             if last > started {
@@ -166,7 +167,7 @@ impl Supervisor {
         process.signal(Signal::KILL)?;
         self.site.programs.beat(Time::ZERO);
         self.flush(flush);
-        process.kill()
+        process.kill().map(drop)
     }
 }
 

@@ -105,6 +105,12 @@ impl Changes {
         done
     }
 
+    /// Saves the changes in a directory of the same path, because the one before was removed.
+    pub fn move_to(&mut self, directory: Directory) -> io::Result<()> {
+        self.directory = directory;
+        self.save()
+    }
+
     fn save(&self) -> io::Result<()> {
         let text = if self.is_empty() { Vec::new() } else { serde_json::to_vec_pretty(&self.saved)? };
         self.directory.save(&self.name, &text)

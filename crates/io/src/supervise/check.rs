@@ -76,6 +76,19 @@ pub(super) fn files(limit: u64, engines: u32) -> Option<String> {
     })
 }
 
+/// Returns the problem if this process has a clock of its own, by its time namespace. Hooks and departure
+/// times have the host's, so beats would never be fresh, or always.
+pub(super) fn clock(offsets: &str) -> Option<String> {
+    let own = offsets.lines().find_map(|line| line.strip_prefix("monotonic"))?;
+    own.split_whitespace().any(|number| number != "0").then(|| {
+        let offset = own.split_whitespace().next().unwrap_or_default();
+        format!(
+            "the clock of this time namespace is {offset} s ahead of the host's, which the kernel's programs have: \
+             run Weir in the host's time namespace (`nsenter -T -t 1`)"
+        )
+    })
+}
+
 /// Returns what the host lacks for any setup: privileges, and features of the kernel with the version since
 /// which they exist.
 pub fn host_problems() -> Vec<String> {
@@ -87,6 +100,7 @@ pub(super) fn host(pool: u64) -> Vec<String> {
     let have = process::capabilities().unwrap_or(0);
     let mut problems = capabilities(have);
     problems.extend(memory(have, process::lockable_memory(), pool));
+    problems.extend(clock(&std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default()));
     if problems.is_empty() {
         match bpf::missing() {
             Ok(missing) => problems.extend(missing.iter().map(ToString::to_string)),
@@ -204,6 +218,15 @@ mod tests {
     fn locked_memory() {
         assert_eq!([memory(0, 100, 100), memory(1 << 14, 0, 100)], [None, None]);
         assert!(memory(0, 99, 100).unwrap().contains("CAP_IPC_LOCK"));
+    }
+
+    #[test]
+    fn a_clock_that_is_not_the_hosts_is_refused() {
+        let offsets = |monotonic: &str| format!("monotonic  {monotonic}\nboottime  7  0\n");
+        assert_eq!([clock(""), clock(&offsets("         0         0"))], [None, None]);
+        for ahead in ["      1000         0", "0  1", "-5 0"] {
+            assert!(clock(&offsets(ahead)).unwrap().contains("ahead of the host's"), "{ahead}");
+        }
     }
 
     #[test]

@@ -37,6 +37,7 @@ mod check;
 mod control;
 mod down;
 mod engine;
+mod files;
 mod prepare;
 mod process;
 mod records;
@@ -102,6 +103,7 @@ pub struct Supervisor {
     count: u32,
     /// Time at which the setup was complete.
     began: Time,
+    files: files::Files,
     /// Message that it could not wait.
     cannot_wait: Seldom,
     /// True if the last engine died, and neither another one nor `flush` has sent what it held.
@@ -143,6 +145,7 @@ impl Supervisor {
             service: Service::new(),
             count: 0,
             began: clock::now(),
+            files: files::Files::new(),
             cannot_wait: Seldom::new(),
             owed: false,
             dying: Vec::new(),

@@ -3,10 +3,9 @@
 use super::changes::Changes;
 use super::check::{self, Problems};
 use super::control::Listener;
-use super::setup::{Attach, Setup, Steered, TakenAcks};
+use super::setup::{Attach, Setup, Steered, TakenAcks, FRAMES_STALE};
 use super::site::{Locks, Site};
-use super::state::Interface;
-use super::state::{Directory, Lock};
+use super::state::{in_use, Directory, Interface, Lock, PATIENCE};
 use crate::bpf;
 use crate::sys::clock;
 use crate::sys::epoll::Waiter;
@@ -125,6 +124,7 @@ impl Setup {
         let instance = interfaces.iter().map(|i| i.index.to_string()).collect::<Vec<_>>().join("+");
         let lock = |interface| directory.lock(interface, &instance);
         let locks = interfaces.iter().map(lock).collect::<io::Result<Vec<_>>>()?;
+        interfaces.iter().try_for_each(nobody_beats)?;
         let mut changes = Changes::open(directory.again()?, &instance, &interfaces)?;
         let left = left_behind(&directory, &interfaces)?;
         if !changes.is_empty() || !left.is_empty() {
@@ -134,6 +134,22 @@ impl Setup {
             links = self.find()?;
         }
         Site::build(self, &links, changes, Locks { directory, instance, held: locks }).map_err(Problems::from)
+    }
+}
+
+/// Fails if programs of a living engine are on the interface, although its lock is free: an instance with
+/// another directory, as in a container, or whose lock was removed.
+fn nobody_beats(interface: &Interface) -> io::Result<()> {
+    let until = clock::now() + PATIENCE;
+    loop {
+        let now = clock::now();
+        match bpf::last_beat_on(interface.index) {
+            Some(beat) if now.since(beat) > FRAMES_STALE => return Ok(()),
+            None => return Ok(()),
+            // It may be about to end.
+            Some(_) if now < until => std::thread::sleep(std::time::Duration::from_millis(10)),
+            Some(_) => return Err(in_use(&interface.name)),
+        }
     }
 }
 

@@ -16,6 +16,9 @@ use weir_core::time::Duration;
 const LOOK: Duration = Duration::from_millis(5);
 /// Longest time that an engine may take to stop.
 const STOP: Duration = Duration::from_secs(3);
+/// Longest wait for a killed engine to run no more instructions. One that is frozen, or that waits for a
+/// device, does not die before it would run again.
+const DEATH: Duration = Duration::from_millis(200);
 /// Number above all descriptors of an engine.
 const LAST: i32 = 256;
 
@@ -117,21 +120,28 @@ impl Process {
         Ok(false)
     }
 
-    /// Kills the engine and waits until it runs no more instructions.
-    pub(super) fn kill(&self) -> io::Result<()> {
+    /// Kills the engine and waits until it runs no more instructions. True if it is known to do so in time.
+    pub(super) fn kill(&self) -> io::Result<bool> {
         self.signal(Signal::KILL)?;
         let mut waiter = Waiter::new()?;
         self.wakes(&waiter, 0)?;
-        let mut ready = Vec::new();
+        let (until, mut ready) = (clock::now() + DEATH, Vec::new());
         while !self.is_dying() && self.ended()?.is_none() {
+            if clock::now() >= until {
+                tracing::warn!(
+                    pid = self.pid(),
+                    "the engine does not die: it is frozen, or waits for a device"
+                );
+                return Ok(false);
+            }
             waiter.wait(clock::now() + LOOK, &mut ready)?;
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Kills it and waits until it is gone, whatever else fails.
+    /// Kills it and waits until it is gone, if it goes at all, whatever else fails.
     pub(super) fn end(self) {
-        if self.ended.get().is_none() {
+        if !matches!(self.ended(), Ok(Some(_))) && self.kill().is_ok_and(|dies| dies) {
             self.child.end();
         }
     }

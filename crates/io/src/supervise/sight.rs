@@ -3,10 +3,7 @@
 
 use crate::bpf::AcksCounters;
 use crate::driver::{HookCounters, InterfaceStates};
-use weir_core::time::{Duration, Time};
 
-/// Interval at which the counts are compared.
-const EVERY: Duration = Duration::from_secs(1);
 /// Least bytes in a second that are reported: 1 Mbit/s.
 const WORTH_A_WORD: u64 = 125_000;
 /// Seconds in a row that rule out counts read at different moments.
@@ -46,8 +43,7 @@ fn seen(counters: &HookCounters) -> Bytes {
 /// Comparison of the interface's counts with the hooks'.
 #[derive(Debug, Default)]
 pub(super) struct Sight {
-    at: Time,
-    /// Counts of the interface and the hooks at that time.
+    /// Counts of the interface and the hooks at the last comparison.
     before: Option<[Bytes; 2]>,
     /// Seconds in a row with much unseen traffic.
     blind: [u32; 2],
@@ -56,11 +52,6 @@ pub(super) struct Sight {
 }
 
 impl Sight {
-    /// Returns whether the next comparison is due.
-    pub fn is_due(&self, now: Time) -> bool {
-        now.since(self.at) >= EVERY
-    }
-
     /// Forgets the counts, because the interface may be another one.
     pub fn forget(&mut self) {
         self.before = None;
@@ -68,14 +59,7 @@ impl Sight {
     }
 
     /// Compares the bytes that the interface has `counted` with those that the hooks saw.
-    pub fn look(
-        &mut self,
-        now: Time,
-        counted: Option<Bytes>,
-        hooks: &HookCounters,
-        interfaces: &InterfaceStates,
-    ) {
-        self.at = now;
+    pub fn look(&mut self, counted: Option<Bytes>, hooks: &HookCounters, interfaces: &InterfaceStates) {
         let Some(counted) = counted else { return self.forget() };
         let seen = seen(hooks);
         if let Some([counted_before, seen_before]) = self.before.replace([counted, seen]) {
@@ -149,24 +133,19 @@ mod tests {
     fn what_goes_around_the_hooks_for_two_seconds_is_said() {
         let interfaces = InterfaceStates::new(vec!["wan0".into()]).unwrap();
         let mut sight = Sight::default();
-        let mut look = |second: u64, out, inward, [hook_out, hook_in]: Bytes| {
-            sight.look(
-                Time::from_millis(second * 1000),
-                Some([out, inward]),
-                &hooks(hook_out, hook_in),
-                &interfaces,
-            );
+        let mut look = |out, inward, [hook_out, hook_in]: Bytes| {
+            sight.look(Some([out, inward]), &hooks(hook_out, hook_in), &interfaces);
             interfaces.degraded()
         };
-        assert_eq!(look(0, 0, 0, [0, 0]), None);
+        assert_eq!(look(0, 0, [0, 0]), None);
         // Little is missing, then a quarter of much.
-        assert_eq!(look(1, 100_000, 4_000_000, [0, 3_000_000]), None);
-        assert_eq!(look(2, 200_000, 8_000_000, [0, 6_000_000]), None);
-        assert_eq!(look(3, 300_000, 12_000_000, [0, 6_000_000]), None);
-        assert!(look(4, 400_000, 16_000_000, [0, 6_000_000])
+        assert_eq!(look(100_000, 4_000_000, [0, 3_000_000]), None);
+        assert_eq!(look(200_000, 8_000_000, [0, 6_000_000]), None);
+        assert_eq!(look(300_000, 12_000_000, [0, 6_000_000]), None);
+        assert!(look(400_000, 16_000_000, [0, 6_000_000])
             .unwrap()
             .contains("what comes in on wan0 goes around"));
         assert_eq!(interfaces.unseen(), [0, 8_000_000]);
-        assert_eq!(look(5, 400_000, 20_000_000, [0, 10_000_000]), None);
+        assert_eq!(look(400_000, 20_000_000, [0, 10_000_000]), None);
     }
 }

@@ -18,7 +18,10 @@ use std::cell::RefCell;
 use std::io;
 use weir_core::combined::{LAN_WHOLE, WAN_WHOLE};
 use weir_core::gateway::{LAN, WAN};
-use weir_core::time::Time;
+use weir_core::time::{Duration, Time};
+
+/// Interval between looks at the programs and counts of the interfaces.
+const EVERY: Duration = Duration::from_secs(1);
 
 /// One interface of the instance.
 #[derive(Debug)]
@@ -52,6 +55,19 @@ impl Locks {
         Ok(())
     }
 
+    /// Returns whether other processes find all locks.
+    pub fn are_there(&self) -> bool {
+        self.held.iter().all(Lock::is_there)
+    }
+
+    /// Takes locks again whose files were removed, perhaps with their directory.
+    pub fn take_again(&mut self, directory: Directory) -> io::Result<()> {
+        self.directory = directory;
+        let (directory, instance) = (&self.directory, &self.instance);
+        let mut gone = self.held.iter_mut().filter(|lock| !lock.is_there());
+        gone.try_for_each(|lock| lock.take_again(directory, instance))
+    }
+
     /// Releases all interfaces but these and those in the name of the instance.
     fn keep(&mut self, indexes: &[u32]) {
         let own: Vec<u32> = self.instance.split('+').filter_map(|number| number.parse().ok()).collect();
@@ -63,7 +79,7 @@ impl Locks {
 #[derive(Debug)]
 struct Home {
     index: u32,
-    _attached: Attached,
+    attached: Option<Attached>,
 }
 
 /// Everything that is set up. Dropping it detaches the programs.
@@ -83,6 +99,8 @@ pub(super) struct Site {
     home: Option<Home>,
     pub locks: Locks,
     sight: Sight,
+    /// Time of the last look around.
+    looked: Time,
     /// Last logged reason why programs could not be attached again.
     said: String,
 }
@@ -118,6 +136,7 @@ impl Site {
             home: None,
             locks,
             sight: Sight::default(),
+            looked: Time::ZERO,
             said: String::new(),
         };
         let result = site.attach();
@@ -186,10 +205,7 @@ impl Site {
                 let interface = Interface { name: place.watched.name.clone(), index };
                 self.changes.record(Change::Filters { interface })?;
             }
-            place.attached = Some(match &self.programs {
-                Programs::All(all) if pair => all.attach_drop(index)?,
-                programs => programs.attach(index)?,
-            });
+            place.attached = Some(put(&self.programs, index, pair)?);
         }
         self.lead_home()?;
         if let Some(old) = self.senders.take() {
@@ -214,7 +230,7 @@ impl Site {
         let Some(lo) = all.iter().find(|link| link.loopback && link.up) else { return Ok(()) };
         // Without such links (before Linux 6.6), frames take the egress of the interface itself.
         match self.programs.attach_return(lo.index, place.watched.index) {
-            Ok(attached) => self.home = Some(Home { index: lo.index, _attached: attached }),
+            Ok(attached) => self.home = Some(Home { index: lo.index, attached: Some(attached) }),
             Err(error) => {
                 tracing::debug!("frames that are to come in are sent on the interface itself: {error}")
             }
@@ -379,15 +395,37 @@ impl Site {
         Ok(())
     }
 
-    /// Compares the interface's counts with the hooks', where hooks see the frames that leave.
+    /// Looks once a second whether the programs are where they were put, and whether they see what the
+    /// interface counts.
     pub fn look_around(&mut self, now: Time) {
-        if !self.is_judged() || !self.sight.is_due(now) {
+        if now.since(self.looked) < EVERY {
+            return;
+        }
+        self.looked = now;
+        self.compare_counts();
+        let pair = self.places.len() > 1;
+        for place in &mut self.places {
+            let (index, name) = (place.watched.index, &place.watched.name);
+            if put_back(&mut place.attached, (index, name), || put(&self.programs, index, pair)) {
+                self.sight.forget();
+            }
+        }
+        if let Some(home) = &mut self.home {
+            let wan = self.places[0].watched.index;
+            let back = || self.programs.attach_return(home.index, wan);
+            put_back(&mut home.attached, (home.index, "the loopback interface"), back);
+        }
+    }
+
+    /// Compares the interface's counts with the hooks', where hooks see the frames that leave.
+    fn compare_counts(&mut self) {
+        if !self.is_judged() {
             return;
         }
         let [place] = self.places.as_slice() else { return };
         let counted = place.attached.as_ref().and_then(|_| sight::counted(&place.watched.name));
         if let Ok(hooks) = self.programs.counters() {
-            self.sight.look(now, counted, &hooks, &self.interfaces);
+            self.sight.look(counted, &hooks, &self.interfaces);
         }
     }
 
@@ -455,6 +493,36 @@ impl Site {
         self.internal = None;
         self.changes.undo().iter().for_each(|what| tracing::debug!("{what}"));
     }
+}
+
+/// Attaches the programs to an interface, which may be one of a pair.
+fn put(programs: &Programs, index: u32, pair: bool) -> io::Result<Attached> {
+    match programs {
+        Programs::All(all) if pair => all.attach_drop(index),
+        programs => programs.attach(index),
+    }
+}
+
+/// Attaches programs again that somebody has taken off the interface with this number and name. True if there
+/// were some.
+fn put_back(
+    attached: &mut Option<Attached>,
+    (index, name): (u32, &str),
+    again: impl FnOnce() -> io::Result<Attached>,
+) -> bool {
+    if attached.as_ref().is_none_or(Attached::is_on) || !link::exists(index) {
+        return false;
+    }
+    // The others come off, too: together they are attached in their order.
+    *attached = None;
+    match again() {
+        Ok(new) => {
+            *attached = Some(new);
+            tracing::warn!("somebody has taken the programs off {name}: they are attached again");
+        }
+        Err(error) => tracing::warn!("somebody has taken the programs off {name}: {error}"),
+    }
+    true
 }
 
 /// Opener of senders that the programs know. The programs forget the senders of an opener that is dropped

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use weir_core::time::Duration;
 
 /// Longest wait for a process that was told to end or was killed.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 /// Endings of the names of sockets and locks.
 const SOCKET: &str = "sock";
 const LOCK: &str = "lock";
@@ -113,15 +113,13 @@ impl Directory {
                     fs::ftruncate(&fd, 0)?;
                     rustix::io::write(&fd, format!("{name} {instance}\n").as_bytes())?;
                     let held = RefCell::new(Some(fd));
-                    return Ok(Lock { held, directory: self.fd.try_clone()?, file, owner, index });
+                    let directory = self.fd.try_clone()?;
+                    return Ok(Lock { held, directory, file, owner, name: name.clone(), index });
                 }
                 Err(Errno::WOULDBLOCK) if clock::now() < until => {
                     std::thread::sleep(std::time::Duration::from_millis(10));
                 }
-                Err(Errno::WOULDBLOCK) => {
-                    let message = format!("{name} is in use by another Weir");
-                    return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
-                }
+                Err(Errno::WOULDBLOCK) => return Err(in_use(name)),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -183,6 +181,11 @@ impl Directory {
     pub fn close_socket(&self, name: &str) -> io::Result<()> {
         let file = self.file(name, SOCKET);
         Ok(fs::chmodat(&self.fd, &file, Mode::RUSR | Mode::WUSR, AtFlags::empty())?)
+    }
+
+    /// Returns whether clients find the socket of `name`.
+    pub fn has_socket(&self, name: &str) -> bool {
+        fs::statat(&self.fd, self.file(name, SOCKET), AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
     /// Removes the socket of `name`; false if there was none.
@@ -266,6 +269,11 @@ impl Directory {
     }
 }
 
+/// The error of an interface that another instance has.
+pub(super) fn in_use(name: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::AddrInUse, format!("{name} is in use by another Weir"))
+}
+
 fn say(path: &Path, what: &str, error: io::Error) -> io::Error {
     let message =
         format!("{} {what}: state is kept in a directory of root's alone ({error})", path.display());
@@ -288,11 +296,26 @@ pub(super) struct Lock {
     directory: OwnedFd,
     file: String,
     owner: u32,
+    /// Name of the interface at the time.
+    name: String,
     /// Number of the interface.
     pub index: u32,
 }
 
 impl Lock {
+    /// Returns whether other processes find the file.
+    pub fn is_there(&self) -> bool {
+        let held = self.held.borrow();
+        held.as_ref().is_some_and(|fd| fs::fstat(fd).is_ok_and(|about| about.st_nlink > 0))
+    }
+
+    /// Takes the lock again, in a directory of the same path. Fails if another process was faster.
+    pub fn take_again(&mut self, directory: &Directory, instance: &str) -> io::Result<()> {
+        let interface = Interface { name: self.name.clone(), index: self.index };
+        *self = directory.try_lock(&interface, instance)?;
+        Ok(())
+    }
+
     /// Gives up the lock, which the parent keeps, in a forked process. A child that hangs after its parent's
     /// end then locks no other process out.
     pub fn leave_to_parent(&self) {
@@ -303,7 +326,8 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        if self.owner == std::process::id() {
+        // A removed file may be another process's now.
+        if self.owner == std::process::id() && self.is_there() {
             // A file that stays does no harm.
             let _ = fs::unlinkat(&self.directory, &self.file, AtFlags::empty());
         }
@@ -349,6 +373,25 @@ pub(super) mod tests {
         drop(lock);
         drop(directory.lock(&x, "7").unwrap());
         assert_eq!(std::fs::read_dir(&temporary.0).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_removed_lock_is_taken_again_unless_another_process_was_faster() {
+        let temporary = Temporary::new("again");
+        let (x, y) = (interface("x", 7), interface("y", 8));
+        let mut locks = [&x, &y].map(|interface| temporary.open().lock(interface, "7").unwrap());
+        assert!(locks.iter().all(Lock::is_there));
+        std::fs::remove_dir_all(&temporary.0).unwrap();
+        assert!(!locks.iter().any(Lock::is_there));
+        let theirs = temporary.open().lock(&y, "8").unwrap();
+        let directory = temporary.open();
+        locks[0].take_again(&directory, "7").unwrap();
+        assert!(locks[0].is_there() && directory.try_lock(&x, "9").is_err());
+        assert!(locks[1].take_again(&directory, "7").is_err());
+        // It does not remove the file that it no longer has.
+        drop(locks);
+        assert!(theirs.is_there());
+        drop(directory.lock(&x, "9").unwrap());
     }
 
     pub fn interface(name: &str, index: u32) -> Interface {

@@ -31,6 +31,7 @@ pub fn main(args: &[String]) {
         "both" => println!("{}", both(&args[1], Duration::from_millis(number(2)))),
         "datagrams" => println!("{}", datagrams(&args[1], number(2), Duration::from_millis(number(3)))),
         "tunnel" => tunnel(&args[1], &args[2], &args[3]),
+        "strip" => println!("{}", strip(&args[1])),
         "foreign" => foreign(&args[1], &args[2]),
         other => panic!("{other}"),
     }
@@ -342,6 +343,23 @@ fn foreign(interface: &str, ready: &str) {
     loop {
         std::thread::park();
     }
+}
+
+/// Takes all programs off an interface, whichever process has put them there. Returns their number.
+fn strip(interface: &str) -> usize {
+    use libbpf_rs::libbpf_sys as sys;
+    use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo};
+    let index = weir_io::sys::link::find(interface).unwrap().unwrap().index;
+    let is_on = |info: &LinkTypeInfo| matches!(info, LinkTypeInfo::Tcx(tcx) if tcx.ifindex == index);
+    let links = LinkInfoIter::default().filter(|link| is_on(&link.info));
+    links
+        .filter(|link| {
+            // SAFETY: no pointers.
+            let fd = unsafe { sys::bpf_link_get_fd_by_id(link.id) };
+            // SAFETY: a descriptor, which this process has until its end.
+            fd >= 0 && unsafe { sys::bpf_link_detach(fd) } == 0
+        })
+        .count()
 }
 
 /// A wire of packets between a TUN interface here and one in another namespace, for ever.

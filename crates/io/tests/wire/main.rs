@@ -16,6 +16,7 @@ mod hosts;
 mod lab;
 mod metadata;
 mod outages;
+mod places;
 mod shaping;
 mod tests;
 mod verdict;
@@ -33,6 +34,7 @@ fn all() -> impl Iterator<Item = &'static (&'static str, fn())> {
         .chain(devices::ALL)
         .chain(metadata::ALL)
         .chain(ways::ALL)
+        .chain(places::ALL)
         .chain(verdict::ALL)
 }
 

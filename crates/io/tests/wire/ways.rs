@@ -26,7 +26,7 @@ fn is_shaped(rate: f64) -> bool {
 
 /// Waits until uploads and downloads are at their rate, and says how many milliseconds that took, of which
 /// the last 700 are the measurement.
-fn until_shaped(lab: &Lab) -> u128 {
+pub fn until_shaped(lab: &Lab) -> u128 {
     let started = Instant::now();
     eventually("flows are shaped", || {
         is_shaped(lab.send("c", SERVER, 700)) && is_shaped(lab.receive("c", SERVER, 700))
@@ -35,7 +35,7 @@ fn until_shaped(lab: &Lab) -> u128 {
 }
 
 /// The longest time without data of a download beside which something happens after 1.7 s, in milliseconds.
-fn gap_beside(lab: &Lab, happens: impl FnOnce()) -> u32 {
+pub fn gap_beside(lab: &Lab, happens: impl FnOnce()) -> u32 {
     std::thread::scope(|scope| {
         let download = scope.spawn(|| lab.gap("c", SERVER, 4000));
         std::thread::sleep(Duration::from_millis(1700));
@@ -128,7 +128,7 @@ fn another_program_in_front_is_told() {
 
 /// Longest time without data while a part of the way breaks, and longest time from its repair until the
 /// report says so, in milliseconds. On a quiet machine the first is less than 200.
-const STILL: u32 = 500;
+pub const STILL: u32 = 500;
 const REPAIRED: u128 = 2_000;
 
 fn a_filter_takes_what_weir_sends() {

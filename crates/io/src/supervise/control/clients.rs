@@ -51,6 +51,11 @@ impl Listener {
         Ok(Listener { socket, spare, directory: Some(directory), name: name.to_owned() })
     }
 
+    /// Returns whether clients find the socket.
+    pub fn is_there(&self) -> bool {
+        self.directory.as_ref().is_some_and(|directory| directory.has_socket(&self.name))
+    }
+
     /// Leaves the file to the parent, in a forked process.
     pub fn leave_to_parent(&mut self) {
         self.directory = None;

@@ -122,6 +122,19 @@ impl Control {
         self.letters.iter().try_for_each(|letters| waiter.add(letters.as_fd(), TOKEN))
     }
 
+    /// Returns whether clients find the socket, if there is one.
+    pub fn is_there(&self) -> bool {
+        self.listener.as_ref().is_none_or(Listener::is_there)
+    }
+
+    /// Replaces the socket, whose file was removed.
+    pub fn listen_again(&mut self, listener: Option<Listener>, waiter: &Waiter) -> io::Result<()> {
+        // The file has the same name, and is the new socket's.
+        self.listener.iter_mut().for_each(Listener::leave_to_parent);
+        self.listener = listener;
+        self.listener.iter().try_for_each(|listener| waiter.add(listener.as_fd(), TOKEN))
+    }
+
     /// Records a SIGHUP, which is served in its turn.
     pub fn hang_up(&mut self) {
         self.hangup = true;
