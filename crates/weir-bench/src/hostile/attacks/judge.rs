@@ -6,8 +6,8 @@ use std::time::Duration;
 use weir_core::gateway::Direction;
 use weir_core::rate::Rate;
 
-/// Bytes of each connection that applications received, from the LAN and to it, its payload in the frames that
-/// their hosts received, and bytes of datagrams. All are counted in bins of [`BIN`].
+/// Bytes of each connection that applications received, from the LAN and to it, its payload in the frames
+/// that their hosts received, and bytes of datagrams. All are counted in bins of [`BIN`].
 pub struct Got {
     pub connections: Vec<[Vec<u64>; 2]>,
     pub segments: Vec<[Vec<u64>; 2]>,

@@ -162,8 +162,8 @@ pub fn count_datagrams(site: &Site, epoch: Instant, got: &Bins) -> Result<(), St
     each_frame(&site.servers, epoch, |at, frame| got.add(at, datagram(frame).unwrap_or(0)))
 }
 
-/// Counts the payload that reaches a host, by connection, whether or not it is in order. Applications get what
-/// waits behind a lost segment all at once, in a later second.
+/// Counts the payload that reaches a host, by connection, whether or not it is in order. Applications get
+/// what waits behind a lost segment all at once, in a later second.
 pub fn count_segments(host: &Namespace, to: Host, epoch: Instant, got: &[Bins]) -> Result<(), String> {
     each_frame(host, epoch, |at, frame| {
         if let Some((bins, bytes)) = segment(frame, to).and_then(|(n, bytes)| Some((got.get(n)?, bytes))) {
