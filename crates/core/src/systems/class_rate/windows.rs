@@ -65,14 +65,19 @@ impl Shares {
     }
 
     /// Returns how much a release of `bytes` takes along of what is held, since the flow's share has
-    /// collapsed: of what is too much, as far as the right edge need not move for it.
+    /// collapsed: of what is too much, as far as the right edge need not move for it. A sender that has not
+    /// sent up to its right edge would send as much anew.
     pub(crate) fn cut(&self, r: &Record, (rtt, standing): Times, bytes: u32) -> u32 {
         let Some(share) = self.get(r.class).filter(|_| r.has(flag::EDGE_KNOWN)) else { return 0 };
         let window = share.window(r, rtt, standing);
         let kept = share.payload(r).bytes_in(standing + TOO_LONG).min(1 << 30) as u32 + 4 * u32::from(r.mss);
         let too_much = (r.held() - bytes).saturating_sub(kept);
         let beyond = r.edge.wrapping_sub(r.tx.wrapping_add(bytes)).wrapping_sub(window) as i32;
-        too_much.min(beyond.max(0) as u32)
+        let cut = too_much.min(beyond.max(0) as u32);
+        if cut > 0 && share.has_room_to_send(r, (rtt, standing)) {
+            return 0;
+        }
+        cut
     }
 }
 
@@ -99,6 +104,14 @@ impl Share {
             return FEW * u32::from(mss);
         }
         self.law.first_window(mss)
+    }
+
+    /// Is the right edge further ahead of what has arrived than the class's whole rate takes it? It was not
+    /// sized, then, and the sender's own window binds.
+    fn has_room_to_send(&self, r: &Record, (rtt, standing): Times) -> bool {
+        let all = self.law.payload(self.law.of_flow(self.most), &r.segments());
+        let open = (r.edge.wrapping_sub(r.rx) as i32).max(0) as u32;
+        open > self.law.window(all, rtt, standing, r.mss) + 4 * u32::from(r.mss)
     }
 
     fn window(&self, r: &Record, rtt: Duration, standing: Duration) -> u32 {
