@@ -81,6 +81,43 @@ fn the_delay_follows_what_data_takes() {
     assert!(u.record(0).rtt_ns.abs_diff(30_000_000) <= 1);
 }
 
+/// Data beyond the right edge, or before what is acknowledged, is not its sender's. It measures nothing, and
+/// the next segment of the sender does.
+#[test]
+fn the_delay_follows_no_forged_data() {
+    let mut u = tcr(1);
+    // The handshake's window is 64,000 bytes, of which the sender knows less.
+    for (ms_at, ahead) in [(1_000, 64_001u32), (1_001, 1 << 30), (1_002, 2_000u32.wrapping_neg())] {
+        let forged = u.data(0, ahead).flags(Flags::ACK).payload(1_000);
+        u.inject(ms(ms_at), LAN, forged);
+    }
+    u.run(ms(1_010));
+    assert_eq!(u.record(0).law.steps().probe(), None);
+    send(&mut u, ms(1_020), 0, 0, 1_000);
+    u.ack(ms(1_120), 0, 1_000);
+    u.run(ms(1_121));
+    assert!(u.record(0).rtt_ns.abs_diff(30_000_000) <= 1, "{}", u.record(0).rtt_ns);
+}
+
+/// Data that nobody sent, far ahead but within the window, is acknowledged when the sender gets there. It
+/// stops the measurement for four seconds at most, and tells no delay.
+#[test]
+fn a_segment_that_was_forged_within_the_window_measures_nothing() {
+    let mut u = tcr(1);
+    send(&mut u, ms(1_000), 0, 10_000, 1_000);
+    u.ack(ms(4_900), 0, 1_000);
+    u.run(ms(4_901));
+    assert!(u.record(0).law.steps().probe().is_some());
+    u.ack(ms(5_010), 0, 2_000);
+    u.run(ms(5_011));
+    assert_eq!(u.record(0).law.steps().probe(), None, "it was none of the sender's");
+    send(&mut u, ms(5_020), 0, 0, 1_000);
+    u.ack(ms(5_120), 0, 3_000);
+    u.ack(ms(9_000), 0, 11_000);
+    u.run(ms(9_001));
+    assert!(u.record(0).rtt_ns.abs_diff(30_000_000) <= 1, "{}", u.record(0).rtt_ns);
+}
+
 /// Data that comes in has crossed the WAN before it is seen, so what it takes to its acknowledgement is the
 /// LAN's delay.
 #[test]

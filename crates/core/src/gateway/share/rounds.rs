@@ -68,11 +68,17 @@ impl Gateway {
     /// smoothed RTT (RFC 6298 section 2.3), as in section 2.4.3 of the paper.
     pub(in crate::gateway) fn note_delay(&mut self, i: u32, now: Time) {
         let r = &mut self.table[i];
-        if !r.takes_steps() || r.law.steps().probe().is_none_or(|end| after(end, r.rx)) {
+        if !r.takes_steps() {
+            return;
+        }
+        if r.law.steps().probe_is_older(MOST_DELAY, now) {
+            return self.drop_probe(i);
+        }
+        if r.law.steps().probe().is_none_or(|end| after(end, r.rx)) {
             return;
         }
         let Some(delay) = r.law.steps_mut().probed(now) else { return };
-        let (old, new) = (i64::from(r.rtt_ns), delay.min(MOST_DELAY).as_nanos() as i64);
+        let (old, new) = (i64::from(r.rtt_ns), delay.as_nanos() as i64);
         let average = if old == 0 { new } else { old + (new - old) / 8 };
         r.rtt_ns = average.clamp(1, u32::MAX.into()) as u32;
         self.ask_for_probe(i);
@@ -96,5 +102,5 @@ impl Gateway {
     }
 }
 
-/// The longest delay that a record can keep.
+/// The longest delay that is measured: a record can keep no longer one.
 const MOST_DELAY: Duration = Duration::from_secs(4);
