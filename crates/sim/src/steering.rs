@@ -148,7 +148,8 @@ impl Steered {
         let Some((packet, tcp)) = segment(cx, &frame) else {
             return self.on_other(cx, port, frame);
         };
-        if tcp.payload_len > 0 && !self.admits_segment(cx, port, &packet, &tcp) {
+        let charged = steer::is_charged(packet.charged_len(frame.len()), tcp.payload_len.into());
+        if charged && !self.admits_segment(cx, port, &packet, &tcp, frame.len()) {
             return self.police(cx, frame);
         }
         let asked = self.is_asked_for(port, &packet, &tcp);
@@ -233,14 +234,14 @@ impl Steered {
         let Some(packet) = wire::other_packet(head, frame.len()) else {
             return self.gateway.admits_unread(direction, head, frame.len(), cx.now);
         };
-        let bytes = u64::from(packet.end) - u64::from(packet.l3);
+        let bytes = packet.charged_len(frame.len());
         let load = Load { packets: 1, bytes, payload: 0, kind: Kind::Counted };
         self.gateway.admits(direction, &Key::of_packet(head, &packet), None, &load, cx.now)
     }
 
     /// Returns whether a segment with data may pass. It is charged to its class, or counted if its flow
     /// passes untouched.
-    fn admits_segment(&mut self, cx: &Cx<'_>, port: Port, packet: &Packet, tcp: &Tcp) -> bool {
+    fn admits_segment(&mut self, cx: &Cx<'_>, port: Port, packet: &Packet, tcp: &Tcp, len: usize) -> bool {
         let direction = data_direction(port);
         let key = Key::of_data(packet, tcp);
         let untouched = self.flows.tally_of_segment(&key);
@@ -256,7 +257,7 @@ impl Steered {
             None if untouched.is_some() => Kind::Counted,
             None => Kind::Free,
         };
-        let bytes = u64::from(packet.end) - u64::from(packet.l3);
+        let bytes = packet.charged_len(len);
         let load = Load { packets: 1, bytes, payload: tcp.payload_len.into(), kind };
         if slot.is_some() && self.unheld.is_some_and(|unheld| steer::is_spared(unheld, cx.now)) {
             self.gateway.spare(direction, &key, &load, cx.now);

@@ -53,7 +53,7 @@ impl Gateway {
         if frame.checksum == Checksum::Unknown {
             frame.checksum = wire::checksum::verify_frame(cx.frames, &frame, &segment.packet);
         }
-        if !self.admits_data(cx, from_lan, &segment) {
+        if !self.admits_data(cx, from_lan, &segment, frame.len()) {
             self.stats.ledger.drops.count(DropReason::Policed);
             return cx.drop(frame, DropReason::Policed);
         }

@@ -6,7 +6,9 @@ use super::{direction_of, Config, Direction, Gateway, Headers, Share};
 use crate::ack::{AckControl, Counts, Unresponsive, When, Window};
 use crate::flow::{flag, Key};
 use crate::node::Cx;
-use crate::steer::{self, hash_of_source, Bound, FlowBound, FlowLimit, Kind, Limit, Load, Strangers};
+use crate::steer::{
+    self, hash_of_source, is_charged, Bound, FlowBound, FlowLimit, Kind, Limit, Load, Strangers,
+};
 use crate::time::{Duration, Time};
 use crate::wire;
 
@@ -174,14 +176,14 @@ impl Gateway {
     }
 
     /// May a segment pass, in a gateway without hooks?
-    pub(super) fn admits_data(&self, cx: &Cx<'_>, from_lan: bool, segment: &Headers) -> bool {
+    pub(super) fn admits_data(&self, cx: &Cx<'_>, from_lan: bool, segment: &Headers, len: usize) -> bool {
         let direction = if from_lan { Direction::Out } else { Direction::In };
         let payload = u64::from(segment.tcp.payload_len);
-        if payload == 0 || !self.is_bounded(direction) {
+        let bytes = segment.packet.charged_len(len);
+        if !is_charged(bytes, payload) || !self.is_bounded(direction) {
             return true;
         }
         let key = Key::of_data(&segment.packet, &segment.tcp);
-        let bytes = u64::from(segment.packet.end) - u64::from(segment.packet.l3);
         let place = self.table.find(&key);
         let load = Load { packets: 1, bytes, payload, kind: self.kind_of(place) };
         let Some(class) = self.class_of(place, direction, &key) else { return true };

@@ -24,7 +24,7 @@ mod strangers;
 mod tally;
 mod words;
 
-pub use bound::{admits, is_spared, Bound, Kind, Limit, Load, Passed};
+pub use bound::{admits, is_charged, is_spared, Bound, Kind, Limit, Load, Passed};
 pub use fields::Fields;
 pub use flow_bound::{FlowBound, FlowLimit};
 pub use frame::{restamp, set_back};

@@ -234,7 +234,7 @@ static __always_inline bool counted_by(struct hook *h, struct packet *p, struct 
 {
 	__u32 number = READ(by->tally);
 	struct tally *tally = bpf_map_lookup_elem(&tallies, &number);
-	__u64 packets = packets_of(h->skb), bytes = bytes_of(p, packets);
+	__u64 packets = packets_of(h->skb), bytes = bytes_of(h->skb, p, packets);
 
 	if (!tally)
 		return true;
@@ -341,7 +341,7 @@ static __always_inline int segment(struct hook *h)
 		h->count->passed_other++;
 		count_kind(h, &p);
 	}
-	if (rules_of(h) & RULES_BOUND && (p.seen.payload || parsed != PARSED_TCP)) {
+	if (rules_of(h) & RULES_BOUND && (parsed != PARSED_TCP || is_charged(h->skb, &p))) {
 		if (is_beyond_bound(h, &p))
 			return consume();
 	} else if (parsed != PARSED_TCP) {

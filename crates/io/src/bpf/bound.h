@@ -116,9 +116,28 @@ static __always_inline __u64 packets_of(struct __sk_buff *skb)
 	return packets ? packets : 1;
 }
 
-static __always_inline __u64 bytes_of(struct packet *p, __u64 packets)
+/* `PADDING`: bytes behind a packet that may be Ethernet's. Giant packets have none. */
+#define PADDING 46
+/* `BARE`: bytes of the longest segment without data. */
+#define BARE_MOST 100
+
+/* `Packet::charged_len` */
+static __always_inline __u32 charged_len(struct __sk_buff *skb, struct packet *p)
 {
-	return p->end - p->l3 + (packets - 1) * headers(p);
+	__u32 end = skb->len > p->end + PADDING && !skb->gso_size ? skb->len : p->end;
+
+	return end - p->l3;
+}
+
+/* `is_charged` */
+static __always_inline bool is_charged(struct __sk_buff *skb, struct packet *p)
+{
+	return p->seen.payload || charged_len(skb, p) > BARE_MOST;
+}
+
+static __always_inline __u64 bytes_of(struct __sk_buff *skb, struct packet *p, __u64 packets)
+{
+	return charged_len(skb, p) + (packets - 1) * headers(p);
 }
 
 /* `Condition::takes`, without branches: the verifier follows each of them for each condition. */
@@ -628,7 +647,7 @@ __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __
 	unit = j.coarse >> UNIT_SHIFT;
 	j.load.kind = found >> FOUND_KIND & 3;
 	j.load.packets = packets_of(skb);
-	j.load.bytes = bytes_of(p, j.load.packets);
+	j.load.bytes = bytes_of(skb, p, j.load.packets);
 	j.load.payload = p->seen.payload;
 	/* Where ACKs are not held, neither is what they would have held back. */
 	if (!is_attended_at(engine, config.stale, j.coarse) || is_shut(engine, false) || is_shut(engine, true)) {
@@ -679,7 +698,7 @@ __noinline int count_unlisted(struct __sk_buff *skb, struct packet *p, __u32 ing
 	all = bpf_map_lookup_elem(&counters, &zero);
 	if (!p || !all || p->unread)
 		return 0;
-	bytes = bytes_of(p, packets);
+	bytes = bytes_of(skb, p, packets);
 	all->unlisted_bytes[way] += bytes;
 	all->unlisted_packets[way] += packets;
 	__builtin_memcpy(address, ingress ? p->key.dst : p->key.src, sizeof(address));

@@ -153,5 +153,5 @@ fn other(cx: &Cx<'_>, from_lan: bool, frame: &Frame) -> Option<(Direction, Key, 
     let head = cx.frames.bytes(frame);
     let packet = wire::other_packet(head, frame.len())?;
     let direction = if from_lan { Direction::Out } else { Direction::In };
-    Some((direction, Key::of_packet(head, &packet), u64::from(packet.end) - u64::from(packet.l3)))
+    Some((direction, Key::of_packet(head, &packet), packet.charged_len(frame.len())))
 }

@@ -4,6 +4,9 @@ use super::ethernet::{ethernet, inner, Vlan, IPV4, IPV6};
 use super::sum::sum;
 use super::{array, be16, be32, Reject, TCP};
 
+/// Bytes behind a packet that may be padding: Ethernet's least payload.
+const PADDING: usize = 46;
+
 /// Most IPv6 extension headers that are stepped over.
 const MAX_EXTENSIONS: usize = 6;
 
@@ -47,6 +50,13 @@ impl Packet {
     /// Bytes of the transport header and payload.
     pub const fn l4_len(&self) -> u32 {
         self.end.saturating_sub(self.l4 as u32)
+    }
+    /// Bytes from the IP header on, in a frame of `frame_len`. More behind the packet than padding counts:
+    /// where frames are bridged it arrives.
+    pub const fn charged_len(&self, frame_len: usize) -> u64 {
+        let behind = frame_len.saturating_sub(self.end as usize);
+        let end = if behind > PADDING { self.end as u64 + behind as u64 } else { self.end as u64 };
+        end - self.l3 as u64
     }
     /// Returns whether the IP header has options, or extension headers.
     pub const fn has_options(&self) -> bool {

@@ -29,6 +29,9 @@ const BEYOND: u64 = 20;
 /// Room in bytes, and beside that as a part of what is served in a second.
 const ROOM: u64 = 64_000;
 const ROOM_OF_SECOND: u64 = 20;
+/// Bytes of the longest segment without data: headers of IPv6 and TCP, with all of TCP's options. What is
+/// longer carries something in its other headers.
+const BARE: u64 = 40 + 60;
 /// Classes above one with flows, at most.
 const DEEPEST: usize = 8;
 
@@ -115,6 +118,11 @@ pub enum Kind {
     Free,
     /// Traffic that the class's tally counts.
     Counted,
+}
+
+/// Has a segment of so many bytes, from its IP header on, to be charged?
+pub const fn is_charged(bytes: u64, payload: u64) -> bool {
+    payload > 0 || bytes > BARE
 }
 
 /// Bytes per second as nanoseconds per byte, in units of 2^-20; a tick that rounds to 0 is 1.
