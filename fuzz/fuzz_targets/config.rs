@@ -1,12 +1,14 @@
-//! Configuration files of every kind: what is wrong is said, what is right is described, and what is written
-//! is read as what it was.
+//! Configuration files of every kind: what is wrong is said, what is right is described, and what a process is
+//! handed of it is read as what it was.
 //!
 //! Input: the text of a file; `make fuzz` begins with those of `examples/` and `experiments/`.
 //! `cargo +nightly fuzz run config`
 #![no_main]
 
 use libfuzzer_sys::{fuzz_target, Corpus};
-use weir::experiment::config::{gateway, parse, wan, File, Source};
+use weir::experiment::config::gateway::GatewayFile;
+use weir::experiment::config::wan::WanFile;
+use weir::experiment::config::{parse, File, Source};
 use weir::experiment::describe;
 
 fn source(text: &str) -> Source {
@@ -31,12 +33,12 @@ fuzz_target!(|data: &[u8]| -> Corpus {
         }
         File::Sweep(runs) => assert!(!runs.is_empty()),
         File::Gateway(file) => {
-            let written = file.to_toml();
-            assert_eq!(gateway::parse(&source(&written)).as_ref(), Ok(&*file), "{written}");
+            let written = serde_json::to_string(&file).unwrap();
+            assert_eq!(serde_json::from_str::<GatewayFile>(&written).as_ref().ok(), Some(&*file), "{written}");
         }
         File::Wan(file) => {
-            let written = file.to_toml();
-            assert_eq!(wan::parse(&source(&written)).as_ref(), Ok(&*file), "{written}");
+            let written = serde_json::to_string(&file).unwrap();
+            assert_eq!(serde_json::from_str::<WanFile>(&written).as_ref().ok(), Some(&*file), "{written}");
         }
     }
     Corpus::Keep
