@@ -1,5 +1,5 @@
-//! Configuration files of every kind: what is wrong is said, what is right is described, and what a process is
-//! handed of it is read as what it was.
+//! Configuration files of every kind: what is wrong is said, what is right is described, and what a process
+//! is handed of it is read as what it was.
 //!
 //! Input: the text of a file; `make fuzz` begins with those of `examples/` and `experiments/`.
 //! `cargo +nightly fuzz run config`

@@ -6,7 +6,7 @@ use crate::bpf::{AcksOptions, Hook, RuleBook, UnlistedAddress};
 use crate::sys::clock::now;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use weir_core::ack::{AckControl, Counts};
 use weir_core::flow::Key;
 use weir_core::gateway::{ClassConfig, Compiled, Config, Direction, Match, Prefix, Verdict};
@@ -216,6 +216,26 @@ fn what_cannot_be_read_has_a_bound() {
         // ARP passes whatever else there is.
         let arp = arp(A, B);
         assert!((0..200).all(|_| rig.hook(Hook::Egress, &arp, 0).0 == PASS));
+    }
+}
+
+/// As above, of bytes that are not the segment's data: destination options in front of it, and what is behind
+/// the packet.
+#[test]
+fn what_is_beside_the_data_has_a_bound() {
+    if !privileged() {
+        return;
+    }
+    let six = |n: u8| Ipv6Addr::from([n; 16]);
+    let options = SegmentBuilder::v6(six(8), six(9)).ports(80, 7).extension(60, &[0; 942]).build();
+    let behind = SegmentBuilder::v4(B, A).ports(80, 7).pad_to(1_014).build();
+    let datagram = SegmentBuilder::v4(B, A).ports(80, 7).udp().pad_to(1_014).build();
+    for (said, frame) in [("options", options), ("behind", behind), ("datagram", datagram)] {
+        let rig = bounded(LIMIT);
+        let from = now();
+        let passed = (0..200).filter(|_| rig.hook(Hook::Egress, &frame, 0).0 == PASS).count();
+        let served = now().since(from).as_micros() as usize * 131 / 1_000_000;
+        assert!((68..=72 + served).contains(&passed), "{said}: {passed}");
     }
 }
 
