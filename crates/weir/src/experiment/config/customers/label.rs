@@ -5,7 +5,8 @@ use crate::experiment::config::names;
 
 /// Returns the label of a customer or a site: its identifier with `_` for each character that names of
 /// classes do not allow. An identifier of letters, digits, `-` and `_` is its own label. One with characters
-/// outside of ASCII ends with a hash, since names in other scripts would be alike: the same `_` for each letter.
+/// outside of ASCII ends with a hash, since names in other scripts would be alike: the same `_` for each
+/// letter.
 pub fn label(id: &str) -> String {
     let label = id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
     if id.is_ascii() {
