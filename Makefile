@@ -168,7 +168,7 @@ kernels: build
 
 # A minute of each fuzz target; needs a nightly toolchain and cargo-fuzz.
 fuzz:
-	cd fuzz && for t in parse slot gateway steered experiment; do cargo +nightly fuzz run $$t -- -max_total_time=60 || exit 1; done
+	cd fuzz && for t in parse slot track gateway steered experiment; do cargo +nightly fuzz run $$t -- -max_total_time=60 || exit 1; done
 	cd fuzz && mkdir -p corpus/config && \
 		cargo +nightly fuzz run config corpus/config ../examples ../experiments -- -max_total_time=60
 	cd fuzz && mkdir -p corpus/lists && \
