@@ -217,6 +217,11 @@ impl Record {
             0
         }
     }
+
+    /// The tag of the slot's next use.
+    pub(crate) fn next_tag(&self) -> u32 {
+        self.tag.wrapping_add(1).max(1)
+    }
 }
 
 #[cfg(test)]

@@ -1,29 +1,18 @@
 //! Is a segment the flow's? What cannot be its receiver's is forwarded and changes nothing; what fits is, and
 //! what is consistent in spite of it takes the flow up anew ([`Doubt`](crate::track::Doubt)).
+//!
+//! What fits and cannot be changed is let through as it came ([`belief`](super::flows::belief)).
 
-use super::passing::Reading;
-use super::{after, Gateway, Headers, PassReason};
+use super::flows::belief::{reason_of, Admitted, Reading, ALL, TELL_AGAIN};
+use super::flows::segment::Headers;
+use super::flows::stats::PassReason;
+use super::Gateway;
 use crate::flow::flag;
 use crate::frame::Frame;
 use crate::node::Cx;
-use crate::steer;
-use crate::time::Time;
-use crate::track::opening;
-use crate::wire::{Flags, TcpOptions};
-
-/// Finding about a segment, before anything else.
-pub(super) enum Admitted {
-    /// It passes untouched for this reason.
-    Untouched(PassReason),
-    /// It passes as it came, and what it tells is known.
-    Passes,
-    /// The first of its flow, which passes with a sized window.
-    First,
-    /// It is the receiver's.
-    Believed,
-    /// It is the receiver's, and it or its flow is let through for this reason.
-    Odd(PassReason),
-}
+use crate::steer::after;
+use crate::track::Extensions;
+use crate::wire::Flags;
 
 impl Gateway {
     /// Is the segment one of the flow as it is known, and may the flow be touched? One that is `here` has not
@@ -38,14 +27,14 @@ impl Gateway {
         here: bool,
     ) -> Admitted {
         let Reading { options, seen, .. } = reading;
-        let (flags, tx) = (self.table[i].flags, self.table[i].tx);
+        let (flags, tx) = (self.flows.table[i].flags, self.flows.table[i].tx);
         if flags & (flag::PASSES | flag::SYNCED) == flag::PASSES {
-            return Admitted::Untouched(self.still_passes(i));
+            return Admitted::Untouched(self.flows.still_passes(i));
         }
         if flags & flag::SYNCED == 0 {
-            return self.on_stranger(cx, i, segment, reading, frame, here);
+            return self.flows.on_stranger(cx, i, segment, reading, frame, here);
         }
-        self.follow(i, cx.now);
+        self.flows.follow(i, cx.now);
         if segment.has(Flags::RST) {
             let reset = self.on_receiver_reset(cx, i, segment, here);
             return if reset { Admitted::Passes } else { Admitted::Untouched(PassReason::Implausible) };
@@ -53,150 +42,118 @@ impl Gateway {
         if !segment.has(Flags::ACK) {
             return Admitted::Passes;
         }
-        if !self.slots[i].believes(seen) {
-            if self.table[i].doubt.disbelieved(seen.seq, seen.ack) {
-                self.renew(i, segment, options, cx, frame, false);
+        if !self.flows.slots[i].believes(seen) {
+            if self.flows.table[i].doubt.disbelieved(seen.seq, seen.ack) {
+                self.flows.renew(i, segment, options, cx, frame, false);
             }
             return Admitted::Untouched(PassReason::Implausible);
         }
-        let r = &mut self.table[i];
+        let r = &mut self.flows.table[i];
         let settled = r.doubt.believed() || r.has(flag::SCALE_KNOWN);
         if settled && r.has(flag::TRANSIENT) {
-            self.table.set_transient(i, false);
-            self.begin_least(i);
+            self.flows.table.set_transient(i, false);
+            self.flows.begin_least(i);
         }
-        if self.table[i].has(flag::CLOSED) {
-            if self.table[i].is_done() && !after(seen.ack, self.table[i].fin) {
+        if self.flows.table[i].has(flag::CLOSED) {
+            if self.flows.table[i].is_done() && !after(seen.ack, self.flows.table[i].fin) {
                 return Admitted::Passes;
             }
-            self.revive(i, cx.now);
+            self.flows.revive(i, cx.now);
         }
         match self.note_oddity(cx, i, segment, reading, tx) {
-            Some(reason) if !self.table[i].has(flag::SYNCED) => Admitted::Untouched(reason),
+            Some(reason) if !self.flows.table[i].has(flag::SYNCED) => Admitted::Untouched(reason),
             odd => {
-                self.tell(i);
+                self.flows.tell(i);
                 odd.map_or(Admitted::Believed, Admitted::Odd)
             }
         }
     }
 
-    /// A segment of a flow without numbers: the first after its handshake, or one in mid-stream, which is
-    /// taken up when it has advanced often enough. It passes, the first with a sized window.
-    fn on_stranger(
+    /// Notes whether a believed segment is odd. Returns why it is let through, if it is: itself, or its flow.
+    fn note_oddity(
         &mut self,
         cx: &mut Cx<'_>,
         i: u32,
         segment: &Headers,
         reading: &Reading,
-        frame: &Frame,
-        here: bool,
-    ) -> Admitted {
-        let (r, Reading { options, seen, odd }) = (&self.table[i], reading);
-        if seen.flags & (steer::ACK | steer::RST | steer::FIN) != steer::ACK {
-            return Admitted::Passes;
+        tx: u32,
+    ) -> Option<PassReason> {
+        if !self.flows.hooked && self.flows.slots[i].is_repetition(&reading.seen) {
+            return None; // it is set back, as by a hook, which shows it to nobody
         }
-        let first = r.has(flag::SENDER_SYN | flag::RECEIVER_SYN)
-            && opening::is_first(r.fin, r.seq, seen.seq, seen.ack);
-        if !first {
-            let is_one = self.table[i].doubt.candidate(seen.seq, seen.ack);
-            let common = self.note_odd_candidate(i, reading);
-            if !is_one {
-                return Admitted::Passes;
-            }
-            self.table[i].forget_handshake();
-            if let Some(reason) = common {
-                self.mark_passing(i, reason);
-                return Admitted::Passes;
-            }
+        let r = &self.flows.table[i];
+        let odd = reading.odd.or_else(|| segment.cannot_be_set_back(r, tx));
+        let odd = odd.or_else(|| self.flows.tells_too_much(i, segment, reading, tx));
+        let r = &mut self.flows.table[i];
+        match odd {
+            Some(_) => r.doubt.odd(Extensions::of(&reading.options)),
+            None => r.doubt.clean(),
         }
-        // Behind hooks that know the flow already, what passed may have overtaken this.
-        let ahead = (first && self.slots[i].is_open()).then(|| self.slots[i].nxt());
-        let sizes = here && first && seen.is_pure() && odd.is_none();
-        let taken_up = self.take_up(i, segment, options, cx, frame, sizes);
-        if let Some(nxt) = ahead.filter(|&nxt| taken_up && after(nxt, seen.end())) {
-            self.table[i].seq = nxt;
-            self.slots[i].set_nxt(nxt);
+        let passes = r.has(flag::PASSES);
+        let midstream = !r.has(flag::SENDER_SYN | flag::RECEIVER_SYN);
+        if let Some(reason) = reason_of(r.doubt.common(ALL)).filter(|_| midstream) {
+            self.let_pass(cx, i, reason);
+            return Some(reason);
         }
-        if taken_up && sizes {
-            return Admitted::First;
+        if passes {
+            return self.flows.note_passing(i, odd);
         }
-        Admitted::Passes
+        let reason = odd?;
+        let r = &self.flows.table[i];
+        if (r.doubt.is_odd() || reason == PassReason::Early || self.flows.is_too_early(r, segment.tcp.ack))
+            && self.flush(cx, i)
+        {
+            self.flows.pass_until_clean(i, reason);
+        }
+        Some(reason)
     }
 
-    /// Is it the connection whose handshake was seen, and nothing of it since? Segments that passed by while
-    /// no engine ran may have taken it far ahead.
-    fn has_gone_on(&self, i: u32, segment: &Headers) -> bool {
-        let slot = &self.slots[i];
-        let ahead = |to: u32, from: u32| to.wrapping_sub(from) <= steer::ACK_RANGE;
-        self.table[i].has(flag::SENDER_SYN | flag::RECEIVER_SYN | flag::SCALE_KNOWN)
-            && self.table[i].doubt.is_unmet()
-            && ahead(segment.tcp.seq, slot.nxt())
-            && ahead(segment.tcp.ack, slot.tx())
-    }
-
-    /// Takes a flow up again with this segment, as one in mid-stream, because what was known of it is wrong.
-    /// If the segment is `believed`, because it is the receiver's last word and only what the sender was
-    /// thought to know is wrong, the connection is still the one whose handshake was seen, if one was, and
-    /// its window is sized as before.
-    pub(super) fn renew(
+    /// Lets a believed ACK without payload through as it came. What its sender learns by it is charged,
+    /// unless the hooks count the flow's data.
+    pub(super) fn let_through(
         &mut self,
-        i: u32,
-        segment: &Headers,
-        options: &TcpOptions,
         cx: &mut Cx<'_>,
-        frame: &Frame,
-        believed: bool,
-    ) {
-        self.clear_acks(cx, i);
-        if !believed && !self.has_gone_on(i, segment) {
-            self.table[i].forget_handshake();
-        }
-        if self.take_up(i, segment, options, cx, frame, believed) {
-            self.stats.renewed += 1;
-        }
-    }
-
-    /// The flow's numbers start with this segment, which passes as it came, or `sizes` its window.
-    fn take_up(
-        &mut self,
         i: u32,
         segment: &Headers,
-        options: &TcpOptions,
-        cx: &Cx<'_>,
-        frame: &Frame,
-        sizes: bool,
-    ) -> bool {
-        self.table[i].template.learn(cx.frames.bytes(frame), &segment.packet);
-        if !self.sync(i, segment, options, cx.now) {
+        reading: &Reading,
+        frame: Frame,
+    ) {
+        let r = &self.flows.table[i];
+        if r.has_news() || r.queues_acks() {
+            self.flush(cx, i); // it keeps its place
+        }
+        let r = &self.flows.table[i];
+        let (tx, acked) = (r.tx, r.acked);
+        self.flows.note_passed(i, &reading.seen);
+        self.flows.on_passed(cx, i, segment, &frame, tx);
+        if self.flows.table[i].has(flag::PASSES)
+            && acked >> TELL_AGAIN != self.flows.table[i].acked >> TELL_AGAIN
+        {
+            self.flows.count_untouched(i);
+        }
+        self.forward_untouched(cx, i, frame);
+    }
+
+    /// The flow passes for its connection's life, once what it holds has been passed on.
+    fn let_pass(&mut self, cx: &mut Cx<'_>, i: u32, reason: PassReason) {
+        if !self.flush(cx, i) {
+            return; // the next segment tries again
+        }
+        self.flows.mark_passing(i, reason);
+    }
+
+    /// A RST of the data's receiver: the sender accepts it at its RCV.NXT alone (RFC 5961 §3.2). It may be
+    /// forged all the same, so the next believed ACK revives the flow. What is held goes before one that is
+    /// `here`.
+    fn on_receiver_reset(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Headers, here: bool) -> bool {
+        if segment.tcp.seq != self.flows.table[i].seq {
             return false;
         }
-        self.learn(i, cx, segment, frame);
-        let known = self.table[i].has(flag::SCALE_KNOWN);
-        self.table.set_transient(i, !known);
-        let scale = self.table[i].scale;
-        self.begin_edges(i, segment, options, scale, sizes);
-        self.tell(i);
-        true
-    }
-
-    /// An ACK older than what the sender knows was overtaken, or what the sender is thought to know is wrong.
-    /// The latter, if many come in a row that no other overtook by its timestamp, or by the time that has
-    /// passed.
-    pub(super) fn is_last_word(&mut self, i: u32, options: &TcpOptions, now: Time) -> bool {
-        let newest = self.slots[i].ts();
-        let overtaken = options.timestamps.is_some_and(|t| after(newest, t.value));
-        !overtaken && self.table[i].doubt.outdated(now)
-    }
-
-    /// A forged segment with payload may have moved the receiver's SND.NXT beyond what its sender accepts.
-    /// The receiver's ACKs tell in time, and the made ones take their number.
-    pub(super) fn check_sequence(&mut self, i: u32, seq: u32, now: Time) {
-        let slot = &self.slots[i];
-        let doubt = &mut self.table[i].doubt;
-        if !after(slot.nxt(), seq) {
-            doubt.in_sequence();
-        } else if doubt.lags(seq, now) {
-            slot.set_nxt(seq);
+        if here && !self.flows.table[i].doubt.has_retracted() {
+            self.flush(cx, i);
         }
+        self.flows.stats.reset += 1;
+        self.flows.close(i, cx.now);
+        true
     }
 }

@@ -6,8 +6,8 @@
 //! batch: the index, the flows, their neighbours in the order of activity. Between two lines that a pass asks
 //! for lies as little as possible: what the processor works on at a time is bounded.
 
-use super::millis;
-use super::slots::Slots;
+use super::flows::millis;
+use super::flows::slots::Slots;
 use crate::base::{prefetch, Timers};
 use crate::flow::{Key, Table};
 use crate::frame::{Frame, Frames};

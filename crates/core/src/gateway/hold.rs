@@ -1,12 +1,15 @@
-//! Held ACKs: how progress comes to be held, gets its timer, goes ahead of its time, and is counted.
+//! Held ACKs: how progress comes to be held, and goes ahead of its time, as a number or as ACKs that wait
+//! themselves.
 
-use super::held::Held;
+use super::flows::ack_out;
+use super::flows::segment::{parse, Headers};
 use super::release::gap;
-use super::{ack_out, after, Gateway, Headers};
+use super::Gateway;
 use crate::ack::Arrival;
 use crate::flow::flag;
 use crate::frame::Frame;
 use crate::node::Cx;
+use crate::steer::after;
 use crate::time::Time;
 use crate::wire::{Flags, TcpOptions};
 use core::sync::atomic::Ordering::Relaxed;
@@ -22,73 +25,73 @@ impl Gateway {
         frame: Frame,
         more: u32,
     ) {
-        if self.table[i].takes_turns() {
-            self.table[i].held_acks += 1;
-            self.note_echo(i, options);
+        if self.flows.table[i].takes_turns() {
+            self.flows.table[i].held_acks += 1;
+            self.flows.note_echo(i, options);
             self.await_turn(cx, i, more);
-            return self.absorb(cx, i, frame);
+            return self.flows.absorb(cx, i, frame);
         }
-        let room = self.outbox.has_room(ack_out(&self.table[i]), 1);
-        if room && !self.is_engaged(i) {
-            self.stop_timer(i);
-            if self.table[i].held() > more.saturating_mul(2) {
-                self.table[i].held_acks += 1;
-                self.note_echo(i, options);
+        let room = self.outbox.has_room(ack_out(&self.flows.table[i]), 1);
+        if room && !self.flows.is_engaged(i) {
+            self.flows.stop_timer(i);
+            if self.flows.table[i].held() > more.saturating_mul(2) {
+                self.flows.table[i].held_acks += 1;
+                self.flows.note_echo(i, options);
                 self.pass_held(cx, i, more.saturating_mul(2));
-                return self.absorb(cx, i, frame);
+                return self.flows.absorb(cx, i, frame);
             }
-            self.not_asked(i, cx.now);
+            self.flows.not_asked(i, cx.now);
             self.pass_on(cx, i, segment, frame);
             return;
         }
-        let depth = self.policy(&self.table[i]).release.depth();
-        let r = &mut self.table[i];
+        let depth = self.flows.policy(&self.flows.table[i]).release.depth();
+        let r = &mut self.flows.table[i];
         let idle = !r.has(flag::ARMED) && room && r.held() > 0 && !r.is_soon(cx.now, depth);
         let (last, held) = (Time::from_nanos(r.law.pace().due), r.held());
         if idle && r.law.pace_mut().arrive(cx.now, held, depth) == Arrival::Release {
             let passed = self.pass_on(cx, i, segment, frame);
-            return self.grant_busy(i, cx.now, last, passed);
+            return self.flows.grant_busy(i, cx.now, last, passed);
         }
         r.held_acks += 1;
-        self.arm(cx, i, options, idle);
-        self.absorb(cx, i, frame);
+        self.flows.arm(cx, i, options, idle);
+        self.flows.absorb(cx, i, frame);
     }
 
     /// An ACK leaves as it came, with all that was held. Returns the bytes that it acknowledges.
     fn pass_on(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Headers, frame: Frame) -> u32 {
-        let r = &self.table[i];
+        let r = &self.flows.table[i];
         let (passed, to) = (r.held(), r.rx);
         if r.has_news() && self.generate(cx, i, to, cx.now) {
-            self.absorb(cx, i, frame);
+            self.flows.absorb(cx, i, frame);
             return passed;
         }
-        let r = &mut self.table[i];
+        let r = &mut self.flows.table[i];
         r.told_marks(passed, segment.has(Flags::ECE));
         (r.tx, r.held_acks) = (r.rx, 0);
         r.echoes.clear();
         r.forget_news();
-        self.count_acked(i, passed);
+        self.flows.count_acked(i, passed);
         self.forward_ack(cx, i, segment, frame, segment.tcp.ack);
         passed
     }
 
     /// Progress of so many bytes `more` that came on a segment with payload.
     pub(super) fn schedule(&mut self, cx: &mut Cx<'_>, i: u32, options: &TcpOptions, more: u32) {
-        let r = &mut self.table[i];
+        let r = &mut self.flows.table[i];
         if r.held() == 0 {
             return;
         }
         if r.takes_turns() {
-            self.note_echo(i, options);
+            self.flows.note_echo(i, options);
             return self.await_turn(cx, i, more);
         }
-        if !self.is_engaged(i) {
-            self.note_echo(i, options);
-            self.stop_timer(i);
+        if !self.flows.is_engaged(i) {
+            self.flows.note_echo(i, options);
+            self.flows.stop_timer(i);
             return self.pass_held(cx, i, more.saturating_mul(2));
         }
-        let depth = self.policy(&self.table[i]).release.depth();
-        let r = &mut self.table[i];
+        let depth = self.flows.policy(&self.flows.table[i]).release.depth();
+        let r = &mut self.flows.table[i];
         let idle = !r.has(flag::ARMED) && !r.is_soon(cx.now, depth);
         let (last, held) = (Time::from_nanos(r.law.pace().due), r.held());
         if idle && r.law.pace_mut().arrive(cx.now, held, depth) == Arrival::Release {
@@ -97,218 +100,183 @@ impl Gateway {
                 r.echoes.push(r.rx, t.echo);
             }
             if self.generate(cx, i, to, cx.now) {
-                return self.grant_busy(i, cx.now, last, held);
+                return self.flows.grant_busy(i, cx.now, last, held);
             }
-            self.table[i].law.pace_mut().refund(held);
-            return self.wait(i, cx.now);
+            self.flows.table[i].law.pace_mut().refund(held);
+            return self.flows.wait(i, cx.now);
         }
-        self.arm(cx, i, options, idle);
-    }
-
-    /// Sets a timer for held bytes, unless one is set: for the release that is `scheduled`, or for the end of
-    /// the gap after the last ACK.
-    fn arm(&mut self, cx: &Cx<'_>, i: u32, options: &TcpOptions, scheduled: bool) {
-        self.note_echo(i, options);
-        if scheduled {
-            let due = self.table[i].timer();
-            self.start_timer(i, due);
-        } else {
-            self.wait(i, cx.now);
-        }
-    }
-
-    /// Notes the TSecr of held bytes.
-    pub(super) fn note_echo(&mut self, i: u32, options: &TcpOptions) {
-        let r = &mut self.table[i];
-        if let Some(t) = options.timestamps {
-            r.echoes.push(r.rx, t.echo);
-        }
-    }
-
-    /// Lets held bytes wait for the end of the gap after the last ACK, or for a turn, unless they wait
-    /// already.
-    pub(super) fn wait(&mut self, i: u32, now: Time) {
-        if self.table[i].takes_turns() {
-            return self.enlist(i, now);
-        }
-        let r = &mut self.table[i];
-        if !r.has(flag::ARMED) && r.held() > 0 {
-            r.flags |= flag::WAITING;
-            let due = r.timer();
-            self.start_timer(i, due);
-        }
+        self.flows.arm(cx, i, options, idle);
     }
 
     /// Up to one segment ahead of its time, so that the sender sees a counter move.
     pub(super) fn release_early(&mut self, cx: &mut Cx<'_>, i: u32) {
-        if self.table[i].queues_acks() {
+        if self.flows.table[i].queues_acks() {
             return; // each ACK shows its own
         }
-        let r = &self.table[i];
+        let r = &self.flows.table[i];
         let bytes = r.held().min(u32::from(r.mss));
-        if self.is_too_much(r, bytes) {
+        if self.flows.is_too_much(r, bytes) {
             return;
         }
         let to = r.tx.wrapping_add(bytes);
-        if self.generate_early(cx, i, to) && self.table[i].held() == 0 {
-            self.settle(i, cx.now);
+        if self.generate_early(cx, i, to) && self.flows.table[i].held() == 0 {
+            self.flows.settle(i, cx.now);
         }
     }
 
     /// Makes an ACK up to `to` that does not wait for its time.
     fn generate_early(&mut self, cx: &mut Cx<'_>, i: u32, to: u32) -> bool {
-        if self.table[i].takes_turns() {
+        if self.flows.table[i].takes_turns() {
             return self.release_at_once(cx, i, to);
         }
-        let bytes = to.wrapping_sub(self.table[i].tx);
+        let bytes = to.wrapping_sub(self.flows.table[i].tx);
         // Before the window is written, which lags behind by what is early.
-        self.told_early(i, bytes, cx.now);
+        self.flows.told_early(i, bytes, cx.now);
         let made = self.generate(cx, i, to, cx.now);
         if !made {
-            self.table[i].law.pace_mut().refund(bytes);
+            self.flows.table[i].law.pace_mut().refund(bytes);
         }
         made
     }
 
     /// Releases held bytes before an ACK for `ack` that tells more than progress and follows at once.
     pub(super) fn flush_for(&mut self, cx: &mut Cx<'_>, i: u32, ack: u32) {
-        self.bound(i);
+        self.flows.bound(i);
         let in_order = self.release_acks(cx, i);
-        let r = &self.table[i];
+        let r = &self.flows.table[i];
         let (held, rx) = (r.held(), r.rx);
         if held > 0 && in_order {
             self.generate_early(cx, i, rx);
         }
-        if after(ack, rx) && !self.table[i].takes_turns() {
-            self.told_early(i, ack.wrapping_sub(rx), cx.now);
+        if after(ack, rx) && !self.flows.table[i].takes_turns() {
+            self.flows.told_early(i, ack.wrapping_sub(rx), cx.now);
         }
-    }
-
-    /// Counts bytes that are acknowledged ahead of their time.
-    pub(super) fn told_early(&mut self, i: u32, bytes: u32, now: Time) {
-        if self.is_counted(i) {
-            return;
-        }
-        if self.table[i].takes_turns() {
-            return self.permit(i, bytes, now);
-        }
-        if !self.is_engaged(i) {
-            return self.not_asked(i, now);
-        }
-        let r = &self.table[i];
-        let (rtt, depth) = (self.rtt(r), self.policy(r).release.depth());
-        let r = &mut self.table[i];
-        let idle = (!r.has(flag::ARMED)).then_some(now);
-        r.law.pace_mut().acknowledge_early(bytes, idle, rtt, depth);
     }
 
     /// Passes on everything that the flow holds, at once. False if that is not possible now: it stays held.
     pub(super) fn flush(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
-        self.follow(i, cx.now);
-        let before = self.held(i);
-        if !self.table[i].holds() || self.table[i].has(flag::CLOSED) {
+        self.flows.follow(i, cx.now);
+        let before = self.flows.held(i);
+        if !self.flows.table[i].holds() || self.flows.table[i].has(flag::CLOSED) {
             return true;
         }
         if !self.release_acks(cx, i) {
-            self.note_held(i, before);
+            self.flows.note_held(i, before);
             return false;
         }
-        if self.table[i].held() > 0 && !self.generate_early(cx, i, self.table[i].rx) {
-            self.note_held(i, before);
+        if self.flows.table[i].held() > 0 && !self.generate_early(cx, i, self.flows.table[i].rx) {
+            self.flows.note_held(i, before);
             return false;
         }
-        self.settle(i, cx.now);
-        self.note_held(i, before);
+        self.flows.settle(i, cx.now);
+        self.flows.note_held(i, before);
         true
     }
 
     /// As [`Gateway::flush`]. Where the gateway ends, the receiver's own window goes too: a sender whose
     /// window lags behind would hear of more only when its persist timer runs out (RFC 9293 §3.8.6.1).
     pub(super) fn let_go(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
-        if self.ends {
-            self.slots[i].width.store(0, Relaxed);
+        if self.flows.ends {
+            self.flows.slots[i].width.store(0, Relaxed);
         }
         if !self.flush(cx, i) {
             return false;
         }
-        let r = &self.table[i];
+        let r = &self.flows.table[i];
         let live = r.has(flag::SYNCED) && r.flags & (flag::CLOSED | flag::PASSES) == 0;
-        !(self.ends && live && self.edge_moves(i)) || self.generate(cx, i, self.table[i].rx, cx.now)
-    }
-
-    /// Nobody is left to hear of what is held. ACKs that wait are [cleared](Gateway::clear_acks) before.
-    pub(super) fn drop_held(&mut self, i: u32) {
-        debug_assert!(!self.table[i].queues_acks() || self.table[i].law.steps().waiting_acks() == 0);
-        let before = self.held(i);
-        let r = &mut self.table[i];
-        r.tx = r.rx;
-        (r.held_acks, r.marked) = (0, 0);
-        r.echoes.clear();
-        r.forget_news();
-        self.end_grant(i);
-        self.stop_timer(i);
-        self.unlist(i, self.now);
-        self.note_held(i, before);
-    }
-
-    /// The flow's ACKs are not held now, so its rate is not asked.
-    pub(super) fn not_asked(&mut self, i: u32, now: Time) {
-        let depth = self.policy(&self.table[i]).release.depth();
-        self.table[i].law.pace_mut().begin_anew(now, depth);
+        !(self.flows.ends && live && self.flows.edge_moves(i))
+            || self.generate(cx, i, self.flows.table[i].rx, cx.now)
     }
 
     /// Nothing is held back any more, and what is held leaves by and by: up to `most` bytes now, a segment at
     /// least, and a step after each period in which no ACK brings more. All at once would be as large a burst
     /// as the window. Where there is no room, it is tried again.
     pub(super) fn pass_held(&mut self, cx: &mut Cx<'_>, i: u32, most: u32) {
-        self.not_asked(i, cx.now);
-        let r = &mut self.table[i];
+        self.flows.not_asked(i, cx.now);
+        let r = &mut self.flows.table[i];
         r.set(flag::WAITING, false);
         let to = r.tx.wrapping_add(r.held().min(most.max(r.mss.into())));
         if self.generate(cx, i, to, cx.now) {
-            let pace = self.table[i].law.pace_mut();
+            let pace = self.flows.table[i].law.pace_mut();
             pace.due = (cx.now + pace.period()).saturating_sub(gap(pace)).as_nanos();
         }
-        self.wait(i, cx.now);
+        self.flows.wait(i, cx.now);
     }
 
-    /// Nothing is held any more. Releases go on while the right edge lags behind.
-    pub(super) fn settle(&mut self, i: u32, now: Time) {
-        let r = &self.table[i];
-        if r.takes_turns() {
-            return; // its turn comes and finds nothing
+    /// An ACK waits behind those that do, or leaves if its flow's turn is now. `only_progress`: it tells
+    /// nothing else.
+    pub(super) fn queue_ack(
+        &mut self,
+        cx: &mut Cx<'_>,
+        i: u32,
+        (segment, options): (&Headers, &TcpOptions),
+        frame: Frame,
+        only_progress: bool,
+    ) {
+        if self.flows.table[i].law.steps().waiting_acks() == 0 && !self.is_full(i) && self.flows.may_pass(i) {
+            return self.leave(cx, i, segment, frame);
         }
-        if r.law.pace().lag() > 0 && r.has(flag::ARMED) && !r.has(flag::WAITING) {
-            return;
+        if cx.frames.is_scarce() {
+            self.flows.note_echo(i, options); // its number is held still
+            self.flows.absorb(cx, i, frame);
+        } else {
+            self.flows.park(cx, i, frame, only_progress);
         }
-        self.disarm(i, now);
-        let r = &mut self.table[i];
-        if r.law.pace().lag() > 0 {
-            r.law.pace_mut().go_on(now);
-            let due = r.timer();
-            self.start_timer(i, due);
-        }
+        self.await_turn(cx, i, 1); // one comes, one may go
     }
 
-    /// No release is scheduled any more.
-    pub(super) fn disarm(&mut self, i: u32, now: Time) {
-        self.end_grant(i);
-        let r = &mut self.table[i];
-        if r.has(flag::ARMED) && r.flags & (flag::WAITING | flag::CLOSED) == 0 {
-            r.law.pace_mut().stop(now);
+    /// Is there no room for an ACK of the flow?
+    fn is_full(&self, i: u32) -> bool {
+        !self.outbox.has_room(ack_out(&self.flows.table[i]), 1)
+    }
+
+    /// One ACK of what the flow holds leaves: the one that waits longest, or one for what is held without.
+    /// Returns the bytes that it acknowledges; `None` if nothing is held, or nothing can leave now.
+    pub(super) fn release_ack(&mut self, cx: &mut Cx<'_>, i: u32) -> Option<u32> {
+        if self.is_full(i) {
+            return None;
         }
-        self.stop_timer(i);
+        while let Some((frame, only_progress)) = self.flows.unpark(cx, i) {
+            let parsed = parse(cx.frames.bytes(&frame), frame.len()).ok();
+            let tx = self.flows.table[i].tx;
+            match parsed.filter(|segment| !only_progress || after(segment.tcp.ack, tx)) {
+                None => self.flows.absorb(cx, i, frame),
+                Some(segment) => {
+                    self.leave(cx, i, &segment, frame);
+                    return Some(self.flows.table[i].tx.wrapping_sub(tx));
+                }
+            }
+        }
+        let r = &self.flows.table[i];
+        let (held, rx) = (r.held(), r.rx);
+        (held > 0 && self.generate(cx, i, rx, cx.now)).then_some(held)
     }
 
-    #[inline]
-    pub(super) fn held(&self, i: u32) -> Held {
-        self.table[i].held_now()
+    /// An ACK of the flow leaves, as it came but for what has changed since. What the sender knows follows
+    /// it.
+    pub(super) fn leave(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Headers, frame: Frame) {
+        let (r, ack) = (&mut self.flows.table[i], segment.tcp.ack);
+        if after(ack, r.tx) {
+            let bytes = ack.wrapping_sub(r.tx);
+            r.told_marks(bytes, segment.has(Flags::ECE));
+            r.echoes.release(ack);
+            r.tx = ack;
+            self.flows.count_acked(i, bytes);
+        }
+        self.forward_ack(cx, i, segment, frame, ack);
+        self.flows.look_at_data(i, cx.now);
     }
 
-    /// Keeps the class's account of what is held.
-    #[inline]
-    pub(super) fn note_held(&mut self, i: u32, before: Held) {
-        let r = &self.table[i];
-        self.classes[r.class].note_held(before, r.held_now());
+    /// All ACKs that wait leave. False if there is no room: those that are left wait still.
+    pub(super) fn release_acks(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
+        if !self.flows.table[i].queues_acks() {
+            return true;
+        }
+        while self.flows.table[i].law.steps().waiting_acks() > 0 {
+            if self.release_ack(cx, i).is_none() && self.flows.table[i].law.steps().waiting_acks() > 0 {
+                return false;
+            }
+        }
+        true
     }
 }

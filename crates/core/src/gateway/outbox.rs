@@ -1,7 +1,8 @@
 //! Frames on their way out, per port, in the order of their times.
 
-use super::{earliest, WAN};
+use super::flows::earliest;
 use crate::frame::{Charge, Frame, Waiting};
+use crate::node::WAN;
 use crate::node::{Cx, Port, PortSet, Transmit};
 use crate::queue::{Fifo, Queue};
 use crate::stats::{DropReason, Ledger};

@@ -10,26 +10,30 @@
 //! (`release`); what is found out of any other, and may come to something else than a release, is in
 //! `prepare`.
 
-use super::blocked::{wheel, MADE_UP};
+use super::flows::blocked::{wheel, MADE_UP};
+use super::flows::stats::ClassStats;
+use super::flows::{ack_out, Register};
 use super::send::{Maker, NewAck};
-use super::{ack_out, after, earliest, ClassStats, Gateway, LAN, WAN};
+use super::Gateway;
 use crate::ack::{window, AckControl, Arrival, Pace, Window};
 use crate::flow::{flag, Record, Timers};
-use crate::node::{Cx, Port, PortSet};
-use crate::steer::Slot;
+use crate::node::{Cx, Port, PortSet, LAN, WAN};
+use crate::steer::{after, Slot};
 use crate::systems::Kept;
 use crate::time::{Duration, Time};
 
 /// Time between two ACKs of a flow that is not backlogged, at most a period.
 const GAP: Duration = Duration::from_micros(200);
+
 /// Flags that are checked. Of all these, a regular flow is in step with its receiver and nothing else.
-const ASKED: u32 = flag::SYNCED
+pub(super) const ASKED: u32 = flag::SYNCED
     | flag::CLOSED
     | flag::WAITING
     | flag::GRANTED
     | flag::SHARED
     | flag::SENDER_FIN
     | flag::RECEIVER_FIN;
+
 /// Releases carried out as a frame comes, at most. Where more are due, the polls that follow carry them out.
 const AT_ONCE: u32 = 128;
 
@@ -38,7 +42,7 @@ impl Gateway {
     /// come with the next poll.
     #[inline]
     pub(super) fn catch_up(&mut self, cx: &mut Cx<'_>) {
-        if self.first_timer() < cx.now {
+        if self.flows.first_timer() < cx.now {
             self.carry_out(&mut Cx {
                 now: cx.now.saturating_sub(Duration::from_nanos(1)),
                 frames: cx.frames,
@@ -59,29 +63,10 @@ impl Gateway {
         }
     }
 
-    /// Returns the due time of the first release by one of these ports.
-    #[inline]
-    pub(super) fn next_release(&self, ports: PortSet) -> Option<Time> {
-        self.first(ports).map(|(due, _)| self.blocked.earliest(due))
-    }
-
-    /// Returns the due time of the first timer, whatever its port; [`Time::MAX`] without one.
-    #[inline]
-    pub(super) fn first_timer(&self) -> Time {
-        self.timers.next(wheel(LAN)).min(self.timers.next(wheel(WAN)))
-    }
-
-    /// Returns the due time of the first timer of flows whose ACKs leave by one of these ports, and that
-    /// port.
-    #[inline]
-    fn first(&self, ports: PortSet) -> Option<(Time, Port)> {
-        earliest(ports, |port| self.timers.next(wheel(port)))
-    }
-
     /// Carries out the release that is due first by one of these ports, if any: at most one ACK.
     #[inline]
     pub(super) fn run_release(&mut self, cx: &mut Cx<'_>, ports: PortSet) -> bool {
-        match self.first(ports.and(self.blocked.open())) {
+        match self.flows.first(ports.and(self.flows.blocked.open())) {
             Some((due, port)) if due <= cx.now => self.run_due(cx, port),
             _ => false,
         }
@@ -91,12 +76,12 @@ impl Gateway {
     #[inline(always)]
     fn run_due(&mut self, cx: &mut Cx<'_>, port: Port) -> bool {
         if cx.frames.is_exhausted() {
-            self.stats.pool_exhausted += 1;
-            self.blocked.rest(&self.timers, cx.now);
+            self.flows.stats.pool_exhausted += 1;
+            self.flows.blocked.rest(&self.flows.timers, cx.now);
             return false;
         }
-        let Some(i) = self.timers.pop(wheel(port), cx.now) else { return false };
-        if i < self.table.capacity() {
+        let Some(i) = self.flows.timers.pop(wheel(port), cx.now) else { return false };
+        if i < self.flows.table.capacity() {
             self.release(cx, i, port);
         } else {
             self.serve(cx, i, port);
@@ -106,9 +91,12 @@ impl Gateway {
 
     /// The time of a flow, just taken off its wheel, has come.
     #[inline(always)]
-    fn release(&mut self, cx: &mut Cx<'_>, i: u32, port: Port) {
-        let state = (self.generation, self.table.epoch());
-        let Gateway { table, slots, timers, blocked, outbox, stats, classes, congestion, config, .. } = self;
+    pub(super) fn release(&mut self, cx: &mut Cx<'_>, i: u32, port: Port) {
+        let state = (self.flows.generation, self.flows.table.epoch());
+        let Gateway { flows, outbox, .. } = self;
+        let Register {
+            table, slots, timers, blocked, stats, classes, congestion, config, hooked, ends, ..
+        } = flows;
         let (r, slot) = (&mut table[i], &slots[i]);
         r.flags &= !flag::ARMED;
         let due = Time::from_nanos(r.law.pace().due);
@@ -120,8 +108,8 @@ impl Gateway {
             if cx.now.since(due) <= policy.release.catch_up() && policy.engages(congestion, index) {
                 r.catch_up(slot);
                 let rtt = r.rtt(config.assumed_rtt);
-                let maker = Maker { outbox, stats, hooked: self.hooked };
-                let out = Out { i, timers, maker, rtt, ends: self.ends };
+                let maker = Maker { outbox, stats, hooked: *hooked };
+                let out = Out { i, timers, maker, rtt, ends: *ends };
                 return r.tick(&mut Cx { now: due, frames: cx.frames }, slot, policy, class, out);
             }
         }
@@ -131,26 +119,26 @@ impl Gateway {
     /// As [`Gateway::release`], of any flow.
     #[inline(never)]
     fn release_other(&mut self, cx: &mut Cx<'_>, i: u32, port: Port) {
-        let r = &self.table[i];
+        let r = &self.flows.table[i];
         if r.has(flag::CLOSED) {
             return self.forget(cx, i);
         }
         let due = r.timer().min(cx.now);
-        let blocked = self.blocked.was(port, due);
-        let too_late = due < cx.now && cx.now.since(due) > self.policy(r).release.catch_up();
+        let blocked = self.flows.blocked.was(port, due);
+        let too_late = due < cx.now && cx.now.since(due) > self.flows.policy(r).release.catch_up();
         // What has passed since is looked at as of now.
         let looks = r.has(flag::GRANTED);
         let now = if blocked || too_late || looks { cx.now } else { due };
         let cx = &mut Cx { now, frames: cx.frames };
         let regular = self.is_regular(i);
         if regular {
-            self.table[i].catch_up(&self.slots[i]);
+            self.flows.table[i].catch_up(&self.flows.slots[i]);
         } else if !self.prepare(cx, i) {
             return;
         }
         self.tick(cx, i, blocked);
         if !regular {
-            self.close_if_done(i, now);
+            self.flows.close_if_done(i, now);
         }
     }
 
@@ -159,8 +147,8 @@ impl Gateway {
         if self.always_long {
             return false;
         }
-        let state = (self.generation, self.table.epoch());
-        self.table[i].is_regular(&self.slots[i], state) && self.is_engaged(i)
+        let state = (self.flows.generation, self.flows.table.epoch());
+        self.flows.table[i].is_regular(&self.flows.slots[i], state) && self.flows.is_engaged(i)
     }
 
     /// Finds out what there is to know of a flow whose time has come, and deals with it. True if that is a
@@ -170,56 +158,57 @@ impl Gateway {
         if !self.revise(cx, i) {
             return false;
         }
-        let look = self.granted(i);
-        self.follow(i, now);
-        let engaged = self.is_engaged(i);
-        let r = &mut self.table[i];
+        let look = self.flows.granted(i);
+        self.flows.follow(i, now);
+        let engaged = self.flows.is_engaged(i);
+        let r = &mut self.flows.table[i];
         if let Some(look) = look {
-            self.grant_again(i, now, look);
+            self.flows.grant_again(i, now, look);
         } else if r.takes_steps() && r.has(flag::WAITING) {
             r.set(flag::WAITING, false);
             self.release_timely(cx, i);
         } else if r.takes_turns() {
             r.set(flag::WAITING, false);
-            self.enlist(i, now);
+            self.flows.enlist(i, now);
         } else if r.held() == 0 && r.law.pace().lag() == 0 {
             r.set(flag::WAITING, false);
             r.law.pace_mut().stop(now);
         } else if !engaged {
-            let before = self.held(i);
-            self.pass_held(cx, i, self.table[i].step());
-            self.note_held(i, before);
+            let before = self.flows.held(i);
+            self.pass_held(cx, i, self.flows.table[i].step());
+            self.flows.note_held(i, before);
         } else if r.has(flag::WAITING) {
             self.end_gap(cx, i);
         } else {
             return true;
         }
-        self.close_if_done(i, now);
+        self.flows.close_if_done(i, now);
         false
     }
 
     /// The next ACK may follow the last.
     fn end_gap(&mut self, cx: &mut Cx<'_>, i: u32) {
-        let (before, depth) = (self.held(i), self.policy(&self.table[i]).release.depth());
-        let r = &mut self.table[i];
+        let (before, depth) = (self.flows.held(i), self.flows.policy(&self.flows.table[i]).release.depth());
+        let r = &mut self.flows.table[i];
         let last = Time::from_nanos(r.law.pace().due);
         r.set(flag::WAITING, false);
         if r.law.pace_mut().arrive(cx.now, before.bytes, depth) == Arrival::Schedule {
             let due = r.timer();
-            self.start_timer(i, due);
-        } else if !self.generate(cx, i, self.table[i].rx, cx.now) {
-            self.table[i].law.pace_mut().refund(before.bytes);
-            self.wait(i, cx.now);
+            self.flows.start_timer(i, due);
+        } else if !self.generate(cx, i, self.flows.table[i].rx, cx.now) {
+            self.flows.table[i].law.pace_mut().refund(before.bytes);
+            self.flows.wait(i, cx.now);
         } else {
-            self.grant_busy(i, cx.now, last, before.bytes);
+            self.flows.grant_busy(i, cx.now, last, before.bytes);
         }
-        self.note_held(i, before);
+        self.flows.note_held(i, before);
     }
 
     /// A release time of a backlogged flow, whose port was `blocked` then. Those that it has missed are given
     /// up.
     fn tick(&mut self, cx: &mut Cx<'_>, i: u32, blocked: bool) {
-        let Gateway { table, slots, timers, outbox, stats, classes, config, .. } = self;
+        let Gateway { flows, outbox, .. } = self;
+        let Register { table, slots, timers, stats, classes, config, hooked, ends, .. } = flows;
         let (r, slot) = (&mut table[i], &slots[i]);
         let (policy, class, _) = classes.of_flow(r.class);
         let made_up = MADE_UP.max(r.law.pace().period().saturating_mul(2));
@@ -227,30 +216,13 @@ impl Gateway {
         class.missed_releases +=
             r.law.pace_mut().skip_missed(cx.now, if blocked { most.min(made_up) } else { most });
         let rtt = r.rtt(config.assumed_rtt);
-        let maker = Maker { outbox, stats, hooked: self.hooked };
-        r.tick(cx, slot, policy, class, Out { i, timers, maker, rtt, ends: self.ends });
-    }
-
-    /// The flow, which has no timer, gets one.
-    #[inline]
-    pub(super) fn start_timer(&mut self, i: u32, due: Time) {
-        let r = &mut self.table[i];
-        r.flags |= flag::ARMED;
-        self.timers.arm(wheel(ack_out(r)), i, due);
-    }
-
-    /// The flow has no timer any more, if it had one.
-    pub(super) fn stop_timer(&mut self, i: u32) {
-        let r = &mut self.table[i];
-        if r.has(flag::ARMED) {
-            self.timers.disarm(wheel(ack_out(r)), i);
-        }
-        r.flags &= !(flag::ARMED | flag::WAITING);
+        let maker = Maker { outbox, stats, hooked: *hooked };
+        r.tick(cx, slot, policy, class, Out { i, timers, maker, rtt, ends: *ends });
     }
 }
 
 /// Destination of a flow's release.
-struct Out<'a> {
+pub(super) struct Out<'a> {
     i: u32,
     timers: &'a mut Timers<2>,
     maker: Maker<'a>,

@@ -1,13 +1,16 @@
 //! ACKs that leave: made here, or the receiver's with what may go with them.
 
-use super::generate::{write_ack, MAX_ACK_LEN};
+use super::flows::generate::{write_ack, MAX_ACK_LEN};
+use super::flows::segment::Headers;
+use super::flows::stats::{ClassStats, GatewayStats};
+use super::flows::{ack_out, Register};
 use super::outbox::Outbox;
-use super::{ack_out, after, ClassStats, Gateway, GatewayStats, Headers};
+use super::Gateway;
 use crate::ack::window;
 use crate::flow::{flag, Record};
 use crate::frame::{Checksum, Frame};
 use crate::node::Cx;
-use crate::steer::{self, Slot, Stamp};
+use crate::steer::{self, after, Slot, Stamp};
 use crate::time::Time;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -17,7 +20,7 @@ pub(super) struct NewAck {
     pub(super) to: u32,
     /// Time at which it was due.
     pub(super) at: Time,
-    /// The [most that the window may be](Gateway::window_limit).
+    /// The [most that the window may be](Register::window_limit).
     pub(super) limit: Option<u32>,
     /// Window field, if it is known already. The record is up to date with its slot then.
     pub(super) field: Option<u16>,
@@ -118,7 +121,7 @@ impl Gateway {
     /// Makes an ACK up to `to` and sends it off as due at `at`. False when there is no frame or no room for
     /// it: what is held stays held.
     pub(super) fn generate(&mut self, cx: &mut Cx<'_>, i: u32, to: u32, at: Time) -> bool {
-        self.generate_with(cx, i, to, at, self.window_limit_at(&self.table[i], to))
+        self.generate_with(cx, i, to, at, self.flows.window_limit_at(&self.flows.table[i], to))
     }
 
     /// As [`Gateway::generate`], with a window of at most `limit` bytes.
@@ -130,7 +133,7 @@ impl Gateway {
         at: Time,
         limit: Option<u32>,
     ) -> bool {
-        let Gateway { table, slots, classes, outbox, stats, hooked, .. } = self;
+        let Gateway { flows: Register { table, slots, classes, stats, hooked, .. }, outbox, .. } = self;
         let r = &mut table[i];
         let class = &mut classes[r.class];
         let ack = NewAck { to, at, limit, field: None };
@@ -146,12 +149,12 @@ impl Gateway {
         mut frame: Frame,
         ack: u32,
     ) {
-        let r = &self.table[i];
+        let r = &self.flows.table[i];
         if after(r.tx, ack) {
             return self.forward_untouched(cx, i, frame); // it was overtaken, and tells something all the same
         }
-        let limit = self.window_limit(r);
-        let r = &mut self.table[i];
+        let limit = self.flows.window_limit(r);
+        let r = &mut self.flows.table[i];
         let out = ack_out(r);
         r.ace_sent = r.ace;
         // A window that is kept is touched only where the acknowledgement is. Of an ACK that has waited, the
@@ -169,14 +172,14 @@ impl Gateway {
         }
         // After the receiver's FIN an ACK that is made twice would be a duplicate, so it is not stamped, and
         // does not leave. What the receiver itself repeats is one: of a loss, or of an answer to its sender.
-        frame.restamp = !self.table[i].has(flag::RECEIVER_FIN) || after(ack, self.slots[i].tx());
-        if !self.hooked && frame.restamp {
-            let stamp = self.slots[i].stamp(ack, field);
+        frame.restamp = !self.flows.table[i].has(flag::RECEIVER_FIN) || after(ack, self.flows.slots[i].tx());
+        if !self.flows.hooked && frame.restamp {
+            let stamp = self.flows.slots[i].stamp(ack, field);
             if !steer::restamp(cx.frames, &frame, &segment.packet, &segment.tcp, stamp) {
-                return self.absorb(cx, i, frame);
+                return self.flows.absorb(cx, i, frame);
             }
         }
-        let class = &mut self.classes[self.table[i].class];
+        let class = &mut self.flows.classes[self.flows.table[i].class];
         class.acks_rewritten += u64::from(rewritten);
         class.acks_forwarded += u64::from(!rewritten);
         self.forward(cx, out, frame);
@@ -184,31 +187,8 @@ impl Gateway {
 
     /// Forwards a segment of the receiver as it came.
     pub(super) fn forward_untouched(&mut self, cx: &mut Cx<'_>, i: u32, frame: Frame) {
-        let r = &self.table[i];
-        self.classes[r.class].acks_forwarded += 1;
+        let r = &self.flows.table[i];
+        self.flows.classes[r.class].acks_forwarded += 1;
         self.forward(cx, ack_out(r), frame);
-    }
-
-    pub(super) fn absorb(&mut self, cx: &mut Cx<'_>, i: u32, frame: Frame) {
-        self.count_absorbed(i);
-        cx.frames.absorb(frame);
-    }
-
-    /// An ACK of the flow has been absorbed.
-    #[inline]
-    pub(super) fn count_absorbed(&mut self, i: u32) {
-        self.classes[self.table[i].class].acks_absorbed += 1;
-        self.stats.ledger.absorbed += 1;
-    }
-}
-
-impl Record {
-    /// Returns how many of the held ACKs are those of the next `bytes`.
-    fn acks_of(&self, bytes: u32) -> u32 {
-        let held = self.held().max(1);
-        if bytes == held {
-            return self.held_acks;
-        }
-        (u64::from(self.held_acks) * u64::from(bytes) / u64::from(held)) as u32
     }
 }

@@ -45,6 +45,12 @@ impl Record {
             (true, true) => Kept::Steps(self.law.steps()),
         }
     }
+
+    /// Returns whether anything is held: bytes, or queued ACKs.
+    #[inline]
+    pub fn holds(&self) -> bool {
+        self.held() > 0 || self.queues_acks() && self.law.steps().waiting_acks() > 0
+    }
 }
 
 impl<'a> Kept<'a> {

@@ -200,8 +200,6 @@ pub fn remove_filters(ifindex: u32) -> usize {
 /// Number of the program at this place of ours.
 fn filter_at(ifindex: u32, hook: Hook, order: Order) -> Option<u32> {
     let mut options = place(order);
-    // It would complain of an interface without a qdisc for classifiers. Loading sets this anew.
-    libbpf_rs::set_print(None);
     // SAFETY: both structures are valid for the call.
     let told = unsafe { sys::bpf_tc_query(&point(ifindex, hook), &mut options) };
     (told == 0).then_some(options.prog_id)
@@ -263,7 +261,7 @@ pub fn programs_of_others(ifindex: u32) -> Vec<(Hook, u32, String)> {
 /// Numbers of our programs on an interface, whichever process has put them there.
 pub(super) fn programs_of_ours(ifindex: u32) -> Vec<u32> {
     let linked = HOOKS.into_iter().flat_map(|hook| numbers(ifindex, hook));
-    // Later kernels have links.
+    // libbpf complains of an interface without a qdisc for classifiers.
     let filters = HOOKS.into_iter().filter(|_| crate::sys::process::kernel() < Some((6, 6)));
     let filters = filters.flat_map(|hook| ORDERS.map(|order| filter_at(ifindex, hook, order)));
     let all = linked.chain(filters.flatten());

@@ -398,10 +398,10 @@ impl<N: Inline> Engine for InlineEngine<N> {
         reclassified
     }
     fn counted(&self) -> [Fields; 2] {
-        self.node.gateway().map_or([Fields::NONE; 2], Gateway::counted_fields)
+        self.node.gateway().map_or([Fields::NONE; 2], |gateway| gateway.counted_fields())
     }
     fn resync(&mut self, _: &mut Cx<'_>) {
-        self.node.gateway_mut().into_iter().for_each(Gateway::resync);
+        self.node.gateway_mut().into_iter().for_each(|gateway| gateway.resync());
     }
     fn stop(&mut self, cx: &mut Cx<'_>) -> bool {
         self.node.gateway_mut().is_none_or(|gateway| gateway.stop(cx))

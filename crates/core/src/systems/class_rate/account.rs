@@ -1,7 +1,7 @@
 //! Charges to a class and its flow, and what is given back. At any time `permitted = received + early` of
 //! each flow.
 
-use super::{Tree, Turn};
+use super::{ClassTree, Turn};
 use crate::flow::Record;
 use crate::time::Time;
 
@@ -14,7 +14,7 @@ pub(crate) struct Charged {
     pub(crate) forgiven: u64,
 }
 
-impl Tree<'_> {
+impl ClassTree<'_> {
     /// The sender may send `bytes` more, which it was permitted in a span of time.
     pub(crate) fn permit(&mut self, r: &mut Record, bytes: u32, span: (Time, Time)) -> Charged {
         self.charge_flow(r, bytes, span, |turn, quantum| {

@@ -8,7 +8,7 @@
 
 use super::average::ONE;
 use super::node::List;
-use super::{Share, ShareRelease, Shares, Tree};
+use super::{ClassTree, Share, ShareRelease, Shares};
 use crate::rate::Rate;
 use crate::time::{Duration, Time};
 
@@ -75,7 +75,7 @@ impl Shares {
     }
 }
 
-impl Tree<'_> {
+impl ClassTree<'_> {
     /// Charges a class, and those above it, unresponsive bytes that passed from `since` to `now`. Returns
     /// those that are written off.
     pub(crate) fn charge_unresponsive(&mut self, place: u32, bytes: u64, since: Time, now: Time) -> u64 {

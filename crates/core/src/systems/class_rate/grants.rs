@@ -1,6 +1,6 @@
 //! Bytes that may pass of a class's flows before they are looked at, where its rate does not bind.
 
-use super::{Share, Tree};
+use super::{ClassTree, Share};
 use crate::time::{Duration, Time};
 
 /// Longest time to the next look.
@@ -28,7 +28,7 @@ fn clamp(bytes: u64) -> u32 {
     bytes.min(1 << 30) as u32
 }
 
-impl Tree<'_> {
+impl ClassTree<'_> {
     /// Have others than its flows not been looked at for some time?
     pub(crate) fn is_due_for_others(&self, top: u32, now: Time) -> bool {
         let Some(share) = self.shares.get(top) else { return false };

@@ -37,5 +37,5 @@ pub(crate) use repeats::Repeats;
 pub use settings::{ShareRelease, Turns};
 pub(crate) use share::Share;
 pub(crate) use shares::Shares;
-pub(crate) use tree::Tree;
+pub(crate) use tree::ClassTree;
 pub use turn::Turn;

@@ -1,6 +1,6 @@
 //! The laws by which all flows of a class are acknowledged together, in turns. No rate is set for a flow.
 //! Shares are max–min, because a flow that holds nothing takes no turn. This file has the laws' settings and
-//! their state of a flow. The class's clock and its lists belong to the gateway (`gateway/share`).
+//! their state of a flow. The class's clock and its lists belong to the gateway (`gateway/flows`).
 //!
 //! The laws differ in the content of a turn ([`Turns`]): *share* has turns of bytes at the class's rate, the
 //! [schemes](Scheme) of the PostACK paper have turns of an ACK.

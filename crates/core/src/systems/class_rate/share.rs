@@ -222,7 +222,7 @@ impl Share {
         }
     }
 
-    /// Charges this class alone, as [`Tree::charge`](super::Tree::charge) does with all above it.
+    /// Charges this class alone, as [`ClassTree::charge`](super::ClassTree::charge) does with all above it.
     pub(crate) fn charge(&mut self, bytes: u64, since: Time, now: Time) -> u64 {
         let Some(node) = self.node.as_deref_mut() else { return self.clock.charge_since(bytes, since, now) };
         node.used.note(bytes, now);
@@ -239,7 +239,8 @@ impl Share {
         }
     }
 
-    /// Gives back to this class alone, as [`Tree::give_back`](super::Tree::give_back) does to all above it.
+    /// Gives back to this class alone, as [`ClassTree::give_back`](super::ClassTree::give_back) does to all
+    /// above it.
     pub(crate) fn give_back(&mut self, bytes: u64, now: Time) {
         let quantum = i64::from(self.quantum);
         let Some(node) = self.node.as_deref_mut() else { return self.clock.give_back(bytes) };

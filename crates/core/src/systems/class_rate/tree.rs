@@ -24,7 +24,7 @@ use crate::time::Time;
 const VISITS: u32 = 32;
 
 /// The classes and their timers.
-pub(crate) struct Tree<'a> {
+pub(crate) struct ClassTree<'a> {
     pub(crate) shares: &'a mut Shares,
     pub(crate) timers: &'a mut Timers<2>,
     /// The timer of the first class.
@@ -44,7 +44,7 @@ impl Linked for Shares {
     }
 }
 
-impl Tree<'_> {
+impl ClassTree<'_> {
     fn node(&self, place: u32) -> Option<&Node> {
         self.shares.get(place)?.node()
     }

@@ -1,6 +1,6 @@
 //! State of a flow whose turns are ACKs ([`Scheme`](super::Scheme)).
 
-use crate::flow::{law_state, Place, Record};
+use crate::flow::{law_state, Place};
 use crate::frame::List;
 use crate::steer::after;
 use crate::time::{Duration, Time};
@@ -207,14 +207,6 @@ impl Steps {
     pub fn probed(&mut self, now: Time) -> Option<Duration> {
         let at = core::mem::take(&mut self.probe_us);
         (at != 0).then(|| Duration::from_micros(u64::from(micros(now).wrapping_sub(at))))
-    }
-}
-
-impl Record {
-    /// Returns whether anything is held: bytes, or queued ACKs.
-    #[inline]
-    pub fn holds(&self) -> bool {
-        self.held() > 0 || self.queues_acks() && self.law.steps().waiting_acks() > 0
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The stream is payload and, at its end, the FIN, which counts as one byte.
 //!
-//! - `transmit`: choice of the next segment; `pacing`: its earliest time; `usage`: use of the window;
+//! - `transmit`: choice of the next segment, use of the window; `pacing`: its earliest time;
 //!   `delivery`: delivery rate; `records`: segment records for a congestion control that asks for them;
 //! - `repair`: finding and repairing losses; `duplicates`: the same without SACK; `prr`: the window
 //!   meanwhile; `losses`: loss state;
@@ -24,7 +24,6 @@ mod rtt;
 mod scoreboard;
 mod timers;
 mod transmit;
-mod usage;
 
 pub use timers::Expired;
 pub use transmit::Outgoing;
@@ -41,7 +40,7 @@ use records::Records;
 use rtt::RttEstimator;
 use scoreboard::{Progress, Scoreboard};
 use timers::Timers;
-use usage::{Spare, Usage};
+use transmit::{Spare, Usage};
 use weir_core::time::{Duration, Time};
 
 /// Acknowledgement in stream offsets.

@@ -1,6 +1,6 @@
 //! Rate that the flows of a class have together now.
 
-use super::{Share, Tree};
+use super::{ClassTree, Share};
 use crate::base::NONE;
 use crate::rate::Rate;
 use crate::systems::class_rate::node::List;
@@ -14,8 +14,8 @@ const OWED: Duration = Duration::from_millis(100);
 /// The least that the flows of a class have together, in bits per second.
 const LEAST: u64 = 8_000;
 
-impl Tree<'_> {
-    /// As [`Tree::entitle`], if that was some time ago.
+impl ClassTree<'_> {
+    /// As [`ClassTree::entitle`], if that was some time ago.
     pub(crate) fn refresh(&mut self, place: u32, now: Time) {
         if self.node(place).is_some_and(|node| now.since(node.entitled) >= FRESH) {
             self.entitle(place, now);

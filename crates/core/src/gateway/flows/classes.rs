@@ -1,15 +1,16 @@
 //! The classes of a running gateway. Each has a place that stays its own while flows refer to it, whatever a
 //! change of configuration does to the order: a flow finds out when it is next touched.
 
-use super::accounts::ClassAccounts;
-use super::{ClassAccount, ClassConfig, ClassStats, Config, Direction, LAN, WAN};
+use super::accounts::{ClassAccount, ClassAccounts};
+use super::stats::ClassStats;
 use crate::ack::AckControl;
-use crate::node::Port;
+use crate::classify::{ClassConfig, Config, Direction};
+use crate::node::{Port, LAN, WAN};
 use crate::systems::class_rate::{Share, Shares};
 use std::collections::HashMap;
 
 /// Places at most.
-const MOST: usize = 1 << 24;
+pub(super) const MOST: usize = 1 << 24;
 
 /// A class, or what is left of one until its last flow has found out.
 struct Class {
@@ -24,10 +25,10 @@ struct Class {
 }
 
 /// The classes by place. A place is what [`Record::class`](crate::flow::Record::class) holds.
-pub(super) struct Classes {
+pub(in crate::gateway) struct Classes {
     places: Vec<Class>,
     /// Classes whose flows share a rate, or did so.
-    pub(super) shares: Shares,
+    pub(in crate::gateway) shares: Shares,
     /// Their totals.
     accounts: ClassAccounts,
     /// Places of the configuration's classes, in its order.
@@ -38,7 +39,7 @@ pub(super) struct Classes {
 
 impl Classes {
     /// The classes of a configuration. Those that have an account are in its place.
-    pub(super) fn new(config: &Config, mut accounts: ClassAccounts) -> Classes {
+    pub(in crate::gateway) fn new(config: &Config, mut accounts: ClassAccounts) -> Classes {
         let had = accounts.find(&config.classes);
         let mut places = Vec::new();
         for (place, class) in had.into_iter().zip(&config.classes).filter_map(|(place, c)| Some((place?, c)))
@@ -56,7 +57,7 @@ impl Classes {
     }
 
     /// The accounts, by place.
-    pub(super) fn accounts(&self) -> impl Iterator<Item = ClassAccount> + '_ {
+    pub(in crate::gateway) fn accounts(&self) -> impl Iterator<Item = ClassAccount> + '_ {
         (0..self.len()).map(|place| self.accounts[place])
     }
 
@@ -150,7 +151,7 @@ impl Classes {
     }
 
     /// The class in this place stays, with another policy.
-    fn keep(&mut self, place: u32, index: u32, config: &ClassConfig) {
+    pub(in crate::gateway) fn keep(&mut self, place: u32, index: u32, config: &ClassConfig) {
         let class = &mut self.places[place as usize];
         class.index = Some(index);
         let Some(policy) = config.ack else {
@@ -165,13 +166,13 @@ impl Classes {
     }
 
     /// Places that nobody refers to any more.
-    fn free(&self) -> Vec<u32> {
+    pub(super) fn free(&self) -> Vec<u32> {
         let is_free = |(_, c): &(usize, &Class)| c.index.is_none() && c.members == 0;
         self.places.iter().enumerate().filter(is_free).map(|(place, _)| place as u32).collect()
     }
 
     /// A new class in a `free` place, or in one more.
-    fn add(&mut self, free: Option<u32>, index: u32, config: &ClassConfig) -> u32 {
+    pub(super) fn add(&mut self, free: Option<u32>, index: u32, config: &ClassConfig) -> u32 {
         let class = Class {
             name: config.name.clone(),
             direction: config.direction,
@@ -195,18 +196,18 @@ impl Classes {
     }
 
     /// The place of the class with this index in the configuration.
-    pub(super) fn place(&self, index: usize) -> u32 {
+    pub(in crate::gateway) fn place(&self, index: usize) -> u32 {
         self.order[index]
     }
 
     /// The index in the configuration of the class in this place.
-    pub(super) fn index(&self, place: u32) -> Option<usize> {
+    pub(in crate::gateway) fn index(&self, place: u32) -> Option<usize> {
         self.places[place as usize].index.map(|index| index as usize)
     }
 
     /// Returns the ACK control of flows that refer to this place.
     #[inline(always)]
-    pub(super) fn policy(&self, place: u32) -> &AckControl {
+    pub(in crate::gateway) fn policy(&self, place: u32) -> &AckControl {
         match &self.places[place as usize].policy {
             Some(policy) => policy,
             None => unreachable!("flows refer to classes that control ACKs"),
@@ -216,7 +217,7 @@ impl Classes {
     /// Returns the ACK control of flows that refer to this place, the totals of their class, and its index in
     /// the configuration.
     #[inline(always)]
-    pub(super) fn of_flow(&mut self, place: u32) -> (&AckControl, &mut ClassStats, Option<u32>) {
+    pub(in crate::gateway) fn of_flow(&mut self, place: u32) -> (&AckControl, &mut ClassStats, Option<u32>) {
         let Class { policy, index, .. } = &self.places[place as usize];
         match policy {
             Some(policy) => (policy, self.accounts.stats_mut(place), *index),
@@ -225,12 +226,12 @@ impl Classes {
     }
 
     /// Returns the state of the class in this place, if its flows share a rate.
-    pub(super) fn share(&self, place: u32) -> Option<&Share> {
+    pub(in crate::gateway) fn share(&self, place: u32) -> Option<&Share> {
         self.shares.get(place)
     }
 
     /// See [`Classes::share`].
-    pub(super) fn share_mut(&mut self, place: u32) -> Option<&mut Share> {
+    pub(in crate::gateway) fn share_mut(&mut self, place: u32) -> Option<&mut Share> {
         self.shares.get_mut(place)
     }
 
@@ -240,7 +241,7 @@ impl Classes {
     }
 
     /// The port by which ACKs of the class's flows leave.
-    pub(super) fn ack_out(&self, place: u32) -> Port {
+    pub(in crate::gateway) fn ack_out(&self, place: u32) -> Port {
         match self.places[place as usize].direction {
             Direction::Out => LAN,
             Direction::In => WAN,
@@ -248,34 +249,34 @@ impl Classes {
     }
 
     /// Returns, by place, whether the class is configured and the state of a class whose flows share a rate.
-    pub(super) fn shares_mut(&mut self) -> impl Iterator<Item = (bool, Option<&mut Share>)> {
+    pub(in crate::gateway) fn shares_mut(&mut self) -> impl Iterator<Item = (bool, Option<&mut Share>)> {
         self.places.iter().map(|class| class.index.is_some()).zip(self.shares.iter_mut())
     }
 
     /// Places that there are.
-    pub(super) fn len(&self) -> u32 {
+    pub(in crate::gateway) fn len(&self) -> u32 {
         self.places.len() as u32
     }
 
     /// One flow more refers to this place.
-    pub(super) fn join(&mut self, place: u32) {
+    pub(in crate::gateway) fn join(&mut self, place: u32) {
         self.places[place as usize].members += 1;
     }
 
     /// One flow less refers to this place.
-    pub(super) fn leave(&mut self, place: u32) {
+    pub(in crate::gateway) fn leave(&mut self, place: u32) {
         self.places[place as usize].members -= 1;
     }
 
     /// Totals of the configuration's classes, in its order.
-    pub(super) fn stats(&self) -> impl ExactSizeIterator<Item = &ClassStats> {
+    pub(in crate::gateway) fn stats(&self) -> impl ExactSizeIterator<Item = &ClassStats> {
         self.order.iter().map(|&place| &self[place])
     }
 }
 
 impl Class {
     /// A place that no class has.
-    fn nobody() -> Class {
+    pub(in crate::gateway) fn nobody() -> Class {
         let (name, direction) = (String::new(), Direction::Out);
         Class { name, direction, policy: None, members: 0, index: None }
     }
@@ -299,7 +300,7 @@ mod tests {
     use super::*;
     use crate::rate::Rate;
 
-    fn config(names: &[&str]) -> Config {
+    pub(in crate::gateway) fn config(names: &[&str]) -> Config {
         let class = |name: &&str| {
             ClassConfig::controlled(*name, Direction::Out, AckControl::ack_shaper(Rate::mbit(1)))
         };

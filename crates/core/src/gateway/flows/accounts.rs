@@ -4,7 +4,8 @@
 //! A class is found again by its name and direction. Its place among the accounts is its place in the
 //! gateway.
 
-use super::{ClassConfig, ClassStats, GatewayStats};
+use super::stats::{ClassStats, GatewayStats};
+use crate::classify::ClassConfig;
 use crate::stats::{DropReason, Ledger};
 use core::hash::{Hash, Hasher};
 use core::ops::{Deref, DerefMut};
@@ -33,7 +34,7 @@ pub struct Accounts {
 
 /// A value of one's own, or one that outlives its owner.
 #[derive(Debug)]
-pub(super) enum Kept<T: 'static> {
+pub(in crate::gateway) enum Kept<T: 'static> {
     Own(Box<T>),
     Outlives(&'static mut T),
 }
@@ -61,14 +62,14 @@ impl<T> DerefMut for Kept<T> {
 
 /// The accounts of classes by place: a gateway's own, as many as there are places, or those that outlive it.
 #[derive(Debug)]
-pub(super) enum ClassAccounts {
+pub(in crate::gateway) enum ClassAccounts {
     Own(Vec<ClassAccount>),
     Outlive(&'static mut [ClassAccount]),
 }
 
 impl ClassAccounts {
     /// Most places.
-    pub(super) fn most(&self) -> Option<usize> {
+    pub(in crate::gateway) fn most(&self) -> Option<usize> {
         match self {
             ClassAccounts::Own(_) => None,
             ClassAccounts::Outlive(accounts) => Some(accounts.len()),
@@ -82,7 +83,7 @@ impl ClassAccounts {
 
     /// The places in which these classes are found again, in their order. What classes had at one time, and
     /// not so far, is nothing.
-    pub(super) fn find(&mut self, classes: &[ClassConfig]) -> Vec<Option<u32>> {
+    pub(in crate::gateway) fn find(&mut self, classes: &[ClassConfig]) -> Vec<Option<u32>> {
         let ClassAccounts::Outlive(accounts) = self else { return vec![None; classes.len()] };
         let used = accounts.iter_mut().zip(0..).filter(|(account, _)| account.id != 0);
         let known = |(account, place): (&mut ClassAccount, u32)| {
@@ -94,7 +95,7 @@ impl ClassAccounts {
     }
 
     /// A class begins in this place.
-    pub(super) fn open(&mut self, place: u32, class: &ClassConfig) {
+    pub(in crate::gateway) fn open(&mut self, place: u32, class: &ClassConfig) {
         let account = ClassAccount { id: id(class), stats: ClassStats::default() };
         match self {
             ClassAccounts::Own(own) if place as usize == own.len() => own.push(account),
@@ -103,7 +104,7 @@ impl ClassAccounts {
     }
 
     #[inline(always)]
-    pub(super) fn stats(&self, place: u32) -> &ClassStats {
+    pub(in crate::gateway) fn stats(&self, place: u32) -> &ClassStats {
         &self[place].stats
     }
 
@@ -143,7 +144,7 @@ fn id(class: &ClassConfig) -> u64 {
 
 impl GatewayStats {
     /// Another gateway goes on counting. Frames that the one before it held are lost.
-    pub(super) fn begin_anew(&mut self, frames: bool) {
+    pub(in crate::gateway) fn begin_anew(&mut self, frames: bool) {
         if !frames {
             self.ledger = Ledger::default();
         }
@@ -154,7 +155,7 @@ impl GatewayStats {
 
 impl ClassStats {
     /// Another gateway goes on counting: it holds nothing yet, and has guaranteed nothing.
-    fn begin_anew(&mut self) {
+    pub(in crate::gateway) fn begin_anew(&mut self) {
         (self.held_bytes, self.held_acks, self.guaranteed) = (0, 0, 0);
         (self.ack_queue_bytes, self.data_bytes) = (0, 0);
     }

@@ -1,18 +1,18 @@
 //! A TCP segment as it came in, or why there is none.
 
-use super::PassReason;
+use super::stats::PassReason;
 use crate::frame::{Checksum, Frame};
 use crate::wire::{self, Flags, Packet, Reject, Tcp};
 
 /// The headers of a TCP segment as it came in.
 #[derive(Clone, Copy)]
-pub(super) struct Headers {
-    pub(super) packet: Packet,
-    pub(super) tcp: Tcp,
+pub(in crate::gateway) struct Headers {
+    pub(in crate::gateway) packet: Packet,
+    pub(in crate::gateway) tcp: Tcp,
 }
 
 impl Headers {
-    pub(super) fn has(&self, flags: Flags) -> bool {
+    pub(in crate::gateway) fn has(&self, flags: Flags) -> bool {
         self.tcp.flags.0 & flags.0 == flags.0
     }
     /// Sequence number after this segment.
@@ -23,20 +23,20 @@ impl Headers {
 }
 
 #[inline]
-pub(super) fn parse(bytes: &[u8], len: usize) -> Result<Headers, Reject> {
+pub(in crate::gateway) fn parse(bytes: &[u8], len: usize) -> Result<Headers, Reject> {
     let packet = wire::packet(bytes, len)?;
     let tcp = wire::tcp(bytes, &packet)?;
     Ok(Headers { packet, tcp })
 }
 
 /// Is the checksum of a frame that is here whole complete and wrong?
-pub(super) fn is_broken(bytes: &[u8], frame: &Frame, packet: &Packet) -> bool {
+pub(in crate::gateway) fn is_broken(bytes: &[u8], frame: &Frame, packet: &Packet) -> bool {
     frame.checksum == Checksum::Unknown
         && bytes.len() == frame.len()
         && wire::checksum::verify(bytes, frame.len(), packet) == Checksum::Invalid
 }
 
-pub(super) fn pass_reason(reject: Reject) -> PassReason {
+pub(in crate::gateway) fn pass_reason(reject: Reject) -> PassReason {
     match reject {
         Reject::NotIp | Reject::NotTcp => PassReason::NotTcp,
         Reject::Fragment => PassReason::Fragment,

@@ -1,17 +1,82 @@
 //! Following of a flow by its record: from the segment with which its numbers begin, by what its slot says
-//! has left or passed, and across a change of engines.
+//! has left or passed, by an ACK that only tells progress, by segments that passed, and across a change of
+//! engines.
 
 use super::held::Held;
-use super::{after, Gateway, Headers};
-use crate::flow::flag;
+use super::plain::seen;
+use super::segment::Headers;
+use super::{millis, Register};
+use crate::ack::window;
+use crate::flow::{flag, Key};
+use crate::frame::{Checksum, Frame};
+use crate::node::Cx;
+use crate::steer::{self, after, Action, Seen};
 use crate::time::Time;
-use crate::wire::TcpOptions;
+use crate::wire::{self, Flags, PlainAck, TcpOptions};
 use core::sync::atomic::Ordering::Relaxed;
 
-impl Gateway {
+impl Register {
+    /// As [`Gateway::takes_plain`], of a frame that is laid out in another way than most; `bytes` are all of
+    /// it.
+    #[inline(never)]
+    pub(in crate::gateway) fn takes_unusual(
+        &mut self,
+        now: Time,
+        from_lan: bool,
+        frame: &Frame,
+        bytes: &[u8],
+    ) -> bool {
+        let ack = wire::plain_ack(bytes, frame.checksum == Checksum::Unknown);
+        ack.is_some_and(|ack| self.takes(now, from_lan, frame.restamp, &ack))
+    }
+
+    /// As [`Gateway::takes_plain`], of an ACK that is `counted` among those of its slot that were taken. Each
+    /// call is compiled for what is known of it.
+    #[inline(always)]
+    pub(in crate::gateway) fn takes(
+        &mut self,
+        now: Time,
+        from_lan: bool,
+        counted: bool,
+        ack: &PlainAck,
+    ) -> bool {
+        let Some(i) = self.table.find(&Key::of_plain(ack)) else { return false };
+        let (seen, state) = (seen(ack, now), (self.generation, self.table.epoch()));
+        let Register { table, slots, classes, congestion, stats, hooked, .. } = self;
+        let (r, slot) = (&mut table[i], &slots[i]);
+        let is_progress = r.is_backlogged(from_lan, seen.ts.is_some())
+            && (r.generation, r.epoch) == state
+            && !r.is_stale(millis(now))
+            && r.is_advanced_by(&seen)
+            && slot.is_advanced_by(&seen, r);
+        if !is_progress {
+            return false;
+        }
+        let (policy, class, index) = classes.of_flow(r.class);
+        if !policy.hold.is_number() || !policy.engages(congestion, index) {
+            return false;
+        }
+        r.catch_up(slot);
+        if counted {
+            slot.has_come();
+        }
+        if !*hooked {
+            slot.note_next(&seen);
+        }
+        r.keep(class, ack, now);
+        stats.ledger.absorbed += 1;
+        true
+    }
+
     /// The record's numbers follow the receiver's from here on, and its slot is the kernel's to use once it
-    /// is [shown](Gateway::show). False if the kernel cannot be told now.
-    pub(super) fn sync(&mut self, i: u32, segment: &Headers, options: &TcpOptions, now: Time) -> bool {
+    /// is [shown](Register::show). False if the kernel cannot be told now.
+    pub(in crate::gateway) fn sync(
+        &mut self,
+        i: u32,
+        segment: &Headers,
+        options: &TcpOptions,
+        now: Time,
+    ) -> bool {
         if self.table[i].has(flag::SHOWN) && !self.verdicts.has_room() {
             return false;
         }
@@ -46,7 +111,7 @@ impl Gateway {
     /// The flow's numbers are those of its slot: whatever has left or passed, the sender knows. What it
     /// learnt ahead of time is owed, unless the engine was away.
     #[inline]
-    pub(super) fn follow(&mut self, i: u32, now: Time) {
+    pub(in crate::gateway) fn follow(&mut self, i: u32, now: Time) {
         let granted = self.end_grant(i);
         let (epoch, slot, r) = (self.table.epoch(), &self.slots[i], &mut self.table[i]);
         if !r.has(flag::SYNCED) {
@@ -72,7 +137,7 @@ impl Gateway {
         }
     }
 
-    /// As [`Gateway::follow`], where something has left or passed, by a grant if the flow was `granted` one,
+    /// As [`Register::follow`], where something has left or passed, by a grant if the flow was `granted` one,
     /// or the engine was away.
     fn follow_to(&mut self, i: u32, tx: u32, granted: bool, now: Time) {
         let before = self.held(i);
@@ -184,5 +249,92 @@ impl Gateway {
             self.blocked.since_ever();
         }
         self.note_held(i, Held { bytes: 0, acks: 0 });
+    }
+
+    /// Returns whether a hook, which this gateway is itself, deals with a segment of a flow that it was shown
+    /// and does not report it. Such a segment changes nothing in the gateway, so that it does the same behind
+    /// hooks.
+    pub(in crate::gateway) fn is_unreported(&self, i: u32, seen: &Seen) -> bool {
+        !self.hooked
+            && !seen.is_pure()
+            && seen.flags & (steer::ACK | steer::RST) == steer::ACK
+            && self.table[i].has(flag::SYNCED)
+            && self.slots[i].deals_with(seen)
+    }
+
+    /// Returns what a hook has done with a segment that is here, or what it would do: of a flow that it was
+    /// not `shown` it takes ACKs without payload.
+    pub(in crate::gateway) fn action(&self, i: u32, seen: &Seen, shown: bool) -> Action {
+        if !self.hooked && shown {
+            return self.slots[i].believed(seen);
+        }
+        if !seen.is_pure() {
+            self.note_passed(i, seen);
+            return Action::Copy;
+        }
+        if !shown {
+            self.slots[i].believed(seen); // noted here alone
+        }
+        Action::Take
+    }
+
+    /// A segment passes, or has passed, as it came. Where there are hooks, the gateway notes it on its side.
+    pub(in crate::gateway) fn note_passed(&self, i: u32, seen: &Seen) {
+        match self.hooked {
+            true => self.slots[i].note_left(seen),
+            false => self.slots[i].note_passed(seen),
+        }
+    }
+
+    /// A segment passed as it came: its sender knows its acknowledgement. What that tells ahead of its time
+    /// is owed. `tx` is what the sender knew before.
+    pub(in crate::gateway) fn on_passed(
+        &mut self,
+        cx: &mut Cx<'_>,
+        i: u32,
+        segment: &Headers,
+        frame: &Frame,
+        tx: u32,
+    ) {
+        self.follow(i, cx.now);
+        self.learn(i, cx, segment, frame);
+        if !after(tx, segment.tcp.ack) {
+            self.table[i].doubt.current(cx.now);
+        }
+        if segment.has(Flags::FIN) {
+            self.table[i].flags |= flag::RECEIVER_FIN;
+            self.close_if_done(i, cx.now);
+        }
+    }
+
+    /// The receiver has acknowledged as much as this, with ECE or without.
+    pub(in crate::gateway) fn progress(&mut self, i: u32, ack: u32, ece: bool) {
+        let r = &mut self.table[i];
+        if after(ack, r.rx) {
+            let bytes = ack.wrapping_sub(r.rx);
+            r.note_marks(bytes, ece);
+            r.rx = ack;
+            r.hole_filled();
+            r.check_end();
+            self.progressed(i, bytes, self.now, self.now);
+            self.note_delay(i, self.now);
+        }
+    }
+
+    /// Keeps what generated ACKs are made of.
+    pub(in crate::gateway) fn learn(&mut self, i: u32, cx: &Cx<'_>, segment: &Headers, frame: &Frame) {
+        let r = &mut self.table[i];
+        r.template.learn(cx.frames.bytes(frame), &segment.packet);
+        if after(r.rx, segment.tcp.ack) {
+            return; // an old segment: its window and flags are history
+        }
+        window::received(r, segment.tcp.ack, segment.tcp.window);
+        r.ace = segment.tcp.flags.ace();
+        if segment.tcp.payload_len > 0 {
+            r.ace_sent = r.ace; // it leaves with its flags
+        }
+        if r.ace & 6 != 0 && segment.tcp.payload_len == 0 {
+            r.flags |= flag::ACCECN; // a pure ACK carries neither AE nor CWR otherwise
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! Generated ACKs: built from the flow's own record, never from a stored packet.
 
-use super::after;
 use crate::ack::window;
 use crate::flow::{flag, Record, Template};
-use crate::steer::{slot_flag::SIZED, Slot};
+use crate::steer::slot_flag::SIZED;
+use crate::steer::{after, Slot};
 use crate::wire::{self, emit_ack, emit_known, AckFields, Flags, Packet, PlainAck, Timestamps, Vlan};
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -44,14 +44,14 @@ impl Template {
     }
 
     #[inline]
-    fn renew(&mut self, seen: Template) {
+    pub(in crate::gateway) fn renew(&mut self, seen: Template) {
         if *self != seen {
             *self = seen;
         }
     }
 
     #[inline]
-    fn vlan(&self) -> Vlan {
+    pub(in crate::gateway) fn vlan(&self) -> Vlan {
         if self.tags == 0 {
             return Vlan::NONE;
         }
@@ -88,13 +88,13 @@ fn write_any(r: &Record, slot: &Slot, said: Said, buf: &mut [u8]) -> usize {
 }
 
 #[inline]
-fn timestamps(r: &Record, slot: &Slot, ack: u32) -> Timestamps {
+pub(in crate::gateway) fn timestamps(r: &Record, slot: &Slot, ack: u32) -> Timestamps {
     let echo = r.echoes.echo_for(ack).unwrap_or(r.echoes.any());
     Timestamps { value: slot.ts(), echo }
 }
 
 #[inline(always)]
-fn fields(
+pub(super) fn fields(
     r: &Record,
     (ack, window, ece): Said,
     version: u8,
@@ -155,19 +155,4 @@ pub fn rescue_ack(r: &Record, slot: &Slot, buf: &mut [u8; MAX_ACK_LEN]) -> Optio
     }
     let window = window::field_for(&r, r.rx, limit);
     Some(write_ack(&r, slot, r.rx, window, r.shows_ece(), buf))
-}
-
-impl Record {
-    /// The receiver's numbers and both right edges are those of the slot.
-    #[inline(always)]
-    pub(super) fn catch_up(&mut self, slot: &Slot) {
-        self.seq = slot.nxt();
-        let (own, sent) = (slot.edge(), slot.sent());
-        if self.has(flag::SCALE_KNOWN) && after(own, self.right) {
-            self.right = own;
-        }
-        if self.has(flag::EDGE_KNOWN) && after(sent, self.edge) {
-            self.edge = sent;
-        }
-    }
 }

@@ -3,10 +3,11 @@
 use super::super::{ClassConfig, Config, Direction, LAN, WAN};
 use super::*;
 use crate::ack::{AckControl, Window};
+use crate::flow::flag;
 use crate::frame::Frames;
 use crate::node::{Node, Port, PortSet, Transmit};
 use crate::rate::Rate;
-use crate::steer::Action;
+use crate::steer::{self, Action, Seen};
 use crate::time::{Duration, Time};
 use crate::wire::build::{SegmentBuilder, Sum};
 use crate::wire::Flags;

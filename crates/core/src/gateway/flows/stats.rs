@@ -1,11 +1,10 @@
 //! Statistics of a gateway, its classes and its flows.
 
-use super::{direction_of, millis, ClassAccount, Gateway};
 use crate::ack::Pace;
 use crate::flow::{flag, Key, Record};
 use crate::stats::Ledger;
 use crate::systems::postack::Alone;
-use crate::time::{Duration, Time};
+use crate::time::Duration;
 
 /// Why a flow, or a frame that belongs to none, passes untouched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,6 +77,11 @@ impl PassReason {
             PassReason::TableFull => "table_full",
             PassReason::Early => "early",
         }
+    }
+
+    /// Returns why a flow passes that does; see [`flag::PASSES`].
+    pub(in crate::gateway) fn of(r: &Record) -> PassReason {
+        PassReason::ALL[usize::from(r.pass) % PassReason::ALL.len()]
     }
 }
 
@@ -163,7 +167,7 @@ pub struct ClassStats {
 
 impl ClassStats {
     /// Notes the bytes that wait in the class's queue, beside the ACKs that do.
-    pub(super) fn note_data(&mut self, bytes: u64) {
+    pub(in crate::gateway) fn note_data(&mut self, bytes: u64) {
         self.data_bytes = bytes;
         self.buffer_bytes_peak = self.buffer_bytes_peak.max(bytes + self.ack_queue_bytes);
     }
@@ -183,7 +187,7 @@ pub struct ScheduledOnly {
 }
 
 impl ScheduledOnly {
-    pub(super) fn count(&mut self, why: Alone, packets: u32) {
+    pub(in crate::gateway) fn count(&mut self, why: Alone, packets: u32) {
         let count = match why {
             Alone::NotTcp => &mut self.not_tcp,
             Alone::Untouched => &mut self.untouched,
@@ -223,13 +227,13 @@ pub struct FlowStats {
 }
 
 impl FlowStats {
-    fn of(r: &Record, class: usize) -> FlowStats {
+    pub(in crate::gateway) fn of(r: &Record, class: usize) -> FlowStats {
         let (kept, held) = (r.kept(), u64::from(r.held()));
         let pace = kept.pace();
         FlowStats {
             key: r.key,
             class,
-            pass: r.has(flag::PASSES).then(|| r.pass_reason()),
+            pass: r.has(flag::PASSES).then(|| PassReason::of(r)),
             acked_bytes: r.acked,
             held_bytes: r.held(),
             held_delay: kept.rate().map_or(Duration::ZERO, |rate| rate.time_for(held)),
@@ -250,71 +254,4 @@ fn window_known(r: &Record) -> u16 {
     }
     let ahead = (r.edge.wrapping_sub(r.tx) as i32).max(0) as u32;
     ahead.div_ceil(1 << r.scale).min(0xffff) as u16
-}
-
-impl Gateway {
-    /// Totals of the gateway.
-    pub fn stats(&self) -> &GatewayStats {
-        &self.stats
-    }
-
-    /// Totals of each class, in the order of the configuration.
-    pub fn class_stats(&self) -> impl ExactSizeIterator<Item = &ClassStats> {
-        self.classes.stats()
-    }
-
-    /// The accounts of its classes, by place: what [`Gateway::with_accounts`] goes on with.
-    pub fn accounts(&self) -> impl Iterator<Item = ClassAccount> + '_ {
-        self.classes.accounts()
-    }
-
-    /// The flows in the table, in no particular order.
-    pub fn flows(&self) -> impl Iterator<Item = FlowStats> + '_ {
-        let shown = |r: &&Record| r.has(flag::USED) && !r.key.is_opening();
-        self.table.records().iter().filter(shown).filter_map(|r| self.shown(r))
-    }
-
-    /// The flows that were active in the last `within` before `now`, 10 s at least, the latest first; none
-    /// whose connection is over. Takes time for these only.
-    pub fn active(&self, now: Time, within: Duration) -> impl Iterator<Item = FlowStats> + '_ {
-        let within_ms = (within.as_nanos() / 1_000_000).min(u64::from(u32::MAX / 2)) as u32;
-        let active = self.table.active(millis(now), within_ms).filter(|&i| {
-            let r = &self.table[i];
-            !r.key.is_opening() && !r.has(flag::CLOSED)
-        });
-        active.filter_map(|i| self.shown(&self.table[i]))
-    }
-
-    /// The flow with this key, if it is in the table.
-    pub fn flow(&self, key: &Key) -> Option<FlowStats> {
-        self.table.find(key).and_then(|i| self.shown(&self.table[i]))
-    }
-
-    /// The flow in the class that it has, or will have when it follows the configuration.
-    fn shown(&self, r: &Record) -> Option<FlowStats> {
-        let place =
-            if r.generation == self.generation { r.class } else { self.controls(direction_of(r), &r.key)? };
-        Some(FlowStats::of(r, self.classes.index(place)?))
-    }
-
-    /// The flow records, used or not.
-    pub fn records(&self) -> &[Record] {
-        self.table.records()
-    }
-
-    /// Counts bytes acknowledged towards the sender of a flow.
-    #[inline]
-    pub(super) fn count_acked(&mut self, i: u32, bytes: u32) {
-        let r = &mut self.table[i];
-        r.count_acked(&mut self.classes[r.class], bytes);
-    }
-}
-
-impl Record {
-    /// Counts bytes acknowledged towards the sender, for its class too.
-    #[inline]
-    pub(super) fn count_acked(&mut self, class: &mut ClassStats, bytes: u32) {
-        self.acked += u64::from(bytes);
-        class.acked_bytes += u64::from(bytes);
-    }
 }

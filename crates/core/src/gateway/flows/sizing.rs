@@ -5,26 +5,28 @@
 //! back: the window of the SYN-ACK is sized like the others. Where the data's receiver is the client
 //! that is its first ACK.
 
-use super::{Gateway, Headers};
+use super::segment::Headers;
+use super::Register;
 use crate::ack::{window, Window};
 use crate::flow::{flag, Key, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
+use crate::steer::{after, Slot};
 use crate::time::{Duration, Time};
 use crate::wire::{self, Flags, TcpOptions};
 
 /// The largest window there is (RFC 7323 §2.3).
-const MOST: u64 = 1 << 30;
+pub(super) const MOST: u64 = 1 << 30;
 
-impl Gateway {
+impl Register {
     /// The most bytes a flow's window may be, if its class sizes windows and its scale is known.
     #[inline]
-    pub(super) fn window_limit(&self, r: &Record) -> Option<u32> {
+    pub(in crate::gateway) fn window_limit(&self, r: &Record) -> Option<u32> {
         self.window_limit_at(r, r.tx)
     }
 
     /// Returns the limit of the window that is told with an acknowledgement of `to`.
-    pub(super) fn window_limit_at(&self, r: &Record, to: u32) -> Option<u32> {
+    pub(in crate::gateway) fn window_limit_at(&self, r: &Record, to: u32) -> Option<u32> {
         if r.takes_turns() {
             return self.window_of_share(r, to);
         }
@@ -35,7 +37,7 @@ impl Gateway {
     }
 
     /// Is the right edge that may be told now right of the one that was?
-    pub(super) fn edge_moves(&self, i: u32) -> bool {
+    pub(in crate::gateway) fn edge_moves(&self, i: u32) -> bool {
         let r = &self.table[i];
         r.edge_moves(self.window_limit(r))
     }
@@ -43,7 +45,7 @@ impl Gateway {
     /// A sender whose window was sized from its first right edge on cannot get ahead of the releases by more
     /// than the advertised window, in slow start or not, so its steps are full from the beginning
     /// (`docs/ack-shaper.md`).
-    pub(super) fn bound(&mut self, i: u32) {
+    pub(in crate::gateway) fn bound(&mut self, i: u32) {
         let r = &self.table[i];
         if !r.has(flag::EDGE_KNOWN) || r.takes_turns() {
             return;
@@ -87,7 +89,13 @@ impl Gateway {
 
     /// Sizes the window of a SYN-ACK of the data's receiver, which is on its way to the sender. Its field is
     /// not scaled (RFC 7323 §2.2), so that at most 64 KiB are to be had.
-    pub(super) fn size_syn_ack(&mut self, cx: &mut Cx<'_>, from_lan: bool, segment: &Headers, frame: &Frame) {
+    pub(in crate::gateway) fn size_syn_ack(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from_lan: bool,
+        segment: &Headers,
+        frame: &Frame,
+    ) {
         let Some(i) = self.table.find(&Key::of_ack(&segment.packet, &segment.tcp)) else { return };
         let r = &self.table[i];
         let own = segment.tcp.window;
@@ -102,14 +110,14 @@ impl Gateway {
         }
     }
 
-    /// As [`Gateway::window_limit_at`], of a flow that shares its class's rate.
+    /// As [`Register::window_limit_at`], of a flow that shares its class's rate.
     fn window_of_share(&self, r: &Record, to: u32) -> Option<u32> {
         let times = self.times(r).filter(|_| !self.ends)?;
         self.classes.shares.window(&self.table, r, times, to, self.now)
     }
 
     /// The round-trip time of a flow, and how long what is acknowledged may wait, if its window is sized.
-    pub(super) fn times(&self, r: &Record) -> Option<(Duration, Duration)> {
+    pub(in crate::gateway) fn times(&self, r: &Record) -> Option<(Duration, Duration)> {
         match self.policy(r).window {
             Window::Size { standing_delay } => Some((self.rtt(r), standing_delay)),
             Window::Keep => None,
@@ -118,7 +126,7 @@ impl Gateway {
 
     /// Lets bytes go ahead of the flow's turn. Where the class has nothing to spare for what its sender might
     /// send for them, the right edge stays where it is until then.
-    pub(super) fn keep_edge(&mut self, i: u32, bytes: u32, now: Time) {
+    pub(in crate::gateway) fn keep_edge(&mut self, i: u32, bytes: u32, now: Time) {
         let r = &self.table[i];
         let waits = r.takes_turns()
             && r.has(flag::EDGE_KNOWN)
@@ -141,14 +149,14 @@ impl Gateway {
 impl Record {
     /// Is the right edge that may be told now, with a window of at most `limit` bytes, right of the one that
     /// was?
-    pub(super) fn edge_moves(&self, limit: Option<u32>) -> bool {
+    pub(in crate::gateway) fn edge_moves(&self, limit: Option<u32>) -> bool {
         self.window != 0 && window::is_news(self, self.window, limit)
     }
 
     /// The most bytes that the window may be of a flow with a rate of its own and this round-trip time, by
     /// its policy.
     #[inline(always)]
-    pub(super) fn window_limit(&self, policy: &Window, rtt: Duration) -> Option<u32> {
+    pub(in crate::gateway) fn window_limit(&self, policy: &Window, rtt: Duration) -> Option<u32> {
         Some(self.full_window(policy, rtt)?.saturating_sub(self.law.pace().lag()).max(1))
     }
 
@@ -161,5 +169,18 @@ impl Record {
         let bytes = self.law.pace().rate()?.bytes_in(rtt + standing);
         let (bytes, mss) = (bytes.min(MOST) as u32, u32::from(self.mss.max(1)));
         Some((bytes.div_ceil(mss) * mss).min(MOST as u32))
+    }
+
+    /// The receiver's numbers and both right edges are those of the slot.
+    #[inline(always)]
+    pub(in crate::gateway) fn catch_up(&mut self, slot: &Slot) {
+        self.seq = slot.nxt();
+        let (own, sent) = (slot.edge(), slot.sent());
+        if self.has(flag::SCALE_KNOWN) && after(own, self.right) {
+            self.right = own;
+        }
+        if self.has(flag::EDGE_KNOWN) && after(sent, self.edge) {
+            self.edge = sent;
+        }
     }
 }

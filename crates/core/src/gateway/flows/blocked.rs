@@ -5,13 +5,12 @@
 //! order. No flow makes up for more than [`MADE_UP`]: a flow earns nothing while its port is blocked. An
 //! exhausted pool blocks both ports until it is looked at again.
 
-use super::{LAN, WAN};
 use crate::base::Timers;
-use crate::node::{Cx, Port, PortSet};
+use crate::node::{Cx, Port, PortSet, LAN, WAN};
 use crate::time::{Duration, Time};
 
 /// Release times that a flow makes up for whose port was blocked, or two of its periods if that is longer.
-pub(super) const MADE_UP: Duration = Duration::from_millis(5);
+pub(in crate::gateway) const MADE_UP: Duration = Duration::from_millis(5);
 /// Time between two looks at an exhausted pool.
 const RETRY: Duration = Duration::from_millis(1);
 /// The ports that ACKs leave by.
@@ -25,7 +24,7 @@ struct Span {
     until: Time,
 }
 
-pub(super) struct Blocked {
+pub(in crate::gateway) struct Blocked {
     /// Ports by which releases can be carried out, as the last poll found them.
     open: PortSet,
     spans: [Span; 2],
@@ -34,7 +33,7 @@ pub(super) struct Blocked {
 }
 
 impl Blocked {
-    pub(super) fn new() -> Blocked {
+    pub(in crate::gateway) fn new() -> Blocked {
         Blocked { open: BOTH, spans: [Span { since: Time::MAX, until: Time::ZERO }; 2], retry: None }
     }
 
@@ -45,13 +44,13 @@ impl Blocked {
     }
 
     /// Ports by which releases can be carried out, as far as is known.
-    pub(super) fn open(&self) -> PortSet {
+    pub(in crate::gateway) fn open(&self) -> PortSet {
         self.open
     }
 
     /// A release that is due at `due` can be carried out then, or when the pool is looked at.
     #[inline]
-    pub(super) fn earliest(&self, due: Time) -> Time {
+    pub(in crate::gateway) fn earliest(&self, due: Time) -> Time {
         match self.retry {
             Some(retry) => retry.max(due),
             None => due,
@@ -59,13 +58,13 @@ impl Blocked {
     }
 
     /// Was the port blocked at `due`?
-    pub(super) fn was(&self, port: Port, due: Time) -> bool {
+    pub(in crate::gateway) fn was(&self, port: Port, due: Time) -> bool {
         let span = &self.spans[usize::from(port.0)];
         span.since <= due && due <= span.until
     }
 
     /// Finds the ports by which releases can be carried out, by a poll for these.
-    pub(super) fn find_open(&mut self, cx: &Cx<'_>, timers: &Timers<2>, writable: PortSet) {
+    pub(in crate::gateway) fn find_open(&mut self, cx: &Cx<'_>, timers: &Timers<2>, writable: PortSet) {
         let mut open = writable.and(BOTH);
         if let Some(retry) = self.retry {
             if cx.now < retry {
@@ -84,7 +83,7 @@ impl Blocked {
 
     /// There is no frame for the release that is due.
     #[cold]
-    pub(super) fn rest(&mut self, timers: &Timers<2>, now: Time) {
+    pub(in crate::gateway) fn rest(&mut self, timers: &Timers<2>, now: Time) {
         self.retry = Some(now + RETRY);
         self.set_open(timers, now, PortSet::NONE);
     }
@@ -106,6 +105,6 @@ impl Blocked {
 }
 
 /// The wheel of the flows whose ACKs leave by a port.
-pub(super) fn wheel(port: Port) -> usize {
+pub(in crate::gateway) fn wheel(port: Port) -> usize {
     usize::from(port == WAN)
 }

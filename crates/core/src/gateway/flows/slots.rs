@@ -4,18 +4,18 @@
 use crate::steer::Slot;
 
 /// Memory of the slots.
-pub(super) enum Slots {
+pub(in crate::gateway) enum Slots {
     Own(Box<[Slot]>),
     Shared(&'static [Slot]),
 }
 
 impl Slots {
     /// Slots for `n` records in memory of their own.
-    pub(super) fn own(n: u32) -> Slots {
+    pub(in crate::gateway) fn own(n: u32) -> Slots {
         Slots::Own((0..n).map(|_| Slot::default()).collect())
     }
 
-    pub(super) fn all(&self) -> &[Slot] {
+    pub(in crate::gateway) fn all(&self) -> &[Slot] {
         match self {
             Slots::Own(slots) => slots,
             Slots::Shared(slots) => slots,
@@ -31,18 +31,18 @@ impl core::ops::Index<u32> for Slots {
 }
 
 /// Memory of what hooks count of classes and flows: tallies and bounds.
-pub(super) enum Places<T: 'static> {
+pub(in crate::gateway) enum Places<T: 'static> {
     Own(Vec<T>),
     Shared(&'static [T]),
 }
 
 impl<T: Default> Places<T> {
     /// For `n` places in memory of their own.
-    pub(super) fn own(n: u32) -> Places<T> {
+    pub(in crate::gateway) fn own(n: u32) -> Places<T> {
         Places::Own((0..n).map(|_| T::default()).collect())
     }
 
-    pub(super) fn all(&self) -> &[T] {
+    pub(in crate::gateway) fn all(&self) -> &[T] {
         match self {
             Places::Own(places) => places,
             Places::Shared(places) => places,
@@ -50,7 +50,7 @@ impl<T: Default> Places<T> {
     }
 
     /// Returns the largest number there can be, if it is bounded.
-    pub(super) fn most(&self) -> Option<usize> {
+    pub(in crate::gateway) fn most(&self) -> Option<usize> {
         match self {
             Places::Own(_) => None,
             Places::Shared(places) => Some(places.len()),

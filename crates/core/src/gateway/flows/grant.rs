@@ -14,31 +14,57 @@
 //! state that is passed on here
 //! (AccECN, marks that are still to be told); and whose class holds ACKs at all times. A grant that was not
 //! used for 4 ms is not renewed: a flow that is silent has neither grant nor timer.
+//!
+//! # Flows that share a rate
+//!
+//! As above, but the credit is the class's:
+//! all that is granted is at most what the class has earned and what its rate carries by the next looks, 4
+//! ms. So at any time no more than a turn or two and 4 ms of the rate is ahead of it, and over any time no
+//! more than that is added to it. A class grants nothing while it is ahead of its clock, nor for 16 round
+//! trips of the flow after: where the rate binds nothing is different.
+//!
+//! # Classes whose ACKs follow their data
+//!
+//! An ACK of a flow without data in the queue of its class goes at once (`departures`). Where that is so most
+//! of the time, since the class is not what limits its flows, each ACK would come here for nothing but to be
+//! sent on. So the hooks let them pass, as far as a grant goes: of all flows of a class together no more than
+//! the class sends in half a millisecond. That is what its queue can get beyond what it would have had. The
+//! grant of a flow ends as soon as more than one packet of it waits, and where the queue is not empty for a
+//! quarter of the time none is made.
 
-use super::{millis, Gateway};
+use super::{millis, Register};
 use crate::ack::When;
 use crate::flow::{flag, Record};
+use crate::systems::class_rate::portion;
+use crate::systems::postack::Driver;
 use crate::time::{Duration, Time};
 use core::sync::atomic::Ordering::Relaxed;
 
 /// Looks are at multiples of this, and of twice, four or eight times as much where they are as far apart, so
 /// that those of many flows are one wake-up.
 const GRID: Duration = Duration::from_micros(500);
+
 /// Time to the next look, at most; and how close ACKs have to be to be worth a grant.
-pub(super) const LONGEST: Duration = Duration::from_millis(4);
+const LONGEST: Duration = Duration::from_millis(4);
+
+/// A grant is worth so many segments at least.
+const LEAST_SEGMENTS: u32 = 4;
+
+/// Part of a class's rate that is granted, as time.
+pub(super) const AHEAD: Duration = Duration::from_micros(500);
 
 /// A flow before it is looked at.
 #[derive(Clone, Copy)]
-pub(super) struct Look {
-    pub(super) tx: u32,
+pub(in crate::gateway) struct Look {
+    pub(in crate::gateway) tx: u32,
     /// Time at which the grant was made.
-    pub(super) since: Time,
+    pub(in crate::gateway) since: Time,
 }
 
-impl Gateway {
+impl Register {
     /// Returns the state of the flow before a look, if it has a grant.
     #[inline]
-    pub(super) fn granted(&self, i: u32) -> Option<Look> {
+    pub(in crate::gateway) fn granted(&self, i: u32) -> Option<Look> {
         let r = &self.table[i];
         r.has(flag::GRANTED).then(|| Look { tx: r.tx, since: r.kept().last_grant().1 })
     }
@@ -64,7 +90,7 @@ impl Gateway {
     }
 
     /// May ACKs of the flow pass that tell nothing but progress, as far as its rate allows?
-    pub(super) fn may_grant(&self, i: u32) -> bool {
+    fn may_grant(&self, i: u32) -> bool {
         let r = &self.table[i];
         self.hooked
             && !self.ends
@@ -75,9 +101,9 @@ impl Gateway {
             && self.slots[i].window() != 0
     }
 
-    /// As [`Gateway::grant`], for a flow that was just acknowledged `bytes`, and last something at `last`:
+    /// As [`Register::grant`], for a flow that was just acknowledged `bytes`, and last something at `last`:
     /// one whose ACKs are far apart is better off without.
-    pub(super) fn grant_busy(&mut self, i: u32, now: Time, last: Time, bytes: u32) {
+    pub(in crate::gateway) fn grant_busy(&mut self, i: u32, now: Time, last: Time, bytes: u32) {
         if now.since(last) <= LONGEST {
             let within = self.half_used(i, bytes, now.since(last));
             self.grant(i, now, within);
@@ -106,7 +132,7 @@ impl Gateway {
 
     /// Nothing of the flow passes any more.
     #[inline(never)]
-    fn take_back(&mut self, i: u32) {
+    pub(super) fn take_back(&mut self, i: u32) {
         self.unreserve(i);
         self.slots[i].revoke();
         self.table[i].set(flag::GRANTED, false);
@@ -114,7 +140,7 @@ impl Gateway {
     }
 
     /// The flow, whose grant has ended and was charged, gets another one if it used the last.
-    pub(super) fn grant_again(&mut self, i: u32, now: Time, last: Look) {
+    pub(in crate::gateway) fn grant_again(&mut self, i: u32, now: Time, last: Look) {
         let r = &self.table[i];
         if r.takes_turns() {
             return self.grant_shared(i, now, Some(last));
@@ -128,11 +154,98 @@ impl Gateway {
         self.table.touch(i, millis(now));
         self.grant(i, now, within);
     }
+
+    /// The next ACKs of a flow that shares a rate may pass, if that does not bind. `last` is how the flow was
+    /// when its last grant was looked at.
+    pub(in crate::gateway) fn grant_shared(&mut self, i: u32, now: Time, last: Option<Look>) {
+        let r = &self.table[i];
+        let (place, rtt) = (r.class, self.rtt(r));
+        let may = self.may_grant(i) && !r.has(flag::LISTED);
+        if !may || self.classes.share(place).is_none_or(|share| share.law.flow_max.is_some()) {
+            return;
+        }
+        if self.table[i].takes_steps() {
+            return self.grant_idle(i, now, last);
+        }
+        let Some(used) = self.used(i, now, last) else { return };
+        let top = self.classes.shares.top(place);
+        if self.tree(top).is_due_for_others(top, now) {
+            self.charge_others(top, now);
+        }
+        let most = self.tree(place).free(place, rtt, now) / 2;
+        let (bytes, within) = portion(used, most);
+        self.grant_bytes(i, bytes, within, now);
+    }
+
+    /// Returns what the flow used of its last grant, if it had one, and in which time. `None` if it is
+    /// silent.
+    pub(in crate::gateway) fn used(
+        &self,
+        i: u32,
+        now: Time,
+        last: Option<Look>,
+    ) -> Option<Option<(u32, Duration)>> {
+        let used = last.map(|look| (self.table[i].tx.wrapping_sub(look.tx), now.since(look.since)));
+        (!used.is_some_and(|(bytes, time)| bytes == 0 && time >= LONGEST)).then_some(used)
+    }
+
+    fn grant_bytes(&mut self, i: u32, bytes: u32, within: Duration, now: Time) {
+        let r = &self.table[i];
+        if bytes < LEAST_SEGMENTS * u32::from(r.mss) {
+            return;
+        }
+        let place = r.class;
+        let limit = self.window_limit_at(r, r.tx.wrapping_add(bytes));
+        let slot = &self.slots[i];
+        slot.width.store(limit.unwrap_or(0), Relaxed);
+        if slot.grant(r.tx.wrapping_add(bytes)) {
+            let r = &mut self.table[i];
+            r.set(flag::GRANTED, true);
+            r.note_grant(bytes, now);
+            self.table.touch(i, millis(now));
+            self.tree(place).reserve(place, u64::from(bytes));
+            self.start_timer(i, on_grid(now + within));
+        }
+    }
+
+    /// Revokes what was granted to a flow.
+    fn unreserve(&mut self, i: u32) {
+        let r = &self.table[i];
+        if r.takes_turns() {
+            let (place, (bytes, _)) = (r.class, r.kept().last_grant());
+            self.tree(place).unreserve(place, u64::from(bytes));
+        }
+    }
+
+    /// The next ACKs of a flow whose class releases them as its data leaves may pass, if hardly any data
+    /// waits in the class. `last` is how the flow was when its last grant was looked at.
+    fn grant_idle(&mut self, i: u32, now: Time, last: Option<Look>) {
+        let Some(share) = self.classes.share(self.table[i].class) else { return };
+        let list = &share.departures;
+        let follows = share.law.driver() == Some(Driver::Queues);
+        if !follows || !list.is_idle(now) {
+            return;
+        }
+        let most = share.law.rate.bytes_in(AHEAD).saturating_sub(share.granted);
+        let Some(used) = self.used(i, now, last) else { return };
+        let (bytes, within) = portion(used, most);
+        self.grant_bytes(i, bytes, within, now);
+    }
+
+    /// More than one packet of the flow waits in the queue of its class: its ACKs wait from now on, unless
+    /// hardly anything does.
+    pub(super) fn end_idle_grant(&mut self, i: u32, now: Time) {
+        let r = &self.table[i];
+        let idle = self.classes.share(r.class).is_some_and(|share| share.departures.is_idle(now));
+        if r.has(flag::GRANTED) && !idle {
+            self.follow(i, now);
+        }
+    }
 }
 
 impl Record {
     /// The flow, which shares a rate, was granted so many bytes at `now`.
-    pub(super) fn note_grant(&mut self, bytes: u32, now: Time) {
+    fn note_grant(&mut self, bytes: u32, now: Time) {
         match self.takes_steps() {
             true => self.law.steps_mut().note_grant(bytes, now),
             false => self.law.turn_mut().note_grant(bytes, now),
@@ -154,7 +267,7 @@ impl Record {
 }
 
 /// The first multiple of [`GRID`] that is no earlier.
-pub(super) fn on_grid(at: Time) -> Time {
+pub(in crate::gateway) fn on_grid(at: Time) -> Time {
     Time::from_nanos(at.as_nanos().next_multiple_of(GRID.as_nanos()))
 }
 

@@ -1,16 +1,22 @@
-//! News of SYNs about a flow. None is ever delayed or changed.
+//! Beginning and end of a connection, as its segments tell: SYNs, FINs and RSTs, and the data before them.
 //!
-//! A SYN changes nothing for a connection that lives until it is answered: its record is kept under a key of
-//! its own ([`Key::opening`]) meanwhile.
+//! A RST suspends it until its receiver goes on, acknowledged FINs end it. A flow that is
+//! over is kept for a moment, since segments of it are still on their way, and then forgotten.
 
-use super::{direction_of, Direction, Gateway, Headers};
+use super::segment::Headers;
+use super::{direction_of, Register};
+use crate::classify::Direction;
 use crate::flow::{flag, law_state, Key, LawState, Record};
-use crate::frame::Frame;
 use crate::node::Cx;
+use crate::steer::{after, slot_flag};
 use crate::time::{Duration, Time};
 use crate::track::{opening, Doubt};
-use crate::wire::{self, Flags, TcpOptions};
+use crate::wire::{Flags, TcpOptions};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Time for which a flow that is over is remembered. A lost FIN comes again after a retransmission timeout,
+/// which starts at 1 s (RFC 6298 §2).
+pub(in crate::gateway) const LINGER: Duration = Duration::from_secs(2);
 
 /// Segment size assumed when a SYN names none (RFC 9293 §3.7.1).
 const DEFAULT_MSS: u16 = 536;
@@ -26,98 +32,10 @@ struct Opening {
 
 law_state!(Opening, opening, opening_mut);
 
-impl Gateway {
-    /// A SYN, with or without ACK: it opens or answers, in both directions of data. One that is `here` has
-    /// not left yet.
-    pub(super) fn on_syn(
-        &mut self,
-        cx: &mut Cx<'_>,
-        from_lan: bool,
-        segment: &Headers,
-        frame: &Frame,
-        here: bool,
-    ) {
-        let bytes = cx.frames.bytes(frame);
-        let options = wire::read_options(bytes, &segment.packet, &segment.tcp);
-        let (data, ack) =
-            if from_lan { (Direction::Out, Direction::In) } else { (Direction::In, Direction::Out) };
-        let key = Key::of_data(&segment.packet, &segment.tcp);
-        // Hooks keep a SYN that they have no budget for, and show it with its answer.
-        let kept = self.hooked && !segment.has(Flags::ACK);
-        let at = if kept { frame.received.min(cx.now) } else { cx.now };
-        if let Some(i) = self.record_of_syn(cx, data, &key, flag::SENDER_SYN, segment) {
-            self.on_sender_syn(at, i, segment, &options);
-        }
-        let key = key.reversed();
-        if let Some(i) = self.record_of_syn(cx, ack, &key, flag::RECEIVER_SYN, segment) {
-            self.table[i].template.learn(cx.frames.bytes(frame), &segment.packet);
-            self.on_receiver_syn(at, i, segment, &options, here);
-        } else if self.controls(ack, &key).is_none() {
-            self.verdicts.pass(key.reversed());
-        }
-    }
-
-    /// The record that learns from a SYN of the side `whose`: of the connection that it opens, or of the one
-    /// whose opening it answers.
-    fn record_of_syn(
-        &mut self,
-        cx: &mut Cx<'_>,
-        direction: Direction,
-        key: &Key,
-        whose: u32,
-        segment: &Headers,
-    ) -> Option<u32> {
-        if segment.has(Flags::ACK) {
-            return self.answered(cx, direction, key, whose, segment);
-        }
-        let known = self.table.find(key);
-        if known.is_some_and(|i| direction_of(&self.table[i]) != direction) {
-            return None; // it came in on the wrong side
-        }
-        let known = known.filter(|&i| self.table[i].lives());
-        let i = match known {
-            Some(i) if self.table[i].began_with(whose, segment) => {
-                self.table[i].flags |= flag::SYN_REPEATED;
-                return None;
-            }
-            Some(_) => self.flow_of(cx, direction, &key.opening())?,
-            None => self.flow_of(cx, direction, key)?,
-        };
-        if !self.table[i].opens_with(whose, segment) {
-            self.begin(cx, i);
-        }
-        Some(i)
-    }
-
-    /// The record of the opening that a SYN with ACK answers.
-    fn answered(
-        &mut self,
-        cx: &mut Cx<'_>,
-        direction: Direction,
-        key: &Key,
-        whose: u32,
-        segment: &Headers,
-    ) -> Option<u32> {
-        let waits = |g: &Gateway, key: &Key| {
-            let fits = |r: &Record| direction_of(r) == direction && r.is_answered(whose, segment);
-            g.table.find(key).filter(|&i| fits(&g.table[i]))
-        };
-        if let Some(p) = waits(self, &key.opening()) {
-            let opening = self.table[p];
-            self.remove(p);
-            let i = self.flow_of(cx, direction, key)?;
-            self.begin(cx, i);
-            self.table[i].adopt(&opening);
-            let class = self.table[i].class;
-            self.classes[class].flows += 1;
-            return Some(i);
-        }
-        waits(self, key)
-    }
-
+impl Register {
     /// A new connection: what the record knows is of an earlier one. Nothing is said in that one's name any
     /// more: its sender would answer with a RST.
-    fn begin(&mut self, cx: &mut Cx<'_>, i: u32) {
+    pub(in crate::gateway) fn begin(&mut self, cx: &mut Cx<'_>, i: u32) {
         self.clear_acks(cx, i);
         self.drop_held(i);
         self.give_back(i, 0, cx.now);
@@ -128,7 +46,13 @@ impl Gateway {
         self.table[i].restart(epoch);
     }
 
-    fn on_sender_syn(&mut self, at: Time, i: u32, segment: &Headers, options: &TcpOptions) {
+    pub(in crate::gateway) fn on_sender_syn(
+        &mut self,
+        at: Time,
+        i: u32,
+        segment: &Headers,
+        options: &TcpOptions,
+    ) {
         let opens = !segment.has(Flags::ACK);
         self.note_round_trip(i, opens, flag::SENDER_SYN, at);
         let r = &mut self.table[i];
@@ -141,7 +65,14 @@ impl Gateway {
     }
 
     /// A SYN of the data's receiver; if it is `here`, it is sized and forwarded by the caller.
-    fn on_receiver_syn(&mut self, at: Time, i: u32, segment: &Headers, options: &TcpOptions, here: bool) {
+    pub(in crate::gateway) fn on_receiver_syn(
+        &mut self,
+        at: Time,
+        i: u32,
+        segment: &Headers,
+        options: &TcpOptions,
+        here: bool,
+    ) {
         let opens = !segment.has(Flags::ACK);
         self.note_round_trip(i, opens, flag::RECEIVER_SYN, at);
         let r = &mut self.table[i];
@@ -188,11 +119,92 @@ impl Gateway {
         }
         self.note_extensions(i, options, answers);
     }
+
+    /// A segment with data, or the right to send some, was seen: of a flow whose ACKs are controlled, it is
+    /// looked at. What has nothing to tell costs no look-up.
+    pub(in crate::gateway) fn on_data_direction(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from_lan: bool,
+        segment: &Headers,
+    ) {
+        let ends = segment.tcp.flags.intersects(Flags::FIN | Flags::RST);
+        if !ends && (!self.measures || segment.tcp.payload_len == 0) {
+            return;
+        }
+        let direction = if from_lan { Direction::Out } else { Direction::In };
+        let key = Key::of_data(&segment.packet, &segment.tcp);
+        let known = self.table.find(&key).filter(|&i| direction_of(&self.table[i]) == direction);
+        if let Some(i) = known.filter(|&i| self.table[i].has(flag::SYNCED)) {
+            if self.measures && segment.tcp.payload_len > 0 && self.sender_may_send(i, segment) {
+                self.note_sent(i, segment.end(), cx.now);
+            }
+            if ends {
+                self.follow(i, cx.now);
+                self.on_data(cx.now, i, segment);
+            }
+        }
+    }
+
+    /// A segment of the sender of flow `i`, whose numbers are known. It leaves as it came, whatever it tells.
+    fn on_data(&mut self, now: Time, i: u32, segment: &Headers) {
+        if !self.sender_may_send(i, segment) {
+            return;
+        }
+        if segment.has(Flags::RST) {
+            self.stats.reset += 1;
+            self.close(i, now);
+        } else if segment.has(Flags::FIN) {
+            self.table[i].claim_end(segment.end());
+            self.has_ended(i, now);
+            self.close_if_done(i, now);
+        }
+    }
+
+    /// Is the segment where its receiver accepts it: from what it has acknowledged to its right edge (RFC
+    /// 5961 §3.2; that a RST ahead of RCV.NXT is answered first is for the receiver to decide)?
+    fn sender_may_send(&self, i: u32, segment: &Headers) -> bool {
+        let r = &self.table[i];
+        let slot = &self.slots[i];
+        let edge = slot.edge();
+        let unscaled = r.rx.wrapping_add(u32::from(r.window.max(1)) << 14);
+        let right = if slot.has(slot_flag::SCALED) { edge } else { unscaled };
+        !after(r.rx, segment.end()) && !after(segment.tcp.seq, right)
+    }
+
+    /// The connection is over once both FINs were seen and all data is acknowledged.
+    #[inline]
+    pub(in crate::gateway) fn close_if_done(&mut self, i: u32, now: Time) {
+        let r = &self.table[i];
+        if r.is_done() && r.held() == 0 && !r.has(flag::CLOSED) {
+            self.close(i, now);
+        }
+    }
+
+    /// Nothing is said in the flow's name any more, and it is forgotten after [`LINGER`].
+    pub(in crate::gateway) fn close(&mut self, i: u32, now: Time) {
+        self.disarm(i, now);
+        self.unlist(i, now);
+        self.give_back(i, 0, now);
+        self.give_up_least(i);
+        self.table[i].flags |= flag::CLOSED;
+        self.table.set_transient(i, true);
+        self.start_timer(i, now + LINGER);
+    }
+
+    /// The connection goes on after a RST that its end did not accept, or after a FIN that was none.
+    pub(in crate::gateway) fn revive(&mut self, i: u32, now: Time) {
+        self.disarm(i, now);
+        let r = &mut self.table[i];
+        r.set(flag::CLOSED, false);
+        r.doubt.retracted();
+        self.wait(i, now);
+    }
 }
 
 impl Record {
     /// Is it a connection, or passed as one, that a stray SYN must not end?
-    fn lives(&self) -> bool {
+    pub(in crate::gateway) fn lives(&self) -> bool {
         self.has(flag::PASSES) || self.has(flag::SYNCED) && !self.is_done()
     }
 
@@ -206,14 +218,14 @@ impl Record {
     }
 
     /// Is this SYN the one that opened the connection, of which the other side has acknowledged nothing more?
-    fn began_with(&self, whose: u32, segment: &Headers) -> bool {
+    pub(in crate::gateway) fn began_with(&self, whose: u32, segment: &Headers) -> bool {
         let start = segment.tcp.seq.wrapping_add(1);
         let now = if whose == flag::SENDER_SYN { self.rx } else { self.seq };
         self.has(whose) && now == start
     }
 
     /// Is this the SYN of the opening under way, sent again?
-    fn opens_with(&self, whose: u32, segment: &Headers) -> bool {
+    pub(in crate::gateway) fn opens_with(&self, whose: u32, segment: &Headers) -> bool {
         let both = flag::SENDER_SYN | flag::RECEIVER_SYN;
         !self.has(flag::SYNCED)
             && self.flags & both == whose
@@ -222,7 +234,7 @@ impl Record {
 
     /// Does this SYN of the side `whose` answer the other's? It acknowledges the SYN, and data that came with
     /// it at most (RFC 7413).
-    fn is_answered(&self, whose: u32, segment: &Headers) -> bool {
+    pub(in crate::gateway) fn is_answered(&self, whose: u32, segment: &Headers) -> bool {
         let others = (flag::SENDER_SYN | flag::RECEIVER_SYN) & !whose;
         !self.has(flag::SYNCED) && self.has(others) && opening::answers(self.start(others), segment.tcp.ack)
     }
@@ -241,7 +253,7 @@ impl Record {
     }
 
     /// Adopts what an opening under a key of its own has learnt.
-    fn adopt(&mut self, opening: &Record) {
+    pub(in crate::gateway) fn adopt(&mut self, opening: &Record) {
         let learnt = flag::SENDER_SYN
             | flag::RECEIVER_SYN
             | flag::SENDER_SCALES
@@ -279,5 +291,38 @@ impl Record {
             let sum = Duration::from_nanos(u64::from(self.rtt_ns)) + part;
             self.rtt_ns = sum.as_nanos().clamp(1, u64::from(u32::MAX)) as u32;
         }
+    }
+
+    /// The sender says that it sends nothing at or behind `end`. That is a claim of the end that is limited:
+    /// it counts once in a connection, up to `end`, and is void when it says something else, or when the
+    /// receiver acknowledges more.
+    fn claim_end(&mut self, end: u32) {
+        if self.has(flag::SENDER_FIN) && self.fin != end {
+            self.doubt.retracted();
+        }
+        self.fin = end;
+        self.flags |= flag::SENDER_FIN;
+        self.check_end();
+    }
+
+    /// Nothing follows a FIN (RFC 9293 §3.10.7.4), so an acknowledgement behind it shows that it was none.
+    #[inline]
+    pub(super) fn check_end(&mut self) {
+        if self.has(flag::SENDER_FIN) && after(self.rx, self.fin) {
+            self.flags &= !flag::SENDER_FIN;
+            self.doubt.retracted();
+        }
+    }
+
+    /// Has the sender nothing more to send, as far as it may be believed? Acknowledgements that it gets let
+    /// it send nothing then.
+    #[inline]
+    pub(in crate::gateway) fn is_ending(&self) -> bool {
+        self.has(flag::SENDER_FIN) && !self.doubt.has_retracted()
+    }
+
+    /// Both sides have sent all they have, and the receiver has acknowledged it.
+    pub(in crate::gateway) fn is_done(&self) -> bool {
+        self.has(flag::SENDER_FIN | flag::RECEIVER_FIN | flag::SYNCED) && !after(self.fin, self.rx)
     }
 }

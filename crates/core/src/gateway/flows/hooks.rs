@@ -1,0 +1,405 @@
+//! Hooks: what they are told of flows and classes, and what a gateway without hooks does in their place.
+
+use super::segment::Headers;
+use super::slots::Places;
+use super::verdicts::Verdict;
+use super::{direction_of, Register};
+use crate::ack::{Counts, Turns, Window};
+use crate::classify::Direction;
+use crate::flow::{flag, Key, Record};
+use crate::frame::Frame;
+use crate::node::Cx;
+use crate::steer::{
+    self, hash_of_source, is_charged, slot_flag, Bound, Counted, Fields, FlowBound, Kind, Limit, Load,
+    Strangers, Tally,
+};
+use crate::systems::class_rate::Share;
+use crate::time::Time;
+use crate::wire;
+use crate::wire::TcpOptions;
+use core::sync::atomic::Ordering::Relaxed;
+
+impl Register {
+    /// Opens the flow's slot with the record's numbers, and [tells](Register::tell_early) the kernel.
+    pub(super) fn show(&mut self, i: u32, options: &TcpOptions) {
+        let r = &self.table[i];
+        let sent = if r.has(flag::EDGE_KNOWN) { r.edge } else { r.right };
+        let ts = options.timestamps.map_or(0, |t| t.value);
+        self.slots[i].open(
+            r.next_tag(),
+            self.slot_flags(r),
+            r.tx,
+            r.seq,
+            ts,
+            r.right,
+            sent,
+            r.window,
+            steer::ticks(self.now),
+        );
+        let limit = self.window_limit(&self.table[i]);
+        self.slots[i].width.store(limit.unwrap_or(0), Relaxed);
+        self.tell_early(i);
+    }
+
+    /// The data's sender has answered its receiver's SYN, in a segment with these `options`. What the
+    /// receiver sends next brings its first window, and may carry payload that does not come here: so the
+    /// hook is told how far it may go. The record's numbers begin with the receiver's first ACK all the same.
+    pub(super) fn show_ahead(&mut self, i: u32, options: &TcpOptions) {
+        let mut r = self.table[i];
+        if !self.hooked || r.has(flag::PASSES) || !r.has(flag::SENDER_SYN | flag::RECEIVER_SYN) {
+            return;
+        }
+        let policy = *self.policy(&r);
+        r.law = policy.release.begin(&r.segments(), true, self.now);
+        r.obey(&policy);
+        self.entitle(i);
+        let Some(limit) = self.window_limit(&r) else { return };
+        if r.has(flag::SHOWN) && !self.verdicts.has_room() {
+            return;
+        }
+        // The answer repeats the receiver's timestamp (RFC 7323 section 3.2).
+        let ts = options.timestamps.map_or(0, |t| t.echo);
+        let (slot, tx) = (&self.slots[i], r.fin);
+        slot.open(
+            r.next_tag(),
+            self.slot_flags(&r),
+            tx,
+            r.seq,
+            ts,
+            tx,
+            tx.wrapping_add(limit),
+            1,
+            steer::ticks(self.now),
+        );
+        slot.width.store(limit, Relaxed);
+        self.tell_early(i);
+    }
+
+    fn slot_flags(&self, r: &Record) -> u32 {
+        let sized = matches!(self.policy(r).window, Window::Size { .. });
+        let mut flags = if r.has(flag::TIMESTAMPS) { slot_flag::TIMESTAMPS } else { 0 };
+        if r.has(flag::SCALE_KNOWN) {
+            flags |= slot_flag::SCALED | u32::from(r.scale) << slot_flag::SCALE_SHIFT;
+            flags |= if sized { slot_flag::SIZED } else { 0 };
+        }
+        flags
+    }
+
+    /// The slot has been opened anew. The kernel is told now, or, where so many connections are
+    /// opened that most may be forged, with the first segment that shows that this one is not.
+    fn tell_early(&mut self, i: u32) {
+        let r = &mut self.table[i];
+        r.tag = r.next_tag();
+        if r.has(flag::SHOWN) || self.verdicts.may_tell_early(self.now) {
+            r.set(flag::SHOWN, false); // the entry that the kernel has is replaced
+            self.tell(i);
+        }
+    }
+
+    /// Tells the kernel of the flow's slot, unless it knows. Until there is room its segments are those of an
+    /// unknown flow.
+    pub(in crate::gateway) fn tell(&mut self, i: u32) {
+        if !self.table[i].has(flag::SHOWN) && self.verdicts.has_room_for_new() {
+            self.table[i].flags |= flag::SHOWN;
+            self.verdicts.push(self.shape(i));
+        }
+    }
+
+    /// The kernel's entry for the flow.
+    fn shape(&self, i: u32) -> Verdict {
+        let r = &self.table[i];
+        Verdict::Shape { ack_key: r.key.reversed(), slot: i, tag: r.tag }
+    }
+
+    /// The flow's slot is no longer used, and the kernel is told as soon as there is room.
+    pub(in crate::gateway) fn hide(&mut self, i: u32) {
+        self.slots[i].close();
+        let r = &mut self.table[i];
+        r.flags &= !flag::SYNCED;
+        if r.has(flag::SHOWN) && self.verdicts.has_room() {
+            r.flags &= !flag::SHOWN;
+            self.verdicts.push(Verdict::Forget { ack_key: r.key.reversed(), slot: i, tag: r.tag });
+        }
+    }
+
+    /// After a restart: the kernel may not have been told of slots that the last engine opened.
+    fn show_again(&mut self) {
+        while self.unshown < self.table.capacity() && self.verdicts.has_room() {
+            let i = self.unshown;
+            if self.table[i].has(flag::USED | flag::SHOWN | flag::SYNCED) {
+                let shape = self.shape(i);
+                self.verdicts.push(shape);
+            }
+            if self.table[i].has(flag::USED | flag::PASSES) {
+                self.count_untouched(i);
+            }
+            self.unshown += 1;
+        }
+    }
+
+    /// Takes at most `max` of what the kernel is to be told, oldest first. After a restart all flows are told
+    /// again.
+    pub fn verdicts(&mut self, max: usize) -> impl Iterator<Item = Verdict> + '_ {
+        self.show_again();
+        self.verdicts.drain(max)
+    }
+
+    /// Returns the tallies of all classes, by place.
+    pub fn tallies(&self) -> &[Tally] {
+        self.tallies.all()
+    }
+
+    /// Returns the unresponsive traffic that passed of the class with this index in the configuration, and
+    /// that was dropped.
+    pub fn others_of(&self, class: usize) -> Counted {
+        let tally = self.tallies().get(self.classes.place(class) as usize);
+        tally.map_or(Counted::default(), Tally::counted)
+    }
+
+    /// Returns the fields that hooks look at of packets that are not TCP, of uploads and downloads.
+    pub fn counted_fields(&self) -> [Fields; 2] {
+        [Direction::Out, Direction::In].map(|direction| self.config.fields(direction))
+    }
+
+    fn counted_place(&self, direction: Direction, key: &Key) -> Option<u32> {
+        let place = self.controls(direction, key)?;
+        self.classes.share(place).map(|_| place)
+    }
+
+    /// The configuration's classes, which may be others than before, have their tallies: what was counted
+    /// before they had is not charged to them.
+    pub(in crate::gateway) fn tell_tallies(&mut self) {
+        for ((configured, share), tally) in self.classes.shares_mut().zip(self.tallies.all()) {
+            let Some(share) = share else { continue };
+            let law = &share.law;
+            let burst = law.unresponsive.burst().filter(|_| configured && law.turns == Turns::Bytes);
+            let rate = burst.map(|_| share.most);
+            tally.police(rate, burst.unwrap_or_default(), law.overhead_of_packet());
+            if !core::mem::replace(&mut share.others.begun, true) {
+                share.others.counted = tally.counted();
+            }
+        }
+    }
+
+    /// A packet that ACKs cannot slow has come in. A gateway without hooks counts it itself, and says whether
+    /// it may pass.
+    pub(in crate::gateway) fn passes_other(&self, cx: &Cx<'_>, from_lan: bool, frame: &Frame) -> bool {
+        let Some((direction, key, bytes)) = other(cx, from_lan, frame) else {
+            let direction = if from_lan { Direction::Out } else { Direction::In };
+            return self.admits_unread(direction, cx.frames.bytes(frame), frame.len(), cx.now);
+        };
+        let load = Load { packets: 1, bytes, payload: 0, kind: Kind::Counted };
+        self.admits(direction, &key, None, &load, cx.now)
+    }
+
+    /// A packet has passed that ACKs cannot slow and whose class the hooks did not know: they learn it.
+    pub(in crate::gateway) fn count_shown(&mut self, cx: &Cx<'_>, from_lan: bool, frame: &Frame) {
+        let Some((direction, key, bytes)) = other(cx, from_lan, frame) else { return };
+        let fields = self.config.fields(direction);
+        if !fields.has(Fields::COUNTED) {
+            return;
+        }
+        let place = self.counted_place(direction, &key);
+        if let Some(tally) = place.and_then(|place| self.tallies().get(place as usize)) {
+            tally.count(1, bytes);
+        }
+        self.verdicts.count(fields.of(&key), place);
+    }
+
+    /// The data of a flow that passes untouched is charged to its class, if that shares a rate.
+    pub(in crate::gateway) fn count_untouched(&mut self, i: u32) {
+        let r = &self.table[i];
+        self.count_data(r.key, r.class);
+    }
+
+    /// The data of a flow that is not controlled is charged to this class, if that shares a rate.
+    pub(in crate::gateway) fn count_data(&mut self, key: Key, class: u32) {
+        if self.classes.share(class).is_some() {
+            self.verdicts.count(key, Some(class));
+        }
+    }
+
+    /// The data of a flow that passed untouched is controlled by its ACKs again.
+    pub(super) fn uncount(&mut self, i: u32) {
+        let r = &self.table[i];
+        if self.classes.share(r.class).is_some() {
+            self.verdicts.count(r.key, None);
+        }
+    }
+
+    /// Terms of each class, by place.
+    pub fn bounds(&self) -> &[Bound] {
+        self.bounds.all()
+    }
+
+    /// Bound of the class with this index in the configuration.
+    pub fn bound_of(&self, class: usize) -> &Bound {
+        &self.bounds.all()[self.classes.place(class) as usize]
+    }
+
+    /// Does a direction have a class with a bound?
+    pub fn is_bounded(&self, direction: Direction) -> bool {
+        self.bounded[usize::from(direction == Direction::In)]
+    }
+
+    /// Does a direction have a class each flow of which has a bound?
+    pub fn bounds_flows(&self, direction: Direction) -> bool {
+        self.bounded_flows[usize::from(direction == Direction::In)]
+    }
+
+    /// Places of the configuration's classes, in its order.
+    pub fn places(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.config.classes.len()).map(|class| self.classes.place(class))
+    }
+
+    /// The classes of the configuration have the bounds that it says, others have none.
+    pub(in crate::gateway) fn set_bounds(&mut self) {
+        (self.bounded, self.bounded_flows) = ([false; 2], [false; 2]);
+        self.compare_anew();
+        let bounds = self.bounds.all();
+        for (place, bound) in (0..self.classes.len()).zip(bounds) {
+            let class = self.classes.index(place);
+            let limit = class.and_then(|class| self.config.limit(class));
+            let at = |class: u32| self.classes.place(class as usize);
+            bound.set(limit.map(|limit| Limit { above: limit.above.map(at), ..limit }));
+            if let Some(class) = class.filter(|_| limit.is_some()) {
+                let inward = self.config.classes[class].direction == Direction::In;
+                self.bounded[usize::from(inward)] = true;
+                self.bounded_flows[usize::from(inward)] |= bound.bounds_flows();
+            }
+        }
+        self.set_unread();
+    }
+
+    /// Packets without readable addresses may have what the fastest class of their direction may have. None
+    /// of them is a class's, so all of them together are worth one.
+    fn set_unread(&self) {
+        for (bound, direction) in self.unread.all().iter().zip([Direction::Out, Direction::In]) {
+            let classes = self.config.classes.iter().enumerate();
+            let of = classes.filter(|(_, class)| class.direction == direction);
+            let most =
+                of.filter_map(|(class, _)| self.config.limit(class)?.most).max_by_key(|rate| rate.bps());
+            let counts = Counts::Ip;
+            bound.set(most.map(|rate| Limit {
+                most: Some(rate),
+                own: None,
+                above: None,
+                flow: None,
+                counts,
+            }));
+        }
+    }
+
+    /// Bounds of what has no readable addresses, of uploads and downloads.
+    pub fn unread(&self) -> &[Bound] {
+        self.unread.all()
+    }
+
+    /// May a frame of `len` bytes with this head pass that has no readable addresses? It is charged to what
+    /// its direction has for all such frames.
+    pub fn admits_unread(&self, direction: Direction, head: &[u8], len: usize, now: Time) -> bool {
+        let Some(bound) = self.unread.all().get(usize::from(direction == Direction::In)) else { return true };
+        let (l3, arp) = wire::network_layer(head);
+        let bytes = len.saturating_sub(l3) as u64;
+        // Without ARP nothing else would pass. Its packets have no room for anything but itself.
+        arp && bytes <= ARP_MOST || bound.admits_alone(bytes, now)
+    }
+
+    /// Begins to compare what passed of classes with what was permitted from the next look on.
+    pub(super) fn compare_anew(&mut self) {
+        self.classes.shares_mut().filter_map(|(_, share)| share).for_each(Share::compare_anew);
+    }
+
+    /// Record of each flow's own bound, by its slot.
+    pub fn flow_bounds(&self) -> &[FlowBound] {
+        self.flow_bounds.get_or_init(|| Places::own(self.table.capacity())).all()
+    }
+
+    /// May this pass, of the flow with this key and record if it is TCP? It is charged to flow and class
+    /// then.
+    pub fn admits(
+        &self,
+        direction: Direction,
+        key: &Key,
+        flow: Option<&FlowBound>,
+        load: &Load,
+        now: Time,
+    ) -> bool {
+        self.controls(direction, key).is_none_or(|place| self.admits_to(place, flow, load, now))
+    }
+
+    /// Lets held TCP pass that [is spared](steer::is_spared), whatever its class's bound.
+    pub fn spare(&self, direction: Direction, key: &Key, load: &Load, now: Time) {
+        if let Some(bound) = self.controls(direction, key).and_then(|p| self.bounds.all().get(p as usize)) {
+            bound.spare(load, now);
+        }
+    }
+
+    /// As above, to the class at this place.
+    fn admits_to(&self, place: u32, flow: Option<&FlowBound>, load: &Load, now: Time) -> bool {
+        if flow.is_none() && self.classes.share(place).is_none() {
+            return true;
+        }
+        steer::admits(self.bounds.all(), self.tallies(), place, flow, load, now)
+    }
+
+    /// May a segment pass, in a gateway without hooks?
+    pub(in crate::gateway) fn admits_data(
+        &self,
+        cx: &Cx<'_>,
+        from_lan: bool,
+        segment: &Headers,
+        len: usize,
+    ) -> bool {
+        let direction = if from_lan { Direction::Out } else { Direction::In };
+        let payload = u64::from(segment.tcp.payload_len);
+        let bytes = segment.packet.charged_len(len);
+        if !is_charged(bytes, payload) || !self.is_bounded(direction) {
+            return true;
+        }
+        let key = Key::of_data(&segment.packet, &segment.tcp);
+        let place = self.table.find(&key);
+        let load = Load { packets: 1, bytes, payload, kind: self.kind_of(place) };
+        let Some(class) = self.class_of(place, direction, &key) else { return true };
+        self.admits_to(class, Some(self.flow_bound_of(place, direction, &key)), &load, cx.now)
+    }
+
+    /// Place of the class that controls a flow, the record of which is at this place.
+    fn class_of(&self, place: Option<u32>, direction: Direction, key: &Key) -> Option<u32> {
+        let record = place.map(|i| &self.table[i]);
+        let known = record.filter(|r| r.generation == self.generation && direction_of(r) == direction);
+        known.map_or_else(|| self.controls(direction, key), |r| Some(r.class))
+    }
+
+    /// Kind of a segment with data for its class's bound, in a gateway without hooks. The record of its flow
+    /// is at this place.
+    fn kind_of(&self, place: Option<u32>) -> Kind {
+        match place {
+            Some(i) if self.table[i].has(flag::PASSES) => Kind::Counted,
+            Some(i) if self.slots[i].is_open() => Kind::Held,
+            _ => Kind::Free,
+        }
+    }
+
+    /// Record of a flow's own bound. Flows that have no place in the table share those of their sources.
+    fn flow_bound_of(&self, place: Option<u32>, direction: Direction, key: &Key) -> &FlowBound {
+        let inward = direction == Direction::In;
+        let source = || hash_of_source(if inward { &key.dst } else { &key.src }, self.config.seed | 1);
+        place.map_or_else(
+            || self.strangers.get_or_init(Strangers::default).of_source(source(), inward),
+            |i| &self.flow_bounds()[i as usize],
+        )
+    }
+}
+
+/// Bytes of an ARP packet with Ethernet's padding.
+const ARP_MOST: u64 = 46;
+
+/// Returns the direction, the key and the bytes from the IP header on of a frame that is no TCP segment.
+/// `None` if it has no readable addresses.
+pub(in crate::gateway) fn other(cx: &Cx<'_>, from_lan: bool, frame: &Frame) -> Option<(Direction, Key, u64)> {
+    let head = cx.frames.bytes(frame);
+    let packet = wire::other_packet(head, frame.len())?;
+    let direction = if from_lan { Direction::Out } else { Direction::In };
+    Some((direction, Key::of_packet(head, &packet), packet.charged_len(frame.len())))
+}

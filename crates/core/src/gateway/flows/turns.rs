@@ -1,0 +1,313 @@
+//! Order of flows in a class, and charges to a class and its flow: what is permitted, and what is given back.
+//! At any time `permitted = received + early` of each flow.
+//!
+//! A class may guarantee each flow a rate. A flow has it if, when its receiver's first acknowledgement
+//! confirms it, there is as much for it and for all that have it already; otherwise it has what they leave,
+//! and asks again at each of its turns. SYNs pass in the kernel, so no connection is refused.
+//!
+//! Where equal shares would be less than the guarantee, flows that do not have it are given a part of a turn:
+//! such that together they have what the others leave of the rate, and at least a 64th of the guarantee each,
+//! so that none starves.
+//!
+//! Packets that ACKs cannot slow are charged to the class's clock whenever the gateway looks at the clock,
+//! and the windows of the class's flows are shares of what these packets leave.
+
+use super::blocked::wheel;
+use super::stats::ClassStats;
+use super::Register;
+use crate::flow::{flag, Record};
+use crate::systems::class_rate::{Charged, ClassTree, Guarantee, Repeats, Share};
+use crate::systems::postack::Driver;
+use crate::time::Time;
+
+/// Classes of a tree that are looked at in one call.
+const LEAVES: usize = 4;
+
+impl Register {
+    /// A flow that holds something, or whose right edge waits, waits for its turn, unless it does already.
+    pub(in crate::gateway) fn enlist(&mut self, i: u32, now: Time) {
+        if self.table[i].has(flag::LISTED) || !self.awaits_turn(i) {
+            return;
+        }
+        let r = &self.table[i];
+        let place = r.class;
+        let Some(share) = self.classes.share_mut(place) else { return };
+        let driver = share.law.driver();
+        match driver {
+            Some(Driver::Queues) => return self.enlist_idle(i, now),
+            Some(Driver::Delay) => return self.enlist_delayed(i, now),
+            _ => {}
+        }
+        if share.law.flow_max.is_some() && r.law.turn().free_from() > now {
+            return self.wait_alone(i);
+        }
+        share.note_active(now);
+        share.listed += 1;
+        share.listed_sure += u32::from(self.table[i].has(flag::GUARANTEED));
+        // Who comes and goes as it likes, by RSTs that no end accepts, has no turn before others.
+        let fresh = !self.table[i].doubt.has_retracted();
+        let ring = if fresh { &mut share.fresh } else { &mut share.old };
+        ring.push(&mut self.table, i);
+        self.table[i].flags |= flag::LISTED;
+        self.table[i].law.listed_mut().place.wait_from(now);
+        self.table[i].set(flag::FRESH, fresh);
+        match driver {
+            Some(Driver::Queue) => self.arm_idle(place, now),
+            _ => self.tree(place).settle(place, now),
+        }
+    }
+
+    /// Returns whether there is anything that a turn of the flow is for: it holds something, its right edge
+    /// waits, or it counts all the same.
+    pub(in crate::gateway) fn awaits_turn(&self, i: u32) -> bool {
+        let r = &self.table[i];
+        r.holds() || r.has(flag::EDGE_WAITS) || r.takes_steps() && self.counts(i)
+    }
+
+    pub(super) fn counts(&self, i: u32) -> bool {
+        let r = &self.table[i];
+        self.classes.share(r.class).is_some_and(|share| {
+            let queues = share.departures.queues;
+            share.law.scheme().is_some_and(|scheme| scheme.counts(r, queues))
+        })
+    }
+
+    /// A flow that holds something gets no more for now, whoever else there is: it has a timer.
+    pub(in crate::gateway) fn wait_alone(&mut self, i: u32) {
+        let r = &mut self.table[i];
+        if r.flags & (flag::ARMED | flag::CLOSED) == 0 {
+            r.flags |= flag::WAITING;
+            let due = r.law.turn().free_from();
+            self.start_timer(i, due);
+        }
+    }
+
+    /// The flow takes no turns any more.
+    pub(in crate::gateway) fn unlist(&mut self, i: u32, now: Time) {
+        let r = &self.table[i];
+        let place = r.class;
+        let Some(share) = self.classes.share_mut(place).filter(|_| r.has(flag::LISTED)) else { return };
+        share.note_active(now);
+        share.listed -= 1;
+        share.listed_sure -= u32::from(r.has(flag::GUARANTEED));
+        let ring = if r.has(flag::FRESH) { &mut share.fresh } else { &mut share.old };
+        ring.remove(&mut self.table, i);
+        self.table[i].flags &= !(flag::LISTED | flag::FRESH);
+        if share.node().is_some() && share.listed == 0 {
+            self.tree(place).settle(place, now);
+        }
+    }
+
+    /// The flow, whose turn it was, is the last of those that have had one.
+    pub(in crate::gateway) fn queue_again(&mut self, i: u32) {
+        let r = &self.table[i];
+        let Some(share) = self.classes.share_mut(r.class) else { return };
+        let ring = if r.has(flag::FRESH) { &mut share.fresh } else { &mut share.old };
+        ring.remove(&mut self.table, i);
+        share.old.push(&mut self.table, i);
+        self.table[i].set(flag::FRESH, false);
+    }
+
+    /// The class at this place, with those that are above it.
+    pub(in crate::gateway) fn tree(&mut self, place: u32) -> ClassTree<'_> {
+        let wheel = wheel(self.classes.ack_out(place));
+        ClassTree {
+            shares: &mut self.classes.shares,
+            timers: &mut self.timers,
+            first: self.table.capacity(),
+            wheel,
+        }
+    }
+
+    /// Returns the flow whose turn it is below a class at the top, and the class of that flow, if the clock
+    /// is not ahead.
+    pub(in crate::gateway) fn ready(&mut self, top: u32, now: Time) -> Option<(u32, u32)> {
+        self.classes.share(top).filter(|share| share.may_release(now))?;
+        let place = self.tree(top).pick(top)?;
+        Some((self.classes.share(place)?.first(&self.table, now)?, place))
+    }
+
+    /// The sender of a flow whose class has a rate may send so many bytes more.
+    pub(super) fn permit(&mut self, i: u32, bytes: u32, now: Time) {
+        self.permit_since(i, bytes, now, now);
+    }
+
+    /// An ACK for `bytes` more was made; the right edge was `edge` before. The sender may send as many more,
+    /// or only up to the right edge: a window that shrinks, whose left edge moves alone, permits nothing.
+    pub(in crate::gateway) fn permit_released(&mut self, i: u32, bytes: u32, edge: u32, now: Time) {
+        let r = &self.table[i];
+        let room = if r.has(flag::EDGE_KNOWN) {
+            let open = (r.edge.wrapping_sub(r.rx) as i32).max(0) as u32;
+            r.edge.wrapping_sub(edge).max(open.saturating_sub(r.law.turn().early))
+        } else {
+            u32::MAX
+        };
+        self.permit(i, bytes.min(room), now);
+    }
+
+    /// The receiver's own ACK for `bytes` more has left ahead of the flow's turn, where it shares a rate; the
+    /// right edge was `edge` before.
+    pub(in crate::gateway) fn permit_early(&mut self, i: u32, bytes: u32, edge: u32, now: Time) {
+        let r = &self.table[i];
+        if r.takes_turns() && r.has(flag::EDGE_WAITS) {
+            self.permit_released(i, bytes, edge, now);
+            self.enlist(i, now);
+        } else if r.takes_turns() {
+            self.permit(i, bytes, now);
+        }
+    }
+
+    /// As [`Register::permit`], of what it was permitted from `since` to `now`.
+    pub(super) fn permit_since(&mut self, i: u32, bytes: u32, since: Time, now: Time) {
+        if self.table[i].is_ending() {
+            return; // it has nothing more to send
+        }
+        let (r, mut tree, stats) = self.with_tree(i);
+        tree.permit(r, bytes, (since, now)).count(stats);
+    }
+
+    /// The receiver has got so many bytes more. What its sender sent of its own accord is charged.
+    pub(super) fn got(&mut self, i: u32, bytes: u32, since: Time, now: Time) {
+        let (r, mut tree, stats) = self.with_tree(i);
+        tree.got(r, bytes, (since, now)).count(stats);
+        self.compare(i, bytes, Repeats::received);
+    }
+
+    /// The receiver tells of so many bytes that have arrived twice. Those that its sender has sent twice are
+    /// charged when the class is looked at.
+    pub(in crate::gateway) fn got_twice(&mut self, i: u32, bytes: u32) {
+        self.compare(i, bytes, Repeats::arrived_twice);
+    }
+
+    /// Takes note of bytes of a flow for its class's repeats.
+    fn compare(&mut self, i: u32, bytes: u32, note: impl FnOnce(&mut Repeats, u64)) {
+        let r = &self.table[i];
+        if let Some(share) = self.classes.share_mut(r.class) {
+            let cost = share.law.cost(&r.segments(), bytes);
+            note(&mut share.repeats, cost);
+        }
+    }
+
+    /// The first window of a flow is known: what its sender may send of it is charged before it is sent, or
+    /// else short flows would come for nothing, and all others be late for it.
+    pub(super) fn permit_first(&mut self, i: u32, now: Time) {
+        let r = &self.table[i];
+        if !r.takes_turns() || !r.has(flag::EDGE_KNOWN) || r.takes_steps() {
+            return;
+        }
+        let window = r.edge.wrapping_sub(r.tx);
+        self.begin_least(i);
+        let r = &self.table[i];
+        let Some(share) = self.classes.share(r.class) else { return };
+        let bytes = share.law.initial(window, r.mss);
+        self.permit(i, bytes, now);
+    }
+
+    /// Gives back what the sender was permitted and will not send, beyond `left` bytes.
+    pub(super) fn give_back(&mut self, i: u32, left: u32, now: Time) {
+        let (r, mut tree, stats) = self.with_tree(i);
+        stats.permitted_bytes -= u64::from(tree.take_back(r, left, now));
+    }
+
+    /// A flow, the tree that its class is in, and the totals of that class.
+    fn with_tree(&mut self, i: u32) -> (&mut Record, ClassTree<'_>, &mut ClassStats) {
+        let first = self.table.capacity();
+        let r = &mut self.table[i];
+        let wheel = wheel(self.classes.ack_out(r.class));
+        let (shares, stats) = self.classes.split(r.class);
+        (r, ClassTree { shares, timers: &mut self.timers, first, wheel }, stats)
+    }
+
+    /// The sender's FIN is known: what it was permitted beyond it cannot be sent.
+    pub(in crate::gateway) fn has_ended(&mut self, i: u32, now: Time) {
+        let r = &self.table[i];
+        let left = (r.fin.wrapping_sub(r.rx) as i32).max(0) as u32;
+        self.give_back(i, left, now);
+        self.give_up_least(i);
+    }
+
+    /// A flow whose first window is known was confirmed by its receiver: it asks for the least rate.
+    pub(in crate::gateway) fn begin_least(&mut self, i: u32) {
+        let r = &self.table[i];
+        if r.takes_turns() && r.has(flag::EDGE_KNOWN) && !r.takes_steps() && !self.ask_for_least(i) {
+            self.classes[self.table[i].class].best_effort += 1;
+        }
+    }
+
+    /// The flow has the guarantee of its class from now on, if there is room. False if there is not.
+    pub(in crate::gateway) fn ask_for_least(&mut self, i: u32) -> bool {
+        let r = &mut self.table[i];
+        let ends = r.is_ending();
+        let (shares, stats) = self.classes.split(r.class);
+        match shares.get_mut(r.class).map(|share| share.guarantee(r, ends)) {
+            Some(Guarantee::Given) => stats.guaranteed += 1,
+            Some(Guarantee::NoRoom) => return false,
+            Some(Guarantee::NotAsked) | None => {}
+        }
+        true
+    }
+
+    /// The flow has the guarantee no more: it ends, or is of another class.
+    pub(super) fn give_up_least(&mut self, i: u32) {
+        let r = &mut self.table[i];
+        let (shares, stats) = self.classes.split(r.class);
+        if shares.get_mut(r.class).is_some_and(|share| share.give_up(r)) {
+            stats.guaranteed -= 1;
+        }
+    }
+
+    /// Bytes of the class with this index that its clock was not charged up to `now`, since it was too far
+    /// ahead: what exceeded the rate and could not be held back.
+    pub fn exceeded(&self, class: usize, now: Time) -> u64 {
+        let place = self.classes.place(class);
+        let Some((share, tally)) = self.classes.share(place).zip(self.tallies().get(place as usize)) else {
+            return 0;
+        };
+        let passed = tally.counted().since(share.others.counted);
+        let cost = share.law.cost_of_packets(passed.packets, passed.bytes);
+        let since = share.others.at;
+        let beyond = |place: u32| self.classes.share(place).map(|above| above.beyond(cost, since, now));
+        let above = core::iter::successors(Some(place), |&at| self.classes.share(at)?.parent());
+        self.classes[place].forgiven_bytes + above.filter_map(beyond).max().unwrap_or(0)
+    }
+
+    /// Charges the classes below one at the top what has passed that is none of their flows': some of them,
+    /// each time others.
+    pub(in crate::gateway) fn charge_others(&mut self, top: u32, now: Time) {
+        let leaves = |gateway: &Register| gateway.classes.share(top)?.node().map(|node| node.leaves.len());
+        let Some(leaves) = leaves(self) else { return self.charge_others_of(top, now) };
+        for _ in 0..LEAVES.min(leaves) {
+            let Some(node) = self.classes.share_mut(top).and_then(Share::node_mut) else { return };
+            let place = node.leaves[node.next_leaf % leaves];
+            node.next_leaf = (node.next_leaf + 1) % leaves;
+            node.looked = now;
+            self.charge_others_of(place, now);
+        }
+    }
+
+    /// Charges the class what has passed that is none of its flows', and what these have sent again.
+    fn charge_others_of(&mut self, place: u32, now: Time) {
+        let Some(tally) = self.tallies.all().get(place as usize) else { return };
+        let (counted, bound) = (tally.counted(), self.bounds.all().get(place as usize));
+        let owes = self.classes.shares.owe(place);
+        let Some(share) = self.classes.share_mut(place) else { return };
+        let (cost, since) = share.others.look(&share.law, counted, now);
+        let held = bound.filter(|bound| bound.is_set()).map(|bound| bound.passed().held);
+        let again = held.map_or(0, |held| share.repeated(held));
+        if cost > 0 || again > 0 || owes {
+            let mut tree = self.tree(place);
+            tree.note_others(place, cost, now);
+            let forgiven = tree.charge_unresponsive(place, cost + again, since, now);
+            let stats = &mut self.classes[place];
+            stats.others_bytes += cost;
+            stats.forgiven_bytes += forgiven;
+        }
+    }
+}
+
+impl Charged {
+    pub(in crate::gateway) fn count(self, stats: &mut ClassStats) {
+        stats.permitted_bytes += u64::from(self.bytes);
+        stats.forgiven_bytes += self.forgiven;
+    }
+}
