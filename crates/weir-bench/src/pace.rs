@@ -16,15 +16,21 @@ use weir_core::rate::Rate;
 mod many;
 
 const SECONDS: u64 = 4;
-/// Rates of the paced class in the lab.
-const RATES: [Rate; 4] = [Rate::mbit(1), Rate::mbit(10), Rate::mbit(50), Rate::mbit(100)];
+/// Rates of the paced class in the lab, each with that of the line whose holes are filled. On a virtual
+/// interface each filler costs as much as a packet.
+const RATES: [(Rate, Rate); 6] = [
+    (Rate::mbit(1), Rate::mbit(200)),
+    (Rate::mbit(10), Rate::mbit(200)),
+    (Rate::mbit(50), Rate::mbit(200)),
+    (Rate::mbit(100), Rate::mbit(200)),
+    (Rate::mbit(500), Rate::mbit(1000)),
+    (Rate::mbit(930), Rate::mbit(1000)),
+];
 /// UDP payload of a packet of 1500 bytes.
 const PAYLOAD: u16 = 1472;
 const PACKET: u64 = 1500;
 /// Packets that the host sends back to back.
 const BURST: u32 = 10;
-/// Rate of the line whose holes are filled. On a virtual interface each filler costs as much as a packet.
-const LINE: Rate = Rate::mbit(200);
 /// Bytes of a packet with the Ethernet header, which TBF counts.
 const FRAME: u64 = 1514;
 
@@ -47,6 +53,7 @@ struct Figures {
 #[derive(Debug, Serialize)]
 struct Row {
     rate_bps: u64,
+    line_bps: u64,
     by: String,
     gap_p50_us: Spread,
     gap_p99_us: Spread,
@@ -80,22 +87,31 @@ const ALL: [(&str, By); 4] = [
 fn lab(common: &Common) -> Result<Vec<Row>, String> {
     let seconds = common.seconds.unwrap_or(SECONDS);
     println!(
-        "\npackets of {PACKET} bytes, {BURST} at once, through a bridge that does not pace them (`none`), paces by bytes on a line of {LINE} (`gap`), by\n\
+        "\npackets of {PACKET} bytes, {BURST} at once, through a bridge that does not pace them (`none`), paces by bytes on a line (`gap`), by\n\
          deadlines (`clock`), or by TBF with a bucket of one frame; {seconds} s, {} turns; the time between two packets at the receiver, and how far off\n\
          that is, in microseconds\n",
         common.runs
     );
     let heads = ["gap p50", "gap p99", "off by p50", "off by p99", "rate off by, %"];
-    println!("{:<8} {:<6}{}", "rate", "by", heads.map(|head| format!(" {head:>28}")).concat());
+    println!(
+        "{:<10} {:<10} {:<6}{}",
+        "rate",
+        "line",
+        "by",
+        heads.map(|head| format!(" {head:>28}")).concat()
+    );
     let mut rows = Vec::new();
-    for rate in RATES {
+    for (rate, line) in RATES {
         let mut turns = ALL.map(|_| Turns::default());
         for _ in 0..common.runs {
-            ALL.iter().zip(&mut turns).try_for_each(|((_, by), turns)| once(seconds, rate, *by, turns))?;
+            ALL.iter()
+                .zip(&mut turns)
+                .try_for_each(|((_, by), turns)| once(seconds, (rate, line), *by, turns))?;
         }
         for ((name, _), turns) in ALL.into_iter().zip(turns) {
-            let row = turns.row(rate, name);
-            println!("{:<8} {name:<6}{}", rate.to_string(), row.text());
+            let row = turns.row((rate, line), name);
+            let (rate, line) = (rate.to_string(), line.to_string());
+            println!("{rate:<10} {line:<10} {name:<6}{}", row.text());
             rows.push(row);
         }
     }
@@ -112,9 +128,10 @@ struct Turns {
 }
 
 impl Turns {
-    fn row(self, rate: Rate, by: &str) -> Row {
+    fn row(self, (rate, line): (Rate, Rate), by: &str) -> Row {
         Row {
             rate_bps: rate.bps(),
+            line_bps: line.bps(),
             by: by.to_string(),
             gap_p50_us: Spread::of(self.gap_p50),
             gap_p99_us: Spread::of(self.gap_p99),
@@ -134,7 +151,7 @@ impl Row {
     }
 }
 
-fn once(seconds: u64, rate: Rate, by: By, turns: &mut Turns) -> Result<(), String> {
+fn once(seconds: u64, (rate, line): (Rate, Rate), by: By, turns: &mut Turns) -> Result<(), String> {
     let gap = rate.time_for(PACKET);
     let mut plan = plan("pace", Path::default(), seconds, 1);
     plan.groups.clear();
@@ -142,10 +159,10 @@ fn once(seconds: u64, rate: Rate, by: By, turns: &mut Turns) -> Result<(), Strin
     // Paced packets arrive at 1.5 times the paced rate, so the queue is never empty.
     let (on_box, gateway, pps) = match by {
         By::Nothing => (OnBox::Gateway, None, per_second(2)),
-        By::Weir(backend) => (OnBox::Gateway, Some(paced(rate, backend)), per_second(3)),
+        By::Weir(backend) => (OnBox::Gateway, Some(paced(rate, backend, line)), per_second(3)),
         By::Tbf => {
             let frames = Rate::from_bps(rate.bps() * FRAME / PACKET).unwrap_or(rate);
-            (OnBox::Tbf, Some(paced(frames, Backend::Clock)), per_second(3))
+            (OnBox::Tbf, Some(paced(frames, Backend::Clock, line)), per_second(3))
         }
     };
     plan.gateway = gateway;
@@ -166,7 +183,7 @@ fn once(seconds: u64, rate: Rate, by: By, turns: &mut Turns) -> Result<(), Strin
 }
 
 /// Returns a gateway that paces all outgoing traffic at this rate.
-fn paced(rate: Rate, backend: Backend) -> Config {
+fn paced(rate: Rate, backend: Backend, line: Rate) -> Config {
     let pace = Class { target: Target::Rate(rate), counts: Counts::Ip, backend };
     let queue = queue::Config { limit: QueueLimit::Packets(200), kind: Kind::Fifo };
     let class = ClassConfig {
@@ -177,6 +194,6 @@ fn paced(rate: Rate, backend: Backend) -> Config {
         share: Some(Spec { rate: Some(rate), queue: Some(queue), pace: Some(pace), ..Spec::of(None) }),
         nested: None,
     };
-    let port = Port { line: (backend == Backend::Gap).then_some(LINE), ..Port::default() };
+    let port = Port { line: (backend == Backend::Gap).then_some(line), ..Port::default() };
     Config { classes: vec![class], port, ..Config::default() }
 }

@@ -32,7 +32,8 @@ pub struct Presentation {
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Write charts (SVG), flows and series (CSV) into this directory, which is created if needed, in place
-    /// of what an earlier command wrote there; several runs go into 001, 002, …, which index.csv lists
+    /// of what an earlier command wrote there; several runs go into 001, 002, …, which index.csv lists, and
+    /// each metric is drawn over each swept value
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
@@ -95,10 +96,18 @@ impl Presentation {
         }
         if let Some(directory) = &self.out {
             super::write_json(&directory.join("result.json"), runs)?;
-            let index = directory.join("index.csv");
-            std::fs::write(&index, report::index::index(runs, names))
-                .and_then(|()| listed(directory, ["result.json", "index.csv"].into_iter()))
-                .map_err(|e| Failure::Other(format!("{}: {e}", index.display())))?;
+            let put = |name: &str, text: &str| {
+                let path = directory.join(name);
+                std::fs::write(&path, text).map_err(|e| Failure::Other(format!("{}: {e}", path.display())))
+            };
+            put("index.csv", &report::index::index(runs, names))?;
+            let charts = chart::swept(runs, names);
+            for (name, chart) in &charts {
+                put(name, chart.as_ref().map_err(|e| Failure::Other(format!("{name}: {e}")))?)?;
+            }
+            let written = charts.iter().map(|(name, _)| name.as_str());
+            listed(directory, written.chain(["result.json", "index.csv"]))
+                .map_err(|e| Failure::Other(format!("{}: {e}", directory.display())))?;
         }
         self.print(|terminal| table::runs(runs, names, plan, planned, terminal))
     }

@@ -1,10 +1,14 @@
 //! Results as files: series as CSV, and charts of them as SVG.
 //!
 //! - `data`: converts series into points;
-//! - `draw`: draws points as SVG.
+//! - `draw`: draws points as SVG;
+//! - `swept`: charts of the runs of a sweep.
 
 mod data;
 mod draw;
+mod swept;
+
+pub use swept::swept;
 
 use crate::experiment::plan::Plan;
 use crate::result::metric::Recorded;
