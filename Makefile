@@ -167,12 +167,14 @@ kernels: build
 	WEIR=$(WEIR) scripts/kernels/run $(KERNELS)
 
 # A minute of each fuzz target; needs a nightly toolchain and cargo-fuzz.
-fuzz:
-	cd fuzz && for t in parse slot track gateway steered experiment; do cargo +nightly fuzz run $$t -- -max_total_time=60 || exit 1; done
+fuzz: build
+	cd fuzz && for t in parse slot track gateway steered experiment traces; do cargo +nightly fuzz run $$t -- -max_total_time=60 || exit 1; done
 	cd fuzz && mkdir -p corpus/config && \
 		cargo +nightly fuzz run config corpus/config ../examples ../experiments -- -max_total_time=60
 	cd fuzz && mkdir -p corpus/lists && \
 		cargo +nightly fuzz run lists corpus/lists ../crates/weir/tests/lists -- -max_total_time=60
+	cd fuzz && mkdir -p corpus/results && ../$(WEIR) sim ../experiments/examples/aqm.toml --json corpus/results/aqm.json >/dev/null && \
+		cargo +nightly fuzz run results corpus/results -- -max_total_time=60
 
 clean:
 	cargo clean

@@ -74,16 +74,19 @@ impl Document {
     /// Reads a result. Errors describe the fault in the text; they do not name the file.
     pub fn parse(text: &str) -> Result<Document, String> {
         let value: Value = serde_json::from_str(text).map_err(|e| format!("no JSON: {e}"))?;
+        let other = || format!("a result of another version: \"schema\" is not {SCHEMA}");
         match value.get("schema").map(Value::as_u64) {
             Some(Some(n)) if n == u64::from(SCHEMA) => (),
-            Some(_) => {
-                return Err(format!("a result of another version: \"schema\" is not {SCHEMA}"));
-            }
+            Some(_) => return Err(other()),
             None => return Err("no result of a run: it has no \"schema\"".to_string()),
         }
         let wrong = |e: serde_json::Error| format!("no result of a run: {e}");
         if value.get("runs").is_some() {
-            serde_json::from_value(value).map(Document::Runs).map_err(wrong)
+            let runs: Runs = serde_json::from_value(value).map_err(wrong)?;
+            match runs.runs.iter().all(|run| run.schema == SCHEMA) {
+                true => Ok(Document::Runs(runs)),
+                false => Err(other()),
+            }
         } else {
             serde_json::from_value(value).map(|run| Document::Run(Box::new(run))).map_err(wrong)
         }
@@ -123,6 +126,10 @@ mod tests {
             said("{\"schema\": 1, \"runs\": 3}"),
             "no result of a run: invalid type: integer `3`, expected a sequence"
         );
+        let old = RunResult { schema: SCHEMA + 1, ..RunResult::default() };
+        let runs = Runs { schema: SCHEMA, runs: vec![RunResult::default(), old], summary: Vec::new() };
+        let several = serde_json::to_string(&runs).unwrap();
+        assert_eq!(said(&several), "a result of another version: \"schema\" is not 1");
         assert!(said("{\"schema\": 1}").contains("missing field"), "{}", said("{\"schema\": 1}"));
     }
 }
