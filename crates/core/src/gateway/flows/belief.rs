@@ -200,7 +200,7 @@ impl Register {
         self.classes[self.table[i].class].passed[reason as usize] += 1;
     }
 
-    /// As [`Gateway::note_oddity`], of a flow that passes until it is clean.
+    /// As `Gateway::note_oddity`, of a flow that passes until it is clean.
     pub(in crate::gateway) fn note_passing(&mut self, i: u32, odd: Option<PassReason>) -> Option<PassReason> {
         let r = &mut self.table[i];
         if r.doubt.is_clean() {

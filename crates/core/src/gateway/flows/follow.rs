@@ -16,7 +16,7 @@ use crate::wire::{self, Flags, PlainAck, TcpOptions};
 use core::sync::atomic::Ordering::Relaxed;
 
 impl Register {
-    /// As [`Gateway::takes_plain`], of a frame that is laid out in another way than most; `bytes` are all of
+    /// As `Gateway::takes_plain`, of a frame that is laid out in another way than most; `bytes` are all of
     /// it.
     #[inline(never)]
     pub(in crate::gateway) fn takes_unusual(
@@ -30,7 +30,7 @@ impl Register {
         ack.is_some_and(|ack| self.takes(now, from_lan, frame.restamp, &ack))
     }
 
-    /// As [`Gateway::takes_plain`], of an ACK that is `counted` among those of its slot that were taken. Each
+    /// As `Gateway::takes_plain`, of an ACK that is `counted` among those of its slot that were taken. Each
     /// call is compiled for what is known of it.
     #[inline(always)]
     pub(in crate::gateway) fn takes(

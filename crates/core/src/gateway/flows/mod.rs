@@ -77,7 +77,8 @@ use stats::{ClassStats, FlowStats, GatewayStats};
 use verdicts::Verdicts;
 
 /// The flows and classes of a gateway: what is known of them, what they hold, when and how much of it may
-/// leave, and what the hooks are told. It sends nothing: the [`Gateway`] does, by what this says.
+/// leave, and what the hooks are told. It sends nothing: the [`Gateway`](super::Gateway) does, by what this
+/// says.
 pub struct Register {
     pub(super) config: Compiled,
     pub(super) table: Table,
@@ -267,7 +268,7 @@ impl Register {
         self.classes.stats()
     }
 
-    /// The accounts of its classes, by place: what [`Gateway::with_accounts`] goes on with.
+    /// The accounts of its classes, by place, with which another gateway goes on.
     pub fn accounts(&self) -> impl Iterator<Item = ClassAccount> + '_ {
         self.classes.accounts()
     }
