@@ -99,6 +99,8 @@ impl Ways {
                 Turn::Take => {
                     exit.hold(frames, false);
                     hooks.try_one(*way);
+                    // What it tells of passed without the engine.
+                    past = true;
                 }
             }
         }
