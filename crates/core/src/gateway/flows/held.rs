@@ -14,7 +14,7 @@
 //! Whatever tells the sender more than progress leaves at once, after what is held. Two kinds of it do not:
 //!
 //! - *Data that arrived twice* ([`Kind::Twice`]) with nothing missing. A sender that hears nothing for two of
-//!   its round trips sends its last segment again (a tail loss probe, RFC 8985 §7.3), and while ACKs are held
+//!   its round trips sends its last segment again (a tail loss probe, RFC 8985 §7.3). While ACKs are held
 //!   it does so for no loss. Were all that is held to follow from that, the sender would hear of it within
 //!   two round trips, and its next probe would come as soon. It needs the duplicate SACK no later than an
 //!   acknowledgement beyond the probe, which without it means a loss (RFC 8985 §7.4.2), and no sooner than
