@@ -252,6 +252,7 @@ fn what_is_accepted_means_what_an_independent_reader_finds() {
         ("special.csv", None),
         ("scripts.csv", Some("scripts.json")),
         ("special-own.csv", None),
+        ("heading-twice.csv", None),
     ];
     let (mut random, mut accepted) = (law::Random(1), 0);
     for (list, sites) in pairs {
