@@ -350,8 +350,19 @@ fn strip(interface: &str) -> usize {
     use libbpf_rs::libbpf_sys as sys;
     use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo};
     let index = weir_io::sys::link::find(interface).unwrap().unwrap().index;
+    let programs = [sys::BPF_TCX_INGRESS, sys::BPF_TCX_EGRESS].map(|kind| {
+        let mut numbers = [0u32; 64];
+        let mut options = sys::bpf_prog_query_opts { prog_ids: numbers.as_mut_ptr(), ..Default::default() };
+        options.sz = size_of_val(&options) as _;
+        options.__bindgen_anon_1.count = numbers.len() as u32;
+        // SAFETY: the options are valid for the call, and `prog_ids` for so many numbers as they say.
+        unsafe { sys::bpf_prog_query_opts(index as i32, kind, &mut options) };
+        numbers
+    });
+    // Links tell the number of an interface, which others in other namespaces have as well.
+    let is_here = |program: u32| programs.iter().flatten().any(|number| *number == program);
     let is_on = |info: &LinkTypeInfo| matches!(info, LinkTypeInfo::Tcx(tcx) if tcx.ifindex == index);
-    let links = LinkInfoIter::default().filter(|link| is_on(&link.info));
+    let links = LinkInfoIter::default().filter(|link| is_on(&link.info) && is_here(link.prog_id));
     links
         .filter(|link| {
             // SAFETY: no pointers.
