@@ -13,6 +13,7 @@ pub const ALL: &[(&str, fn())] = &[
     ("another_program_in_front_is_told", another_program_in_front_is_told),
     ("a_filter_takes_what_weir_sends", a_filter_takes_what_weir_sends),
     ("a_filter_takes_half_of_what_weir_sends", a_filter_takes_half_of_what_weir_sends),
+    ("an_upload_goes_on_after_a_repair", an_upload_goes_on_after_a_repair),
     ("an_engine_without_a_processor_is_told", an_engine_without_a_processor_is_told),
     ("the_way_home_may_break", the_way_home_may_break),
     ("the_internal_pair_is_put_right", the_internal_pair_is_put_right),
@@ -184,6 +185,41 @@ fn filtered(which: &str, words: &str) {
         assert!(gap.max(back) <= STILL && told <= REPAIRED, "{gap} {back} {told}");
         ends_well(&lab, &mut gateway);
     }
+}
+
+/// Returns the bytes that have left the gateway by wan0.
+fn left_by_wan(lab: &Lab) -> u64 {
+    let text = lab.run("g", "cat", &["/sys/class/net/wan0/statistics/tx_bytes"]);
+    text.trim().parse().unwrap()
+}
+
+/// An upload that has had all of the path while its ACKs did not come back has its rate after the repair: an
+/// ACK that tries the way tells the engine of gigabytes that it is not owed.
+fn an_upload_goes_on_after_a_repair() {
+    let lab = Lab::new(Kind::Router);
+    let rules = "table netdev f { chain e { type filter hook egress device lo priority 0; drop; }; }";
+    let mut gateway = lab.running("gateway");
+    let _server = lab.serve();
+    until_shaped(&lab);
+    std::thread::scope(|scope| {
+        let upload = scope.spawn(|| lab.send("c", SERVER, 8000));
+        std::thread::sleep(Duration::from_millis(500));
+        if lab.spawn("g", "nft", &[rules]).wait() != Some(0) {
+            return println!("  skipped: this kernel has no filters at egress");
+        }
+        eventually("it is told", || lab.degraded().contains("does not come there"));
+        std::thread::sleep(Duration::from_millis(1200));
+        lab.run("g", "nft", &["delete table netdev f"]);
+        eventually("it is told", || lab.degraded() == "no");
+        std::thread::sleep(Duration::from_millis(700));
+        let (from, before) = (Instant::now(), left_by_wan(&lab));
+        std::thread::sleep(Duration::from_millis(1000));
+        let rate = (left_by_wan(&lab) - before) as f64 * 8.0 / from.elapsed().as_secs_f64();
+        println!("  {:.1} Mbit/s after the repair", rate / 1e6);
+        assert!(is_shaped(rate), "{rate}");
+        assert!(upload.join().unwrap() > 5e7, "the way was not shut");
+    });
+    ends_well(&lab, &mut gateway);
 }
 
 /// A group of processes that gets 2 of 100 ms of a processor. Removed when dropped.

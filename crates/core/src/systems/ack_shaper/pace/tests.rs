@@ -357,3 +357,17 @@ fn a_sender_that_is_used_to_waiting_waits_for_longer() {
     assert_eq!(steps[..3], [(false, false); 3]);
     assert_eq!(steps[3..], [(true, true); 3]);
 }
+
+/// 20 Mbit/s for 50 ms are 125,000 bytes: the right edge waits no longer for what went past the engine.
+#[test]
+fn what_passed_without_the_engine_keeps_a_right_edge_back_for_50_ms_at_most() {
+    let p = policy(Period::Fixed(Duration::from_millis(1)), SlowStart::Ignore);
+    let lag_after = |early: u32| {
+        let mut pace = Pace::new(&p, Rate::mbit(20), 1448, false, Time::ZERO);
+        pace.bounded();
+        pace.acknowledge_early(early, None, Duration::ZERO, 0);
+        pace.forgive();
+        pace.lag()
+    };
+    assert_eq!([lag_after(1_000_000_000), lag_after(100_000)], [125_000, 100_000]);
+}
