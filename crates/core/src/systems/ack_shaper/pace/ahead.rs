@@ -102,8 +102,8 @@ impl Pace {
         self.set(REPAYS, false);
         self.ahead = self.ahead.min(0);
         if self.is(BOUNDED) {
-            // A lag of the right edge is kept, since only this engine advertises the edge to the sender, but no
-            // more than what is late: what passed with the receiver's own window moved the edge.
+            // A lag of the right edge is kept, since only this engine advertises the edge to the sender. It
+            // is no more than what is late: what passed with the receiver's own window moved the edge.
             let late = self.rate().map_or(0, |rate| rate.bytes_in(LATE).min(1 << 30) as u32);
             self.progress = self.lag().min(late);
         }
