@@ -1,7 +1,7 @@
 //! Is a segment the flow's? What cannot be its receiver's is forwarded and changes nothing; what fits is, and
 //! what is consistent in spite of it takes the flow up anew ([`Doubt`](crate::track::Doubt)).
 //!
-//! What fits and cannot be changed is let through as it came ([`belief`](super::flows::belief)).
+//! A segment that fits and cannot be changed is let through as it came ([`belief`](super::flows::belief)).
 
 use super::flows::belief::{reason_of, Admitted, Reading, ALL, TELL_AGAIN};
 use super::flows::segment::Headers;

@@ -6,7 +6,7 @@ use super::acks_tests::rig::{self, Record};
 use super::segments::SeenSegment;
 use super::{named, *};
 use crate::sys::clock;
-use crate::sys::packet::{Device, Sender, Vnet};
+use crate::sys::packet::{Device, PacketSender, Vnet};
 use crate::sys::testing::*;
 use std::os::fd::AsFd;
 use weir_core::flow::Key;
@@ -28,11 +28,11 @@ fn giant(network: u16) -> Vnet {
     Vnet { flags: 1, gso_type, header, gso_size: 1400, checksum_start: start, checksum_offset: 16 }
 }
 
-fn send(sender: &mut Sender, frame: &[u8]) {
+fn send(sender: &mut PacketSender, frame: &[u8]) {
     assert_eq!(sender.send(&[frame]).unwrap(), 1);
 }
 
-fn send_noted(sender: &mut Sender, frame: &[u8], vnet: Vnet) {
+fn send_noted(sender: &mut PacketSender, frame: &[u8], vnet: Vnet) {
     let notes = vnet.bytes();
     let mut batch = sender.batch();
     batch.part(&notes);
@@ -40,8 +40,8 @@ fn send_noted(sender: &mut Sender, frame: &[u8], vnet: Vnet) {
     assert_eq!(batch.send().unwrap(), 1);
 }
 
-fn registered(hooks: &Hooks, device: Device, role: u32) -> Sender {
-    let sender = Sender::open(device, device.ethernet).unwrap();
+fn registered(hooks: &Hooks, device: Device, role: u32) -> PacketSender {
+    let sender = PacketSender::open(device, device.ethernet).unwrap();
     hooks.register_sender(sender.cookie().unwrap(), role).unwrap();
     sender
 }
@@ -107,7 +107,7 @@ fn the_engines_frames_are_known_by_their_socket() {
         let (mut here, mut there) = (Ear::on(near), Ear::on(far));
         let ack = next(rig::v4()).ack(1100).build();
         // Another packet socket's frame is like everyone's.
-        send(&mut Sender::open(ethernet(near), true).unwrap(), &ack);
+        send(&mut PacketSender::open(ethernet(near), true).unwrap(), &ack);
         let Record { hook, fate, head, .. } = live.record();
         assert_eq!((hook, fate, &head), (Hook::Egress, Fate::Taken, &ack));
         assert!(there.now().is_empty());
@@ -143,7 +143,7 @@ fn tags_that_were_taken_out_are_seen() {
         let (near, far) = pair("wbpf0", "wbpf1");
         let mut live = Live::on(near, true);
         // The kernel takes the outer tag out of whatever comes in.
-        let mut sender = Sender::open(ethernet(far), true).unwrap();
+        let mut sender = PacketSender::open(ethernet(far), true).unwrap();
         for (tags, key) in
             [(&[(0x8100, 0x6005)][..], rig::key4(5, 0)), (&[(0x88a8, 7), (0x8100, 9)], rig::key4(7, 9))]
         {
@@ -169,7 +169,7 @@ fn giant_segments_are_set_back_whatever_becomes_of_their_checksum() {
         let (near, far) = pair("wbpf0", "wbpf1");
         let mut live = Live::on(near, true);
         let mut there = Ear::on(far);
-        let mut sender = Sender::open(ethernet(near), true).unwrap();
+        let mut sender = PacketSender::open(ethernet(near), true).unwrap();
         let kinds = [(rig::v4(), rig::key4(0, 0), giant(20)), (rig::v6(), rig::key6(0, 0), giant(40))];
         for (segment, key, notes) in kinds {
             let giant = next(segment).payload(30_000).checksum(Sum::Partial);
@@ -207,7 +207,7 @@ fn interfaces_without_ethernet_header_work_both_ways() {
         let tun = Tun::new("wbpf0");
         let ifindex = index("wbpf0");
         let mut live = Live::on(ifindex, false);
-        let mut stranger = Sender::open(bare(ifindex), false).unwrap();
+        let mut stranger = PacketSender::open(bare(ifindex), false).unwrap();
         let mut out = registered(&live.acks.hooks, bare(ifindex), role::RESTAMP);
         let mut back = registered(&live.acks.hooks, bare(ifindex), role::RESTAMP | role::TO_INGRESS);
         for (segment, key) in [(rig::v4(), rig::key4(0, 0)), (rig::v6(), rig::key6(0, 0))] {
@@ -257,8 +257,10 @@ fn everything_goes_to_the_other_end_and_back() {
         let (mut here, mut there) = (Ear::on(near), Ear::on(far));
         // What leaves by `out` arrives at `inward`, and the other way round.
         let (mut leaving, mut arriving) = (Ear::on(inward), Ear::on(out));
-        let (mut host, mut remote) =
-            (Sender::open(ethernet(near), true).unwrap(), Sender::open(ethernet(far), true).unwrap());
+        let (mut host, mut remote) = (
+            PacketSender::open(ethernet(near), true).unwrap(),
+            PacketSender::open(ethernet(far), true).unwrap(),
+        );
         let frame = rig::v4().vlan(5).payload(30_000).checksum(Sum::Partial).build();
         let notes = Vnet { header: 58, ..giant(24) };
         // Nobody listens: everything passes.
@@ -310,7 +312,7 @@ fn everything_of_an_interface_without_ethernet_header() {
             let frame = segment.payload(100).macs([0; 6], [0; 6]).build();
             tun.send(&frame[14..]);
             assert_eq!(arriving.next().0, frame);
-            send(&mut Sender::open(bare(ifindex), false).unwrap(), &frame);
+            send(&mut PacketSender::open(bare(ifindex), false).unwrap(), &frame);
             assert_eq!(leaving.next().0, frame);
             send(&mut registered(&all.hooks, bare(ifindex), 0), &frame);
             assert_eq!(tun.receive(), frame[14..]);
@@ -324,7 +326,7 @@ fn a_bump_in_the_wire_drops_what_was_read() {
         let (near, far) = pair("wbpf0", "wbpf1");
         let all = All::load(Duration::from_millis(50), true).unwrap();
         let _attached = all.attach_drop(near).unwrap();
-        let (mut ear, mut sender) = (Ear::on(near), Sender::open(ethernet(far), true).unwrap());
+        let (mut ear, mut sender) = (Ear::on(near), PacketSender::open(ethernet(far), true).unwrap());
         let frame = rig::v4().build();
         for fresh in [false, true] {
             send(&mut sender, &frame);
@@ -363,8 +365,8 @@ fn classifiers_where_there_are_no_links() {
         let attached = attach();
         assert!(!attached.ends_with_processes());
         let mut there = Ear::on(far);
-        let mut sender = Sender::open(ethernet(near), true).unwrap();
-        let mut remote = Sender::open(ethernet(far), true).unwrap();
+        let mut sender = PacketSender::open(ethernet(near), true).unwrap();
+        let mut remote = PacketSender::open(ethernet(far), true).unwrap();
         let ack = next(rig::v4()).build();
         // Both hooks take it.
         send(&mut sender, &ack);
@@ -395,7 +397,7 @@ fn links_end_with_what_holds_them() {
             return;
         }
         let mut there = Ear::on(far);
-        let mut sender = Sender::open(ethernet(near), true).unwrap();
+        let mut sender = PacketSender::open(ethernet(near), true).unwrap();
         let ack = next(rig::v4()).build();
         send(&mut sender, &ack);
         drop(live._attached);
@@ -405,7 +407,7 @@ fn links_end_with_what_holds_them() {
         run("ip link del wbpf0");
         let (near, _) = pair("wbpf0", "wbpf1");
         let _attached = live.acks.attach(near).unwrap();
-        let mut sender = Sender::open(ethernet(near), true).unwrap();
+        let mut sender = PacketSender::open(ethernet(near), true).unwrap();
         send(&mut sender, &ack);
         assert_eq!(live.acks.counters().unwrap().taken, 2);
     });

@@ -7,7 +7,7 @@ use super::attach::{self, Attached, Hook};
 use super::{map, named, open, Acks, Aligned, All, Metadata};
 use crate::port::{Exit, ExitSockets, Input, Packets, ACK_CHUNK, CHUNK};
 use crate::sys::clock;
-use crate::sys::packet::{Device, Sender};
+use crate::sys::packet::{Device, PacketSender};
 use crate::sys::pod::bytes_of;
 use crate::sys::testing::*;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
@@ -51,8 +51,8 @@ impl Probe {
 }
 
 /// Somebody's socket, whose frames have mark and priority.
-fn host(ifindex: u32) -> Sender {
-    let sender = Sender::open(ethernet(ifindex), false).unwrap();
+fn host(ifindex: u32) -> PacketSender {
+    let sender = PacketSender::open(ethernet(ifindex), false).unwrap();
     sender.set(libc::SO_MARK, &MARK).unwrap();
     sender.set(libc::SO_PRIORITY, &PRIORITY).unwrap();
     sender.take_departures().unwrap();
@@ -60,7 +60,7 @@ fn host(ifindex: u32) -> Sender {
 }
 
 /// Sends a frame that departs at `time`, or at once if that is 0.
-fn send(sender: &mut Sender, frame: &[u8], time: u64) {
+fn send(sender: &mut PacketSender, frame: &[u8], time: u64) {
     let mut batch = sender.batch();
     if time != 0 {
         batch.departs(time);
@@ -77,8 +77,8 @@ fn received(packets: &mut Packets, frames: &mut Frames) -> Frame {
     })
 }
 
-fn sender(all: &All, device: Device, role: u32) -> Sender {
-    let sender = Sender::open(device, true).unwrap();
+fn sender(all: &All, device: Device, role: u32) -> PacketSender {
+    let sender = PacketSender::open(device, true).unwrap();
     sender.take_departures().unwrap();
     all.hooks.register_sender(sender.cookie().unwrap(), role).unwrap();
     sender
@@ -138,7 +138,7 @@ fn frames_keep_their_metadata_through_user_space() {
             assert_eq!((seen.mark, seen.priority, seen.queue), (0, 0, 0), "{hook:?}");
         }
         // A stranger's frame without metadata needs no record.
-        send(&mut Sender::open(ethernet(near), false).unwrap(), &frame, 0);
+        send(&mut PacketSender::open(ethernet(near), false).unwrap(), &frame, 0);
         let frame = received(&mut packets, &mut frames);
         assert_eq!(Metadata::of(frames.headroom(&frame)), None);
         frames.consumed(frame);
@@ -170,13 +170,13 @@ fn made_acks_have_the_metadata_of_those_that_were_taken() {
         acks.apply(&[Verdict::Shape { ack_key: rig::key4(0, 0), slot: 5, tag: 1 }]).unwrap();
         let ack = |to: u32| rig::v4().seq(1000).ack(to).window(100).ts(1000, 7).build();
         let made = |role| {
-            let sender = Sender::open(ethernet(near), false).unwrap();
+            let sender = PacketSender::open(ethernet(near), false).unwrap();
             sender.take_departures().unwrap();
             acks.hooks.register_sender(sender.cookie().unwrap(), role | role::RESTAMP).unwrap();
             sender
         };
         let (mut out, mut inward) = (made(0), made(role::TO_INGRESS));
-        let (mut stranger, mut host) = (Sender::open(ethernet(near), false).unwrap(), host(near));
+        let (mut stranger, mut host) = (PacketSender::open(ethernet(near), false).unwrap(), host(near));
         let mut place = 1000;
         for (marked, expected) in [(false, (0, 0)), (true, (MARK, PRIORITY)), (false, (0, 0))] {
             let taken = acks.counters().unwrap().taken;
@@ -223,7 +223,7 @@ fn taken_segments_that_leave_as_they_came_keep_their_metadata() {
         let mut ring = Input::Ring(acks.segments().unwrap());
         let mut frames = Frames::new(64, ACK_CHUNK, 0);
         let open = |role: u32| {
-            let sender = Sender::open(ethernet(near), false).unwrap();
+            let sender = PacketSender::open(ethernet(near), false).unwrap();
             sender.take_departures().unwrap();
             acks.hooks.register_sender(sender.cookie().unwrap(), role).unwrap();
             sender

@@ -5,7 +5,7 @@
 //! frame is sent twice, and none is lost for want of room.
 
 use crate::bpf::{Leaving, Metadata};
-use crate::sys::packet::{Sender, Vnet};
+use crate::sys::packet::{PacketSender, Vnet};
 use std::collections::VecDeque;
 use std::io;
 use weir_core::frame::{Checksum, Frame, Frames};
@@ -66,7 +66,7 @@ pub trait FrameSender {
     fn send_bytes(&mut self, frame: &[u8]) -> io::Result<()>;
 }
 
-impl FrameSender for Sender {
+impl FrameSender for PacketSender {
     fn send<'f>(&mut self, frames: &'f Frames, run: impl Iterator<Item = &'f Frame>) -> io::Result<usize> {
         const NOTHING: &[u8] = &[0; Vnet::LEN];
         let mut batch = self.batch();
@@ -89,16 +89,16 @@ impl FrameSender for Sender {
         batch.send()
     }
     fn has_vnet(&self) -> bool {
-        Sender::has_vnet(self)
+        PacketSender::has_vnet(self)
     }
     fn send_bytes(&mut self, frame: &[u8]) -> io::Result<()> {
-        Sender::send(self, &[frame]).map(drop)
+        PacketSender::send(self, &[frame]).map(drop)
     }
 }
 
 /// Sockets of a port.
 #[derive(Debug)]
-pub struct ExitSockets<W = Sender> {
+pub struct ExitSockets<W = PacketSender> {
     /// Socket for frames that leave as they are.
     pub plain: W,
     /// Socket for plain ACKs that the kernel's program brings up to date ([`Frame::restamp`]). Without it
@@ -120,7 +120,7 @@ impl<W> ExitSockets<W> {
 
 /// Exit of a port; see the module documentation.
 #[derive(Debug)]
-pub struct Exit<W = Sender> {
+pub struct Exit<W = PacketSender> {
     sockets: ExitSockets<W>,
     waiting: VecDeque<Frame>,
     blocked: bool,

@@ -1,7 +1,7 @@
 //! Senders that bypass the engine, for the acknowledgements that it held.
 
 use crate::bpf::{role, Hooks};
-use crate::sys::packet::{Device, Sender};
+use crate::sys::packet::{Device, PacketSender};
 use std::cell::RefCell;
 use std::io;
 use std::time::Duration;
@@ -14,8 +14,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// way, and discard those that newer ones have overtaken.
 #[derive(Debug)]
 pub struct Senders {
-    lan: RefCell<Sender>,
-    wan: RefCell<Sender>,
+    lan: RefCell<PacketSender>,
+    wan: RefCell<PacketSender>,
     cookies: [u64; 2],
 }
 
@@ -31,7 +31,7 @@ pub struct Sent {
 impl Senders {
     /// Opens senders towards the LAN and the WAN; `inward` is the role of those for the LAN.
     pub(super) fn open(hooks: &Hooks, lan: Device, wan: Device, inward: u32) -> io::Result<Senders> {
-        let (lan, wan) = (Sender::open(lan, false)?, Sender::open(wan, false)?);
+        let (lan, wan) = (PacketSender::open(lan, false)?, PacketSender::open(wan, false)?);
         let cookies = [lan.cookie()?, wan.cookie()?];
         hooks.register_sender(cookies[0], inward | role::RESTAMP)?;
         let registered = hooks.register_sender(cookies[1], role::RESTAMP);
@@ -49,7 +49,7 @@ impl Senders {
     }
 }
 
-fn send(sender: &RefCell<Sender>, frames: &[Vec<u8>]) -> Vec<bool> {
+fn send(sender: &RefCell<PacketSender>, frames: &[Vec<u8>]) -> Vec<bool> {
     let mut sent = Vec::with_capacity(frames.len());
     let mut attempts = 0;
     while let Some(rest) = frames.get(sent.len()..).filter(|rest| !rest.is_empty()) {

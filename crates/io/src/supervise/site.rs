@@ -13,7 +13,7 @@ use crate::driver::{InterfaceState, InterfaceStates, Programs};
 use crate::port::{Exit, ExitSockets, Packets};
 use crate::sys::clock;
 use crate::sys::link::{self, Event, HostInterface};
-use crate::sys::packet::{Device, Sender};
+use crate::sys::packet::{Device, PacketSender};
 use std::cell::RefCell;
 use std::io;
 use weir_core::combined::{LAN_WHOLE, WAN_WHOLE};
@@ -544,8 +544,8 @@ impl Opener<'_> {
         std::mem::take(&mut self.cookies)
     }
 
-    fn sender(&mut self, device: Device, vnet: bool, role: u32) -> io::Result<Sender> {
-        let sender = Sender::open(device, vnet)?;
+    fn sender(&mut self, device: Device, vnet: bool, role: u32) -> io::Result<PacketSender> {
+        let sender = PacketSender::open(device, vnet)?;
         sender.take_departures()?;
         let cookie = sender.cookie()?;
         self.hooks.register_sender(cookie, role)?;

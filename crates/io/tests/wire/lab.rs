@@ -105,9 +105,35 @@ pub enum Kind {
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
+/// Removes the namespaces and directories of labs whose process was killed, and ends what runs there.
+fn clean_up_after_the_dead() {
+    let entries =
+        ["/run/netns", "/dev/shm"].map(|directory| std::fs::read_dir(directory).into_iter().flatten());
+    for path in entries.into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())) {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let owner = name.strip_prefix("wio-").and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+        if owner.is_none_or(|owner| PathBuf::from(format!("/proc/{owner}")).exists()) {
+            continue;
+        }
+        if path.starts_with("/dev/shm") {
+            let _ = std::fs::remove_dir_all(&path);
+            continue;
+        }
+        for pid in run("ip", &["netns", "pids", name]).split_whitespace() {
+            // It may have ended since.
+            let _ = Command::new("kill").args(["-9", pid]).output();
+        }
+        run("ip", &["netns", "del", name]);
+    }
+}
+
 impl Lab {
     pub fn new(kind: Kind) -> Lab {
-        let id = format!("wio-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        if number == 0 {
+            clean_up_after_the_dead();
+        }
+        let id = format!("wio-{}-{number}", std::process::id());
         // In memory: an engine that waits for a disk is not on time.
         let memory = PathBuf::from("/dev/shm");
         let directory = if memory.is_dir() { memory } else { std::env::temp_dir() }.join(&id);

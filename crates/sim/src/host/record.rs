@@ -45,7 +45,7 @@ struct More {
 /// See the [module documentation](self). The fields that every segment uses come first.
 #[derive(Clone, Debug)]
 #[repr(C)]
-pub(super) struct Record {
+pub(super) struct EndpointRecord {
     pub(super) segments: u64,
     /// Round-trip samples in nanoseconds: all of them, or those that are not yet in the histogram.
     rtt: Vec<u32>,
@@ -62,10 +62,10 @@ pub(super) struct Record {
     more: Option<Box<More>>,
 }
 
-impl Record {
+impl EndpointRecord {
     /// Returns an empty record with bins of this length.
-    pub(super) fn new(bin: Duration) -> Record {
-        Record {
+    pub(super) fn new(bin: Duration) -> EndpointRecord {
+        EndpointRecord {
             bin,
             received: 0,
             last: Time::ZERO,
@@ -81,7 +81,7 @@ impl Record {
     }
 
     /// Offset of the end of the fields that every segment uses.
-    pub(super) const FIRST: usize = offset_of!(Record, received_all);
+    pub(super) const FIRST: usize = offset_of!(EndpointRecord, received_all);
 
     /// Prefetches the places of the next values.
     #[inline]
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn bins_and_quantiles() {
         let ms = Duration::from_millis;
-        let mut r = Record::new(ms(10));
+        let mut r = EndpointRecord::new(ms(10));
         r.received(100, Time::from_millis(19));
         r.received(50, Time::from_millis(40));
         assert_eq!((r.report().first_bin, r.report().bins), (1, vec![100, 0, 0, 50]));

@@ -1,7 +1,7 @@
 //! An active endpoint, with its connection, application and record.
 
 use super::application::Application;
-use super::record::Record;
+use super::record::EndpointRecord;
 use super::{Change, Endpoint, Source};
 use crate::cache::{prefetch_lines, LINE};
 use crate::tcp::{Connection, Delivered, Failure, State, TcpConfig};
@@ -22,7 +22,7 @@ pub(super) struct Slot {
     pub(super) connection: Option<Box<Connection>>,
     pub(super) trace: bool,
     pub(super) opens: bool,
-    pub(super) record: Record,
+    pub(super) record: EndpointRecord,
     pub(super) application: Option<Box<Application>>,
     /// Initial settings, until the connection is established.
     pub(super) origin: Option<Box<Origin>>,
@@ -58,7 +58,7 @@ impl Slot {
             connection: None,
             trace,
             opens,
-            record: Record::new(bin),
+            record: EndpointRecord::new(bin),
             application: None,
             origin: Some(Box::new(Origin { tcp, start, source, local, remote })),
             last: None,
@@ -79,7 +79,10 @@ impl Slot {
     /// Prefetches the fields that a segment uses.
     #[inline]
     pub(super) fn prefetch(&self) {
-        prefetch_lines(&self.key, const { (offset_of!(Slot, record) + Record::FIRST).div_ceil(LINE) });
+        prefetch_lines(
+            &self.key,
+            const { (offset_of!(Slot, record) + EndpointRecord::FIRST).div_ceil(LINE) },
+        );
     }
 
     /// Prefetches the memory that the endpoint and its connection point to.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use weir::execute::hosts::{CLIENT, SERVER};
 use weir_core::rng::Rng;
 use weir_io::sys::link;
-use weir_io::sys::packet::{Device, Sender};
+use weir_io::sys::packet::{Device, PacketSender};
 
 /// Kind of forged segments. All claim to come from beyond the WAN and go to the clients' host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,14 +109,14 @@ impl Flood {
 }
 
 /// Moves this thread into the servers' namespace for good and opens a sender on its only interface.
-fn enter(id: &str) -> std::io::Result<Sender> {
+fn enter(id: &str) -> std::io::Result<PacketSender> {
     let namespace = File::open(format!("/run/netns/weir-{id}-sv"))?;
     move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
     let port = link::find("eth0")?.filter(|l| l.up).ok_or(std::io::ErrorKind::NotFound)?;
-    Sender::open(Device { ifindex: port.index, ethernet: true }, false)
+    PacketSender::open(Device { ifindex: port.index, ethernet: true }, false)
 }
 
-fn play(sender: &mut Sender, forged: Forged, pps: u32, stop: &AtomicBool, sent: &AtomicU64) {
+fn play(sender: &mut PacketSender, forged: Forged, pps: u32, stop: &AtomicBool, sent: &AtomicU64) {
     let mut rng = Rng::new(1);
     let begin = Instant::now();
     let (mut batches, mut number) = (0, forged.from);

@@ -82,7 +82,7 @@ fn endure(
     let end = begin + length.saturating_sub(BEFORE_END);
     let directory = tempfile::tempdir().map_err(|e| format!("a directory for the gateway: {e}"))?;
     let mut gateway =
-        Gateway { namespace, program, directory: directory.path(), child: None, rate: 0, customer: false };
+        Soaked { namespace, program, directory: directory.path(), child: None, rate: 0, customer: false };
     let mut endured = Endured::default();
     gateway.write()?;
     gateway.start()?;
@@ -111,7 +111,7 @@ fn endure(
 }
 
 /// Gateway on the bridge of a lab.
-struct Gateway<'a> {
+struct Soaked<'a> {
     namespace: Namespace,
     program: &'a Path,
     directory: &'a Path,
@@ -122,7 +122,7 @@ struct Gateway<'a> {
     customer: bool,
 }
 
-impl Gateway<'_> {
+impl Soaked<'_> {
     fn file(&self) -> PathBuf {
         self.directory.join("gateway.toml")
     }
@@ -308,7 +308,7 @@ impl Gateway<'_> {
     }
 }
 
-impl Drop for Gateway<'_> {
+impl Drop for Soaked<'_> {
     fn drop(&mut self) {
         self.reap();
     }

@@ -268,7 +268,7 @@ fn compare(file: &GatewayFile, rows: &[Row], tree: Option<&Tree>) {
     for (line, row) in &rows[1..] {
         let noted = || file.notes.iter().any(|note| note.file == "list.csv" && note.line >= *line);
         let field = |own: &str, theirs: &str| reader.field(row, if shaped_devices { theirs } else { own });
-        // A header once more has names in the place of values, and perhaps other ones in columns of no effect.
+        // A header once more has names in the place of values. They may differ in columns of no effect.
         if shaped_devices
             && plain(field("", "circuitid")) == "circuitid"
             && plain(field("", "ipv4")) == "ipv4"

@@ -10,7 +10,7 @@ mod send;
 mod tests;
 
 pub use receive::{clocks, Received, Receiver};
-pub use send::{Sender, Sending};
+pub use send::{PacketSender, Sending};
 
 use super::check;
 use rustix::net::{socket_with, AddressFamily, SocketFlags, SocketType};

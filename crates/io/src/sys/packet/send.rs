@@ -13,7 +13,7 @@ const ETHERNET: usize = 14;
 
 /// Sender of frames on one interface. They pass its queueing discipline and its egress hook.
 #[derive(Debug)]
-pub struct Sender {
+pub struct PacketSender {
     socket: OwnedFd,
     device: Device,
     vnet: bool,
@@ -49,19 +49,19 @@ impl Departure {
 }
 
 // SAFETY: the pointers in the arrays are not followed between calls.
-unsafe impl Send for Sender {}
+unsafe impl Send for PacketSender {}
 
 /// Frames collected for one call.
 #[derive(Debug)]
 pub struct Sending<'s, 'f> {
-    sender: &'s mut Sender,
+    sender: &'s mut PacketSender,
     frames: PhantomData<&'f [u8]>,
 }
 
-impl Sender {
+impl PacketSender {
     /// Opens a sender on an interface. With `vnet` every frame is preceded by a [`Vnet`] header. It receives
     /// no frames.
-    pub fn open(device: Device, vnet: bool) -> io::Result<Sender> {
+    pub fn open(device: Device, vnet: bool) -> io::Result<PacketSender> {
         let socket = open(device.ethernet)?;
         bind(&socket, device.ifindex, 0)?;
         if vnet {
@@ -71,7 +71,7 @@ impl Sender {
         sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER)
             .or_else(|_| sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER))?;
         let (parts, ends, addresses, messages) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Ok(Sender { socket, device, vnet, parts, ends, addresses, departures: Vec::new(), messages })
+        Ok(PacketSender { socket, device, vnet, parts, ends, addresses, departures: Vec::new(), messages })
     }
 
     /// Permits departure times of frames from now on.
@@ -176,7 +176,7 @@ impl<'f> Sending<'_, 'f> {
     /// Sends the frames in order and returns the number that left. An error is that of the first frame; the
     /// others have not been tried then.
     pub fn send(self) -> io::Result<usize> {
-        let Sender { socket, parts, ends, addresses, departures, messages, .. } = self.sender;
+        let PacketSender { socket, parts, ends, addresses, departures, messages, .. } = self.sender;
         messages.clear();
         let mut start = 0;
         for (i, &end) in ends.iter().enumerate() {

@@ -18,7 +18,7 @@ fn notes(network: u16, gso_type: u8) -> Vnet {
     Vnet { flags: 1, gso_type, header, gso_size, checksum_start: 14 + network, checksum_offset: 16 }
 }
 
-fn send_noted(sender: &mut Sender, vnet: Vnet, parts: &[&[u8]]) {
+fn send_noted(sender: &mut PacketSender, vnet: Vnet, parts: &[&[u8]]) {
     let notes = vnet.bytes();
     let mut batch = sender.batch();
     batch.part(&notes);
@@ -40,7 +40,7 @@ fn frames_arrive_as_they_were_sent() {
     in_namespace(|| {
         let (a, b) = pair("wbpf0", "wbpf1");
         let mut ear = Ear::on(b);
-        let mut sender = Sender::open(ethernet(a), false).unwrap();
+        let mut sender = PacketSender::open(ethernet(a), false).unwrap();
         let frames: Vec<Vec<u8>> = (0..150).map(|n| segment().seq(n).payload(n as usize).build()).collect();
         let before = clock::now();
         assert_eq!(sender.send(&frames).unwrap(), 150);
@@ -55,7 +55,10 @@ fn frames_arrive_as_they_were_sent() {
             assert!(heard.at + Duration::from_millis(1) >= before && heard.at <= clock::now());
         }
         assert_eq!((ear.packets.stats().received, ear.packets.stats().lost), (150, 0));
-        assert_ne!(sender.cookie().unwrap(), Sender::open(ethernet(a), true).unwrap().cookie().unwrap());
+        assert_ne!(
+            sender.cookie().unwrap(),
+            PacketSender::open(ethernet(a), true).unwrap().cookie().unwrap()
+        );
     });
 }
 
@@ -64,7 +67,7 @@ fn tags_are_put_back() {
     in_namespace(|| {
         let (a, b) = pair("wbpf0", "wbpf1");
         let mut ear = Ear::on(b);
-        let mut sender = Sender::open(ethernet(a), true).unwrap();
+        let mut sender = PacketSender::open(ethernet(a), true).unwrap();
         let one = segment().vlan(0x3005).payload(100).checksum(Sum::Partial).build();
         let vnet = Vnet { checksum_start: 38, ..notes(20, 0) };
         send_noted(&mut sender, vnet, &[&one]);
@@ -82,7 +85,7 @@ fn giant_frames_stay_whole_and_are_cut_where_they_must() {
     in_namespace(|| {
         let (a, b) = pair("wbpf0", "wbpf1");
         let mut ear = Ear::on(b);
-        let mut sender = Sender::open(ethernet(a), true).unwrap();
+        let mut sender = PacketSender::open(ethernet(a), true).unwrap();
         let four = (segment().payload(60_000), notes(20, 1));
         let six = SegmentBuilder::v6([1; 8], [2; 8]).ts(1, 2).payload(60_000);
         let six = (six, Vnet { header: 14 + 40 + 32, ..notes(40, 4) });
@@ -115,7 +118,7 @@ fn giant_frames_stay_whole_and_are_cut_where_they_must() {
 fn what_cannot_be_sent_is_told() {
     in_namespace(|| {
         let (a, _) = pair("wbpf0", "wbpf1");
-        let mut sender = Sender::open(ethernet(a), false).unwrap();
+        let mut sender = PacketSender::open(ethernet(a), false).unwrap();
         let (good, long) = (segment().build(), segment().payload(3000).build());
         let code = |result: io::Result<usize>| result.map_err(|e| e.raw_os_error().unwrap());
         assert_eq!(code(sender.send(&[&good, &long, &good])), Ok(1));
@@ -135,7 +138,8 @@ fn what_cannot_be_sent_is_told() {
 fn devices_without_ethernet_header_get_none() {
     in_namespace(|| {
         let tun = Tun::new("wbpf0");
-        let mut sender = Sender::open(Device { ifindex: index("wbpf0"), ethernet: false }, false).unwrap();
+        let mut sender =
+            PacketSender::open(Device { ifindex: index("wbpf0"), ethernet: false }, false).unwrap();
         for frame in [segment().payload(10).build(), SegmentBuilder::v6([1; 8], [2; 8]).build()] {
             assert_eq!(sender.send(&[&frame]).unwrap(), 1);
             assert_eq!(tun.receive(), frame[14..]);

@@ -12,7 +12,7 @@ use weir_core::rng::Rng;
 use weir_core::wire::build::{SegmentBuilder, Sum};
 use weir_core::wire::{self, Flags, Tcp, Timestamps};
 use weir_io::sys::link;
-use weir_io::sys::packet::{Device, Sender};
+use weir_io::sys::packet::{Device, PacketSender};
 
 /// Number of bytes of a frame that are read.
 const HEAD: usize = 128;
@@ -59,9 +59,9 @@ struct Own {
 /// An attacker that reads the frames of its host and sends forged packets.
 pub struct Forger {
     seen: Socket,
-    out: Sender,
+    out: PacketSender,
     /// Sender at the other end, which helps the attacker.
-    back: Sender,
+    back: PacketSender,
     clients: Namespace,
     rng: Rng,
     /// Last ACK without data.
@@ -86,7 +86,7 @@ impl Forger {
         };
         let send = || {
             let port = link::find(Site::port())?.ok_or(ErrorKind::NotFound)?;
-            Sender::open(Device { ifindex: port.index, ethernet: true }, false)
+            PacketSender::open(Device { ifindex: port.index, ethernet: true }, false)
         };
         let fault = |e: std::io::Error| format!("the attacker: {e}");
         Ok(Forger {
@@ -344,7 +344,7 @@ fn datagram(port: u16) -> SegmentBuilder {
     SegmentBuilder::v4(Party::Attacker.host(), SERVER).udp().ports(9_999, port).payload(DATAGRAM)
 }
 
-fn leave(by: &mut Sender, (from, to): ([u8; 6], [u8; 6]), segments: &[SegmentBuilder]) -> Result<()> {
+fn leave(by: &mut PacketSender, (from, to): ([u8; 6], [u8; 6]), segments: &[SegmentBuilder]) -> Result<()> {
     let frames: Vec<Vec<u8>> = segments.iter().map(|s| s.clone().macs(from, to).build()).collect();
     left(by.send(&frames))
 }

@@ -9,7 +9,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use weir::execute::lab::{switch_off, Namespace, Record, OFFLOADS};
+use weir::execute::lab::{switch_off, LabRecord, Namespace, OFFLOADS};
 use weir_core::gateway::Direction;
 use weir_core::rate::Rate;
 
@@ -46,7 +46,7 @@ pub struct Site {
     /// Namespace of the host beyond the WAN.
     pub servers: Namespace,
     wan: String,
-    record: Record,
+    record: LabRecord,
     /// Processes of the gateway and of the emulator.
     children: Vec<Child>,
 }
@@ -55,7 +55,7 @@ impl Site {
     /// Builds the network `name` for a case.
     pub fn build(name: &str, case: &Case, limiter: &Limiter) -> Result<Site, String> {
         let id = format!("hostile-{}-{name}", std::process::id());
-        let mut record = Record::open(&id)?;
+        let mut record = LabRecord::open(&id)?;
         let mut make = |suffix: &str| {
             let name = format!("weir-{id}-{suffix}");
             record.namespace(&name)?;

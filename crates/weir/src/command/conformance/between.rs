@@ -9,7 +9,7 @@ use weir_core::frame::{Checksum, Frames};
 use weir_core::node::Port;
 use weir_core::time::{Duration, Time};
 use weir_io::port::{Packets, CHUNK};
-use weir_io::sys::packet::{Device, Sender};
+use weir_io::sys::packet::{Device, PacketSender};
 use weir_io::sys::{clock, link};
 
 /// Delay above which a frame did not leave at once. Middleboxes that hold ACKs hold them longer, and busy
@@ -35,7 +35,7 @@ pub(super) const TRAITS: Traits = Traits { at_once: AT_ONCE, sizes: true, ..Trai
 /// Interface, and the end of the connections at it.
 struct End {
     side: Side,
-    sender: Sender,
+    sender: PacketSender,
     packets: Packets,
 }
 
@@ -47,7 +47,7 @@ impl End {
             return Err(format!("{name}: it is down, or nothing is connected to it"));
         }
         let device = Device { ifindex: found.index, ethernet: true };
-        let sender = Sender::open(device, false).map_err(fault)?;
+        let sender = PacketSender::open(device, false).map_err(fault)?;
         let mut packets = Packets::open(Port(0), found.index, true).map_err(fault)?;
         packets.split_always();
         Ok(End { side, sender, packets })

@@ -42,7 +42,7 @@ pub use nstat::Nstat;
 pub use offload::{switch_off, ALL as OFFLOADS};
 pub use probe::{Probe, ProbeOutcome};
 pub use run::{run, Outcome};
-pub use state::Record;
+pub use state::LabRecord;
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;

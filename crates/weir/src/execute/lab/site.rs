@@ -4,7 +4,7 @@ use super::child::Child;
 use super::counters::Counters;
 use super::namespace::{batch, Namespace};
 use super::offload::{self, switch_off};
-use super::state::Record;
+use super::state::LabRecord;
 use super::topology::{Layout, Place, HOST_PORT, LAN_PORT, WAN_PORT};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A complete lab. Dropping it removes it.
 pub struct Site {
     namespaces: BTreeMap<Place, Namespace>,
-    record: Record,
+    record: LabRecord,
 }
 
 impl Site {
     /// Builds `layout` under the name `id`.
     pub fn build(id: &str, layout: &Layout) -> Result<Site, String> {
-        let mut site = Site { namespaces: BTreeMap::new(), record: Record::open(id)? };
+        let mut site = Site { namespaces: BTreeMap::new(), record: LabRecord::open(id)? };
         let name = |place: Place| format!("weir-{id}-{}", place.suffix());
         for &place in &layout.places {
             site.record.namespace(&name(place))?;

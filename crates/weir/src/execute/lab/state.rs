@@ -58,14 +58,14 @@ struct Contents {
 
 /// Record of a lab that this process owns. Dropping it removes everything that it names.
 #[derive(Debug)]
-pub struct Record {
+pub struct LabRecord {
     path: PathBuf,
     contents: Contents,
 }
 
-impl Record {
+impl LabRecord {
     /// Records this process as owner of the lab `id`, after cleaning up after dead owners.
-    pub fn open(id: &str) -> Result<Record, String> {
+    pub fn open(id: &str) -> Result<LabRecord, String> {
         let fault = |e: io::Error| format!("{DIRECTORY}: {e}");
         fs::create_dir_all(DIRECTORY).map_err(fault)?;
         let _lock = lock().map_err(fault)?;
@@ -77,7 +77,7 @@ impl Record {
         if path.exists() {
             return Err(format!("a lab named {id} is running already"));
         }
-        let record = Record {
+        let record = LabRecord {
             path,
             contents: Contents { owner, namespaces: vec![], children: vec![], directory: None },
         };
@@ -119,7 +119,7 @@ impl Record {
     }
 }
 
-impl Drop for Record {
+impl Drop for LabRecord {
     fn drop(&mut self) {
         if let Err(e) = remove(&self.contents) {
             crate::output::say(&format!("cleaning up: {e}"));

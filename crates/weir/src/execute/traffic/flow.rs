@@ -3,7 +3,7 @@
 mod transfer;
 
 use super::intake::Intake;
-use super::sender::Sender;
+use super::sender::SenderAccount;
 use super::socket::{configure, open};
 use super::spec::{Amount, FlowSpec, Play, Role, Spec};
 use super::talk::Talk;
@@ -49,7 +49,7 @@ pub(super) struct Flow {
     state: State,
     socket: Option<Socket>,
     /// Accounts of sending and receiving; both are present if the flow goes both ways.
-    sender: Option<Sender>,
+    sender: Option<SenderAccount>,
     intake: Option<Intake>,
     talk: Option<Talk>,
     /// True if the kernel reported that the peer closed its direction. Reads continue until they report it
@@ -77,7 +77,7 @@ impl Flow {
             Play::OneWay | Play::BothWays => None,
         };
         Flow {
-            sender: spec.writes().then(|| Sender::new(spec.amount, spec.series)),
+            sender: spec.writes().then(|| SenderAccount::new(spec.amount, spec.series)),
             intake: spec.reads().then(|| Intake::new(spec.amount, all.bin_ns, spec.gap_after_ns)),
             talk,
             spec,
@@ -207,7 +207,7 @@ impl Flow {
             opened_ns: self.opened_ns,
             established_ns: self.established_ns,
             received: self.intake.map(|i| i.finish(now)),
-            sent: self.sender.map(Sender::finish),
+            sent: self.sender.map(SenderAccount::finish),
             exchanges: self.talk.and_then(|talk| talk.finish(now)),
         }
     }

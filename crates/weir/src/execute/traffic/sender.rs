@@ -5,7 +5,7 @@ use super::{Amount, Quantiles, Sent, Series};
 use std::os::fd::BorrowedFd;
 
 /// Account of a sender.
-pub(super) struct Sender {
+pub(super) struct SenderAccount {
     amount: Amount,
     written: u64,
     last: TcpInfo,
@@ -16,10 +16,10 @@ pub(super) struct Sender {
     cc: String,
 }
 
-impl Sender {
+impl SenderAccount {
     /// Returns an empty account of a flow that carries `amount`.
-    pub fn new(amount: Amount, series: bool) -> Sender {
-        Sender {
+    pub fn new(amount: Amount, series: bool) -> SenderAccount {
+        SenderAccount {
             amount,
             written: 0,
             last: TcpInfo::default(),
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn an_idle_flow_s_round_trip_counts_once() {
-        let mut s = Sender::new(Amount::Bytes(100), true);
+        let mut s = SenderAccount::new(Amount::Bytes(100), true);
         s.wrote(60);
         assert_eq!(s.wants(1000), 40);
         s.take(1, info(1, 50, 0));
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn time_outs_are_inferred_from_the_back_off() {
-        let mut s = Sender::new(Amount::UntilNs(9), false);
+        let mut s = SenderAccount::new(Amount::UntilNs(9), false);
         for (t, backoffs) in [0, 1, 3, 0, 0, 1, 0].into_iter().enumerate() {
             s.take(t as u64, info(1, 1, backoffs));
         }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn time_outs_that_the_kernel_counts_are_taken() {
-        let mut s = Sender::new(Amount::UntilNs(9), false);
+        let mut s = SenderAccount::new(Amount::UntilNs(9), false);
         s.take(1, TcpInfo { total_rto: Some(5), backoffs: 1, ..TcpInfo::default() });
         let sent = s.finish();
         assert_eq!((sent.rtos, sent.rtos_counted), (5, true));
