@@ -67,6 +67,6 @@ fuzz_target!(|data: &[u8]| {
         rig.at(now).inject(Port((head[0] >> 1) % 6), TestFrame::bytes(&frame));
     }
     rig.run_until(Time::from_secs(10_000));
-    assert_eq!(rig.node().stats().ledger.held(), 0);
+    assert_eq!(rig.node().flows.stats().ledger.held(), 0);
     rig.finish();
 });

@@ -160,9 +160,9 @@ impl Play<'_> {
     /// whatever its flows wait for.
     fn falls_silent(&mut self) {
         self.runs_until(self.now + WAIT);
-        let made = |play: &Play| play.rig.node().gateway().stats().ledger.made;
+        let made = |play: &Play| play.rig.node().gateway().flows.stats().ledger.made;
         let before = made(self);
-        if self.rig.node().gateway().flows().all(|flow| flow.held_bytes == 0) {
+        if self.rig.node().gateway().flows.flows().all(|flow| flow.held_bytes == 0) {
             self.runs_until(self.now + WAIT);
             assert_eq!(made(self), before, "ACKs are made of nothing");
         }

@@ -34,7 +34,7 @@ fn gateway(c: &mut Criterion) {
         let Some(mut bench) = bench else { continue };
         bench.batches.sort_unstable();
         let median = bench.batches.get(bench.batches.len() / 2);
-        let c = bench.gateway.class_stats().next().unwrap();
+        let c = bench.gateway.flows.class_stats().next().unwrap();
         println!(
             "    {flows} flows: {} ACKs in, {} out; since their handshakes {} absorbed, {} made, {} passed on; \
              the median of batches of {BATCH} is {} ns per ACK",

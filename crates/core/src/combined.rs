@@ -57,7 +57,7 @@ pub struct Combined<A = Gateway> {
 impl<A: Acks> Combined<A> {
     /// Returns the node of a gateway and a node of queues with the same configuration.
     pub fn new(mut gateway: A, mut sharing: Sharing) -> Combined<A> {
-        gateway.gateway_mut().heed(sharing.congestion());
+        gateway.gateway_mut().flows.heed(sharing.congestion());
         sharing.listen();
         Combined { gateway, sharing, open: PortSet::ALL, last: Time::ZERO }
     }
@@ -88,8 +88,8 @@ impl<A: Acks> Combined<A> {
         next.listen();
         let old = self.sharing.replace(cx, next);
         let gateway = self.gateway.gateway_mut();
-        gateway.heed(self.sharing.congestion());
-        gateway.queues_anew(cx.now);
+        gateway.flows.heed(self.sharing.congestion());
+        gateway.flows.queues_anew(cx.now);
         old
     }
 
@@ -137,13 +137,14 @@ impl<A: Acks> Combined<A> {
     /// Hands a frame to the queues.
     fn enter(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
         let gateway = self.gateway.gateway();
-        let came = self.sharing.enter(cx, port, frame, |direction, key| gateway.follows_data(direction, key));
+        let came =
+            self.sharing.enter(cx, port, frame, |direction, key| gateway.flows.follows_data(direction, key));
         let gateway = self.gateway.gateway_mut();
         if let Some(came) = came {
-            gateway.data_came(cx.now, came);
+            gateway.flows.data_came(cx.now, came);
         }
         while let Some((flow, frames)) = self.sharing.next_loss() {
-            gateway.note_frames(flow, frames, cx.now);
+            gateway.flows.note_frames(flow, frames, cx.now);
         }
     }
 }
@@ -151,7 +152,7 @@ impl<A: Acks> Combined<A> {
 impl Combined {
     /// Returns the account of the conservation law. Frames that go from one part to the other count once.
     pub fn ledger(&self) -> Ledger {
-        let (gateway, sharing) = (&self.gateway.stats().ledger, self.sharing.ledger());
+        let (gateway, sharing) = (&self.gateway.flows.stats().ledger, self.sharing.ledger());
         Ledger {
             received: gateway.received + sharing.received - gateway.sent,
             made: gateway.made + sharing.made,

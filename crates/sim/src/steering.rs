@@ -123,7 +123,7 @@ impl Steered {
     /// Resumes the flows, with the same engine or another with its records.
     pub fn come_back(&mut self) {
         self.engine = Engine::Runs;
-        self.gateway.resync();
+        self.gateway.flows.resync();
     }
     /// Returns the counts of the hooks.
     pub fn stats(&self) -> &SteerStats {
@@ -133,7 +133,8 @@ impl Steered {
     /// Returns the account of all frames, including the gateway's. Copies of headers are made here and
     /// absorbed by the gateway.
     pub fn ledger(&self) -> Ledger {
-        let Ledger { mut received, mut made, mut absorbed, mut drops, .. } = self.gateway.stats().ledger;
+        let Ledger { mut received, mut made, mut absorbed, mut drops, .. } =
+            self.gateway.flows.stats().ledger;
         received = received - self.stats.copied + self.account.received;
         made += self.stats.copied;
         absorbed += self.account.absorbed;
@@ -193,14 +194,14 @@ impl Steered {
     /// Handles a frame that is no TCP segment. It is counted for the class that it is charged to.
     fn on_other(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
         let direction = data_direction(port);
-        if self.gateway.is_bounded(direction) && self.engine == Engine::Runs {
+        if self.gateway.flows.is_bounded(direction) && self.engine == Engine::Runs {
             return match self.admits_other(cx, direction, &frame) {
                 true => self.pass(cx, port, frame),
                 false => self.police(cx, frame),
             };
         }
         let head = cx.frames.bytes(&frame);
-        let fields = self.gateway.counted_fields()[usize::from(port == WAN)];
+        let fields = self.gateway.flows.counted_fields()[usize::from(port == WAN)];
         let Some(packet) = wire::other_packet(head, frame.len()).filter(|_| fields.has(Fields::COUNTED))
         else {
             return self.pass(cx, port, frame);
@@ -219,7 +220,9 @@ impl Steered {
 
     /// Counts a packet. Returns true if it exceeds its class's rate and must be dropped.
     fn polices(&self, cx: &Cx<'_>, tally: Option<u32>, packet: &Packet) -> bool {
-        let Some(tally) = tally.and_then(|n| self.gateway.tallies().get(n as usize)) else { return false };
+        let Some(tally) = tally.and_then(|n| self.gateway.flows.tallies().get(n as usize)) else {
+            return false;
+        };
         let bytes = u64::from(packet.end) - u64::from(packet.l3);
         if self.engine == Engine::Runs {
             return !tally.passes(1, bytes, cx.now, false);
@@ -232,11 +235,11 @@ impl Steered {
     fn admits_other(&self, cx: &Cx<'_>, direction: Direction, frame: &Frame) -> bool {
         let head = cx.frames.bytes(frame);
         let Some(packet) = wire::other_packet(head, frame.len()) else {
-            return self.gateway.admits_unread(direction, head, frame.len(), cx.now);
+            return self.gateway.flows.admits_unread(direction, head, frame.len(), cx.now);
         };
         let bytes = packet.charged_len(frame.len());
         let load = Load { packets: 1, bytes, payload: 0, kind: Kind::Counted };
-        self.gateway.admits(direction, &Key::of_packet(head, &packet), None, &load, cx.now)
+        self.gateway.flows.admits(direction, &Key::of_packet(head, &packet), None, &load, cx.now)
     }
 
     /// Returns whether a segment with data may pass. It is charged to its class, or counted if its flow
@@ -245,13 +248,13 @@ impl Steered {
         let direction = data_direction(port);
         let key = Key::of_data(packet, tcp);
         let untouched = self.flows.tally_of_segment(&key);
-        if self.gateway.is_bounded(direction) && self.engine != Engine::Runs {
+        if self.gateway.flows.is_bounded(direction) && self.engine != Engine::Runs {
             self.unheld = Some(cx.now);
         }
-        if !self.gateway.is_bounded(direction) || self.engine != Engine::Runs {
+        if !self.gateway.flows.is_bounded(direction) || self.engine != Engine::Runs {
             return untouched.is_none() || !self.polices(cx, untouched, packet);
         }
-        let slot = self.flows.slot(&key.reversed(), self.gateway.slots());
+        let slot = self.flows.slot(&key.reversed(), self.gateway.flows.slots());
         let kind = match slot {
             Some(_) => Kind::Held,
             None if untouched.is_some() => Kind::Counted,
@@ -260,13 +263,14 @@ impl Steered {
         let bytes = packet.charged_len(len);
         let load = Load { packets: 1, bytes, payload: tcp.payload_len.into(), kind };
         if slot.is_some() && self.unheld.is_some_and(|unheld| steer::is_spared(unheld, cx.now)) {
-            self.gateway.spare(direction, &key, &load, cx.now);
+            self.gateway.flows.spare(direction, &key, &load, cx.now);
             return true;
         }
-        let admits = |flow: Option<&FlowBound>| self.gateway.admits(direction, &key, flow, &load, cx.now);
+        let admits =
+            |flow: Option<&FlowBound>| self.gateway.flows.admits(direction, &key, flow, &load, cx.now);
         match slot {
-            Some(slot) => admits(Some(&self.gateway.flow_bounds()[slot])),
-            None if !self.gateway.bounds_flows(direction) => admits(None),
+            Some(slot) => admits(Some(&self.gateway.flows.flow_bounds()[slot])),
+            None if !self.gateway.flows.bounds_flows(direction) => admits(None),
             None => {
                 self.flows.with_loose(&key, direction == Direction::In, cx.now, |flow| admits(Some(flow)))
             }
@@ -307,7 +311,7 @@ impl Steered {
             };
         }
         if tcp.flags.contains(Flags::RST) {
-            return match self.flows.find(&Key::of_data(packet, tcp), self.gateway.slots()) {
+            return match self.flows.find(&Key::of_data(packet, tcp), self.gateway.flows.slots()) {
                 Known::Shaped(slot) if shaped && slot.takes_reset(tcp.seq) => {
                     slot.take();
                     frame.restamp = true;
@@ -318,7 +322,7 @@ impl Steered {
         }
         let ends = tcp.flags.contains(Flags::FIN);
         let key = Key::of_data(packet, tcp);
-        let known = match self.flows.find(&key, self.gateway.slots()) {
+        let known = match self.flows.find(&key, self.gateway.flows.slots()) {
             _ if !shaped => true,
             Known::Shaped(slot) => return controlled(cx, slot, frame, packet, tcp),
             Known::Passes => true,
@@ -357,11 +361,11 @@ impl Steered {
 
     /// Returns whether the gateway wants the headers of the flow's next data segment, and this is one.
     fn is_asked_for(&self, port: Port, packet: &Packet, tcp: &Tcp) -> bool {
-        let fields = self.gateway.counted_fields()[usize::from(port == WAN)];
+        let fields = self.gateway.flows.counted_fields()[usize::from(port == WAN)];
         if tcp.payload_len == 0 || !fields.has(Fields::MEASURED) || self.engine != Engine::Runs {
             return false;
         }
-        match self.flows.find(&Key::of_ack(packet, tcp), self.gateway.slots()) {
+        match self.flows.find(&Key::of_ack(packet, tcp), self.gateway.flows.slots()) {
             Known::Shaped(slot) => slot.answers(),
             _ => false,
         }
@@ -369,7 +373,7 @@ impl Steered {
 
     /// Returns the action for a segment that passes because the engine is stalled.
     fn bypass(&self, cx: &Cx<'_>, frame: &Frame, packet: &Packet, tcp: &Tcp) -> Action {
-        let known = self.flows.find(&Key::of_data(packet, tcp), self.gateway.slots());
+        let known = self.flows.find(&Key::of_data(packet, tcp), self.gateway.flows.slots());
         if let (Known::Shaped(slot), false) = (known, tcp.flags.intersects(Flags::SYN | Flags::RST)) {
             let options = wire::tcp_options(cx.frames.bytes(frame), packet, tcp).unwrap_or_default();
             let seen = Seen::of(tcp, &options, cx.now);
@@ -431,7 +435,7 @@ impl Steered {
     /// Updates an ACK of the gateway as it leaves. Returns false if a newer one has left.
     fn stamp(&self, cx: &mut Cx<'_>, frame: &Frame) -> bool {
         let Some((packet, tcp)) = segment(cx, frame).filter(|_| frame.restamp) else { return true };
-        match self.flows.find(&Key::of_data(&packet, &tcp), self.gateway.slots()) {
+        match self.flows.find(&Key::of_data(&packet, &tcp), self.gateway.flows.slots()) {
             Known::Shaped(slot) => {
                 let stamp = slot.stamp(tcp.ack, tcp.window);
                 steer::restamp(cx.frames, frame, &packet, &tcp, stamp)

@@ -242,7 +242,7 @@ impl Gateway {
     ) -> Option<u32> {
         let waits = |g: &Gateway, key: &Key| {
             let fits = |r: &Record| direction_of(r) == direction && r.is_answered(whose, segment);
-            g.table.find(key).filter(|&i| fits(&g.table[i]))
+            g.flows.table.find(key).filter(|&i| fits(&g.flows.table[i]))
         };
         if let Some(p) = waits(self, &key.opening()) {
             let opening = self.flows.table[p];

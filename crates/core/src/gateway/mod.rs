@@ -71,28 +71,13 @@ const FLUSH_BATCH: u32 = 4096;
 
 /// The gateway. See the [module documentation](self).
 pub struct Gateway {
-    flows: Register,
+    /// Flows and classes, and the settings.
+    pub flows: Register,
     outbox: Outbox,
     /// Records before this one have been flushed.
     flushed: u32,
     #[cfg(test)]
     always_long: bool,
-}
-
-/// A gateway is read and configured as what it knows.
-impl core::ops::Deref for Gateway {
-    type Target = Register;
-    #[inline(always)]
-    fn deref(&self) -> &Register {
-        &self.flows
-    }
-}
-
-impl core::ops::DerefMut for Gateway {
-    #[inline(always)]
-    fn deref_mut(&mut self) -> &mut Register {
-        &mut self.flows
-    }
 }
 
 impl Gateway {

@@ -203,8 +203,8 @@ impl Gateway {
     pub(super) fn release_timely(&mut self, cx: &mut Cx<'_>, i: u32) {
         let before = self.flows.held(i);
         let due = |g: &Gateway, cx: &Cx<'_>| {
-            let first = g.table[i].law.steps().acks().head(cx.frames).map(|head| head.since);
-            g.table[i].holds() && first.is_none_or(|first| first <= cx.now)
+            let first = g.flows.table[i].law.steps().acks().head(cx.frames).map(|head| head.since);
+            g.flows.table[i].holds() && first.is_none_or(|first| first <= cx.now)
         };
         let mut stuck = false;
         while !stuck && due(self, cx) {

@@ -119,13 +119,13 @@ impl Trial {
         self.now += Duration::from_secs(3_600);
         let left = self.rig.run_until(self.now);
         self.hear(&left);
-        assert_eq!(self.rig.node().stats().ledger.held(), 0);
+        assert_eq!(self.rig.node().flows.stats().ledger.held(), 0);
         self.rig.finish();
     }
 
     /// Returns the reason if the flow passes.
     pub fn passes(&self) -> Option<PassReason> {
-        self.rig.node().flows().find_map(|flow| flow.pass)
+        self.rig.node().flows.flows().find_map(|flow| flow.pass)
     }
 
     /// Returns the gateway.

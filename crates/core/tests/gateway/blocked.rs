@@ -30,7 +30,7 @@ impl ManyFlows {
         }
         // A gap of 200 us after the last immediate ACK.
         world.step_until(ms(5));
-        let holding = world.gateway.flows().filter(|f| f.held_bytes == 77_500).count();
+        let holding = world.gateway.flows.flows().filter(|f| f.held_bytes == 77_500).count();
         assert_eq!(holding, FLOWS as usize);
         world
     }
@@ -63,7 +63,7 @@ impl ManyFlows {
 
     /// All that is known of the flows.
     fn state(&self) -> String {
-        format!("{:?}", self.gateway.records())
+        format!("{:?}", self.gateway.flows.records())
     }
 }
 
@@ -122,7 +122,7 @@ fn an_exhausted_pool_is_looked_at_once_a_millisecond_for_all() {
         looks.push(now);
     }
     assert!(looks.windows(2).all(|w| w[1].since(w[0]) == Duration::from_millis(1)), "{looks:?}");
-    assert_eq!((looks[0], w.gateway.stats().pool_exhausted), (Time::from_micros(11_200), 1));
+    assert_eq!((looks[0], w.gateway.flows.stats().pool_exhausted), (Time::from_micros(11_200), 1));
     assert_eq!(w.state(), before, "no flow was touched");
     all.into_iter().for_each(|frame| w.frames.absorb(frame));
     assert_eq!(now, Time::from_micros(45_200));

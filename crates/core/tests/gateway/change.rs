@@ -43,11 +43,11 @@ fn backlogged() -> Net {
 }
 
 fn change(w: &mut Net, config: Config) {
-    w.rig.node_mut().reconfigure(config).unwrap();
+    w.rig.node_mut().flows.reconfigure(config).unwrap();
 }
 
 fn held(w: &Net) -> Vec<(u64, u64)> {
-    w.rig.node().class_stats().map(|c| (c.held_bytes, c.acked_bytes)).collect()
+    w.rig.node().flows.class_stats().map(|c| (c.held_bytes, c.acked_bytes)).collect()
 }
 
 #[test]
@@ -79,14 +79,14 @@ fn what_a_flow_holds_goes_on_when_no_class_controls_it_any_more() {
     for config in [vec![], vec![class("all", None, None)]] {
         let mut w = backlogged();
         change(&mut w, classes(config));
-        assert_eq!(w.rig.node().flows().count(), 0);
+        assert_eq!(w.rig.node().flows.flows().count(), 0);
         // Its timer touches it.
         assert_eq!(numbers(&w.run(ms(1_100))), [(ms(1_060), 200_000)]);
-        assert_eq!(w.rig.node().stats().flows, 0);
+        assert_eq!(w.rig.node().flows.stats().flows, 0);
         // It passes from then on.
         w.ack_at(ms(1_200), 210_000);
         assert_eq!(numbers(&w.run(ms(1_200))), [(ms(1_200), 210_000)]);
-        assert_eq!(w.rig.node().stats().passed[PassReason::NoClass as usize], 1);
+        assert_eq!(w.rig.node().flows.stats().passed[PassReason::NoClass as usize], 1);
         w.finish();
     }
 }
@@ -101,15 +101,15 @@ fn a_flow_moves_to_another_class_with_all_it_has() {
     );
     // Not touched yet: what it holds is counted where it was.
     assert_eq!(held(&w), [(0, 0), (125_000, 75_000)]);
-    assert_eq!(w.rig.node().flows().map(|f| f.class).collect::<Vec<_>>(), [0]);
+    assert_eq!(w.rig.node().flows.flows().map(|f| f.class).collect::<Vec<_>>(), [0]);
     let sent = numbers(&w.run(ms(1_080)));
     assert_eq!(sent, [(ms(1_060), 81_250), (ms(1_070), 87_500), (ms(1_080), 93_750)]);
     assert_eq!(held(&w), [(106_250, 18_750), (0, 75_000)]);
-    let flows: Vec<u64> = w.rig.node().class_stats().map(|c| c.flows).collect();
+    let flows: Vec<u64> = w.rig.node().flows.class_stats().map(|c| c.flows).collect();
     assert_eq!(flows, [1, 1]);
     // The handshake is known still: 4,000 units of 128 bytes are its window's scale.
     let known = |r: &weir_core::flow::Record| r.has(flag::SCALE_KNOWN | flag::SYNCED);
-    assert!(known(&w.rig.node().records()[0]));
+    assert!(known(&w.rig.node().flows.records()[0]));
     w.run(ms(3_000));
     assert_eq!(held(&w), [(0, 125_000), (0, 75_000)]);
     w.finish();
@@ -174,18 +174,18 @@ fn what_cannot_change_is_refused_and_changes_nothing() {
     let config = classes(vec![class("all", None, Some(mbit(10)))]);
     let mut g = Gateway::hooked(config.clone());
     let more = Config { max_flows: config.max_flows + 1, ..config.clone() };
-    assert_eq!(g.reconfigure(more).err(), Some(Unchangeable::MaxFlows));
+    assert_eq!(g.flows.reconfigure(more).err(), Some(Unchangeable::MaxFlows));
     let mut inward = config.clone();
     inward.classes[0].direction = Direction::In;
-    assert_eq!(g.reconfigure(inward.clone()).err(), Some(Unchangeable::Ports));
-    assert_eq!(g.config(), &config);
+    assert_eq!(g.flows.reconfigure(inward.clone()).err(), Some(Unchangeable::Ports));
+    assert_eq!(g.flows.config(), &config);
     // On its own it sees all ports.
-    assert!(Gateway::new(config).reconfigure(inward).is_ok());
+    assert!(Gateway::new(config).flows.reconfigure(inward).is_ok());
 }
 
 /// What the kernel is told.
 fn told(w: &mut Net) -> Vec<Verdict> {
-    w.rig.node_mut().verdicts(100).collect()
+    w.rig.node_mut().flows.verdicts(100).collect()
 }
 
 #[test]
@@ -199,15 +199,17 @@ fn a_flow_that_passed_and_is_taken_now_is_not_told_to_pass() {
     w.ack_at(ms(2), 20_000);
     w.run(ms(2));
     // The verdict has not been fetched when the configuration changes.
-    let changed = w.rig.node_mut().reconfigure(classes(vec![class("other", Some(80), None)])).ok().unwrap();
+    let changed =
+        w.rig.node_mut().flows.reconfigure(classes(vec![class("other", Some(80), None)])).ok().unwrap();
     assert!(changed.reclassified && changed.old.config().classes.is_empty());
     assert!(!pass(&told(&mut w)));
 }
 
 #[test]
 fn only_what_may_take_other_flows_has_the_kernel_forget() {
-    let reclassifies =
-        |from: &Config, to: Config| Gateway::new(from.clone()).reconfigure(to).ok().unwrap().reclassified;
+    let reclassifies = |from: &Config, to: Config| {
+        Gateway::new(from.clone()).flows.reconfigure(to).ok().unwrap().reclassified
+    };
     let of = |ports, ack| classes(vec![class("a", ports, ack)]);
     let from = of(Some(80), Some(mbit(10)));
     assert!(!reclassifies(&from, of(Some(80), Some(mbit(20)))));
@@ -236,8 +238,8 @@ fn customers_come_go_and_change_beside_a_flow_that_goes_on() {
     // Their classes are found again before the gateway takes them.
     let change = |w: &mut Net, config: Config| {
         let node = w.rig.node_mut();
-        let compiled = Compiled::after(config, node.config());
-        node.reconfigure(compiled).map(drop).unwrap();
+        let compiled = Compiled::after(config, node.flows.config());
+        node.flows.reconfigure(compiled).map(drop).unwrap();
     };
     let list = |numbers: std::ops::Range<u32>| numbers.map(|n| customer(n, 10)).collect::<Vec<_>>();
     let mut w = Net::with_config(classes(list(0..1_000)), None);
@@ -254,18 +256,18 @@ fn customers_come_go_and_change_beside_a_flow_that_goes_on() {
     assert_eq!(numbers(&w.run(ms(1_075))), [(ms(1_070), 100_000)]);
     let of = |w: &Net, name: &str| {
         let node = w.rig.node();
-        let at = node.config().classes.iter().position(|c| c.name == name).unwrap();
-        node.class_stats().nth(at).map(|c| (c.flows, c.held_bytes, c.acked_bytes)).unwrap()
+        let at = node.flows.config().classes.iter().position(|c| c.name == name).unwrap();
+        node.flows.class_stats().nth(at).map(|c| (c.flows, c.held_bytes, c.acked_bytes)).unwrap()
     };
     assert_eq!(of(&w, "5-up"), (1, 100_000, 100_000));
     // Its own rate changes.
-    let mut last = w.rig.node().config().classes.clone();
+    let mut last = w.rig.node().flows.config().classes.clone();
     last[50] = customer(5, 20);
     change(&mut w, classes(last));
     assert_eq!(numbers(&w.run(ms(1_085))), [(ms(1_080), 125_000)]);
     // It is no customer any more: what it holds goes on, and it passes.
     change(&mut w, classes(list(6..1_000)));
     assert_eq!(numbers(&w.run(ms(1_100))), [(ms(1_090), 200_000)]);
-    assert_eq!(w.rig.node().stats().flows, 0);
+    assert_eq!(w.rig.node().flows.stats().flows, 0);
     w.finish();
 }

@@ -162,7 +162,7 @@ fn a_change_keeps_what_is_congested() {
     r.data(ms(1_100), 10);
     r.run(ms(1_101));
     r.rig.with_cx(|node, cx| {
-        assert!(node.gateway_mut().reconfigure(config(congested())).is_ok());
+        assert!(node.gateway_mut().flows.reconfigure(config(congested())).is_ok());
         let next = Sharing::new(config(congested()), 0).expect("a sound tree");
         drop(node.replace(cx, next));
     });

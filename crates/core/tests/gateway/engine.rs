@@ -24,7 +24,7 @@ fn an_exhausted_pool_keeps_progress() {
     // Two periods are made up for, as where the port is blocked.
     let steps = [(1_000, 1), (1_020, 2), (1_030, 3), (1_040, 4)].map(|(t, n)| (ms(t), n * STEP));
     assert_eq!(acks, steps, "nothing was lost");
-    assert_eq!(w.rig.node().stats().pool_exhausted, 1);
+    assert_eq!(w.rig.node().flows.stats().pool_exhausted, 1);
     w.finish();
 }
 
@@ -48,7 +48,7 @@ fn after_an_absence_the_flow_goes_on_from_what_its_sender_knows() {
     let mut w = Net::established(basic());
     w.ack_at(ms(1_000), 50_000);
     w.run(ms(1_001));
-    w.rig.node_mut().resync();
+    w.rig.node_mut().flows.resync();
     // Meanwhile the kernel passed ACKs up to 500,000; nothing of it is owed.
     w.kernel_passed(500_000);
     w.ack_at(ms(1_200), 560_000);
@@ -63,7 +63,7 @@ fn what_is_held_survives_a_hang() {
     w.ack_at(ms(1_000), 50_000);
     w.run(ms(1_001));
     // The engine was away, and nothing passed: what is held goes on as before.
-    w.rig.node_mut().resync();
+    w.rig.node_mut().flows.resync();
     let sent = w.run(ms(2_000));
     assert_eq!(numbers(&sent), [(ms(1_010), 2 * STEP), (ms(1_020), 3 * STEP), (ms(1_030), 50_000)]);
     w.finish();
@@ -85,7 +85,8 @@ fn a_new_engine_goes_on_where_a_dead_one_ended() {
     assert_eq!(numbers(&sent).last().unwrap().1, 260_000);
     assert_eq!((w.class().held_acks, w.class().held_bytes), (0, 0));
     // The kernel is told of the flow again.
-    let shapes = w.rig.node_mut().verdicts(9).filter(|v| matches!(v, Verdict::Shape { slot: 0, tag: 1, .. }));
+    let shapes =
+        w.rig.node_mut().flows.verdicts(9).filter(|v| matches!(v, Verdict::Shape { slot: 0, tag: 1, .. }));
     assert_eq!(shapes.count(), 1);
     w.finish();
 }
@@ -94,9 +95,9 @@ fn a_new_engine_goes_on_where_a_dead_one_ended() {
 fn after(left: &Net) -> Net {
     let (records, slots) = left.shared();
     let node = left.rig.node();
-    let mut classes: Vec<ClassAccount> = node.accounts().collect();
+    let mut classes: Vec<ClassAccount> = node.flows.accounts().collect();
     classes.resize(4, ClassAccount::default());
-    let totals = Box::leak((*node.stats()).into());
+    let totals = Box::leak((*node.flows.stats()).into());
     let accounts = Accounts { totals, classes: Box::leak(classes.into()), frames: true };
     let mut w = Net::new(basic(), None);
     w.rig = Rig::new(Gateway::with_accounts(config(basic()), records, slots, Some(accounts)));
@@ -109,9 +110,9 @@ fn totals_go_on_to_the_byte_when_an_engine_dies() {
     dead.shake(ms(0), RECEIVER_ISN, false);
     dead.ack_at(ms(1_000), 50_000);
     dead.run(ms(1_002));
-    let counted = |w: &Net| (w.class().acked_bytes, w.class().flows, w.rig.node().stats().flows);
+    let counted = |w: &Net| (w.class().acked_bytes, w.class().flows, w.rig.node().flows.stats().flows);
     assert_eq!(counted(&dead), (u64::from(STEP), 1, 1));
-    let frames = dead.rig.node().stats().ledger;
+    let frames = dead.rig.node().flows.stats().ledger;
     // No engine: the kernel passes an ACK.
     dead.kernel_passed(100_000);
     let mut w = after(&dead);
@@ -119,8 +120,8 @@ fn totals_go_on_to_the_byte_when_an_engine_dies() {
     w.ack_at(ms(2_001), 260_000);
     w.run(ms(3_000));
     assert_eq!(counted(&w), (260_000, 1, 1));
-    assert_eq!((w.class().held_bytes, w.rig.node().flows().next().unwrap().acked_bytes), (0, 260_000));
-    let ledger = w.rig.node().stats().ledger;
+    assert_eq!((w.class().held_bytes, w.rig.node().flows.flows().next().unwrap().acked_bytes), (0, 260_000));
+    let ledger = w.rig.node().flows.stats().ledger;
     assert!(ledger.received > frames.received && ledger.made > frames.made);
     assert_eq!((frames.held(), ledger.held()), (0, 0));
 }
@@ -132,10 +133,10 @@ fn what_a_dead_engine_counted_and_could_not_send_is_counted_once() {
     dead.rig.close(LAN, ms(999), ms(5_000));
     dead.ack_at(ms(1_000), 5_000);
     dead.run(ms(1_002));
-    let held = dead.rig.node().stats().ledger.held();
+    let held = dead.rig.node().flows.stats().ledger.held();
     let mut w = after(&dead);
-    let lost = w.rig.node().stats().ledger.drops.get(DropReason::Shutdown);
-    assert_eq!((w.rig.node().stats().ledger.held(), lost), (0, held));
+    let lost = w.rig.node().flows.stats().ledger.drops.get(DropReason::Shutdown);
+    assert_eq!((w.rig.node().flows.stats().ledger.held(), lost), (0, held));
     w.ack_at(ms(2_001), 5_000);
     w.run(ms(3_000));
     assert_eq!(w.class().acked_bytes, 5_000);
@@ -150,9 +151,10 @@ fn held_state_can_be_rescued() {
     let mut buf = [0; weir_core::gateway::MAX_ACK_LEN];
     let node = w.rig.node();
     let rescued: Vec<_> = node
+        .flows
         .records()
         .iter()
-        .zip(node.slots())
+        .zip(node.flows.slots())
         .filter_map(|(r, slot)| weir_core::gateway::rescue_ack(r, slot, &mut buf).map(|n| buf[..n].to_vec()))
         .collect();
     assert_eq!(rescued.len(), 1);

@@ -89,7 +89,7 @@ fn play(ack: AckControl, win_max: u64, stretch: u32, ms: u64) -> (Peers, Vec<(u6
         {
             peers.on_ack(&mut world, at.as_nanos(), u64::from(ack));
         }
-        let flow = world.rig.node().flows().next().unwrap();
+        let flow = world.rig.node().flows.flows().next().unwrap();
         halved.push((now, flow.slow_start));
     }
     (peers, halved)

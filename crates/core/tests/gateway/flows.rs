@@ -23,7 +23,7 @@ const ODD: [(Change, PassReason); 7] = [
 ];
 
 fn pass(w: &Net) -> Option<PassReason> {
-    w.rig.node().flows().next().unwrap().pass
+    w.rig.node().flows.flows().next().unwrap().pass
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn an_odd_segment_passes_and_its_flow_stays_controlled() {
             "{reason:?}"
         );
         assert_eq!(sent[1].bytes, before);
-        assert_eq!((pass(&w), w.rig.node().stats().passed[reason as usize]), (None, 1));
+        assert_eq!((pass(&w), w.rig.node().flows.stats().passed[reason as usize]), (None, 1));
         w.run(ms(5_000));
         w.finish();
     }
@@ -186,7 +186,7 @@ fn pseudo_header_sums_are_completed_and_wrong_ones_passed() {
     assert_eq!(sent[0].checksum, Checksum::Valid, "made here, complete");
     assert_eq!(sent[1].checksum, Checksum::Partial, "the port completes it");
     assert_eq!(sent[2].bytes, as_built, "untouched");
-    assert_eq!(w.rig.node().stats().passed[PassReason::BadChecksum as usize], 1);
+    assert_eq!(w.rig.node().flows.stats().passed[PassReason::BadChecksum as usize], 1);
     // What the bad one claimed is not believed.
     assert_eq!(numbers(&w.run(ms(2_000))).last().unwrap().1, 50_000);
 }
@@ -201,7 +201,7 @@ fn port_reuse_starts_anew() {
     // Nothing is said in the old connection's name any more.
     assert_eq!(sent.iter().filter(|s| s.port == LAN).count(), 1);
     assert_eq!(w.raw_ack(&sent, 0), 7_000_001);
-    let flow = w.rig.node().flows().next().unwrap();
+    let flow = w.rig.node().flows.flows().next().unwrap();
     assert_eq!((flow.held_bytes, flow.debt_bytes), (0, 0));
 }
 
@@ -231,7 +231,7 @@ fn a_syn_flood_leaves_running_flows_alone() {
             (ms(1_130), 50_000)
         ]
     );
-    assert!(w.rig.node().stats().flows <= 64);
+    assert!(w.rig.node().flows.stats().flows <= 64);
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn granted_with(mut w: Net) -> Net {
 }
 
 fn acked(w: &Net) -> u64 {
-    w.rig.node().flows().next().unwrap().acked_bytes
+    w.rig.node().flows.flows().next().unwrap().acked_bytes
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_grant_that_is_used_up_at_once_is_not_followed_by_another() {
 fn an_engine_that_was_away_is_owed_nothing() {
     let mut w = granted();
     w.kernel_passed(300_000);
-    w.rig.node_mut().resync();
+    w.rig.node_mut().flows.resync();
     w.run(ms(1_005));
     assert_eq!((acked(&w), w.debt()), (300_000, 0));
 }
@@ -89,11 +89,11 @@ fn another_engine_begins_without_grants() {
     assert!(slots[0].grant(w.abs(13_500)));
     w.kernel_passed(13_000);
     slots[0].assume(|n| n.tx = w.abs(13_000));
-    let mut next = Net::with_shared(w.rig.node().config().clone(), records, slots);
+    let mut next = Net::with_shared(w.rig.node().flows.config().clone(), records, slots);
     assert_eq!(slots[0].granted(), None);
     // What passed meanwhile has been told; there is nothing to release.
     assert!(next.run(ms(3_000)).is_empty());
-    let record = &next.rig.node().records()[0];
+    let record = &next.rig.node().flows.records()[0];
     assert_eq!((record.held(), record.tx), (0, w.abs(13_000)));
 }
 
@@ -102,7 +102,7 @@ fn a_flow_that_is_made_another_or_none_has_no_grant() {
     // Another rate is followed with the next look.
     let mut w = granted();
     let config = config(basic_with(|r| r.rate = Rate::mbit(1)));
-    w.rig.node_mut().reconfigure(config).unwrap();
+    w.rig.node_mut().flows.reconfigure(config).unwrap();
     w.kernel_passed(3_000);
     w.run(ms(1_005));
     // 1 Mb/s every 10 ms: a step is 1,250 bytes, less than two segments.
@@ -143,14 +143,14 @@ fn a_flow_whose_acks_carry_a_counter_has_no_grant() {
 fn acks_that_others_overtook_do_not_take_the_flow_back() {
     // Two processors of the receiver: those of the one pass, those of the other come late.
     let mut w = granted();
-    let renewed = w.rig.node().stats().renewed;
+    let renewed = w.rig.node().flows.stats().renewed;
     for n in 1..50u32 {
         w.kernel_passed(2_000 + 10 * n);
         let at = Time::from_micros(1_001_000 + 50 * u64::from(n));
         w.ack_at(at, 1_500);
         w.run(at);
     }
-    assert_eq!(w.rig.node().stats().renewed, renewed);
+    assert_eq!(w.rig.node().flows.stats().renewed, renewed);
     assert_eq!(w.slot().tx(), w.abs(2_490));
 }
 

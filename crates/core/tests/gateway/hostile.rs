@@ -69,7 +69,7 @@ fn forged_acks_to_a_live_flow_change_nothing() {
     let steps: Vec<_> = got.into_iter().filter(|g| g.1 % 100 == 0 && g.1 <= 3_000_000).collect();
     let shaped: Vec<_> = steps.iter().filter(|g| g.0.as_nanos() % 1_000 == 0).copied().collect();
     expect_steps(&shaped);
-    assert!(w.rig.node().stats().passed[PassReason::Implausible as usize] > FLOOD - 1_000);
+    assert!(w.rig.node().flows.stats().passed[PassReason::Implausible as usize] > FLOOD - 1_000);
 }
 
 #[test]
@@ -84,10 +84,15 @@ fn acks_of_unknown_flows_and_a_syn_flood_displace_nobody() {
             _ => (WAN, to(n).seq(n as u32).flags(Flags::SYN)),
         });
         expect_steps(&got);
-        assert_eq!(w.rig.node().stats().flows, 1024);
+        assert_eq!(w.rig.node().flows.stats().flows, 1024);
         // Nobody of the flood got a slot.
-        let open =
-            w.rig.node().slots().iter().filter(|s| s.tag.load(std::sync::atomic::Ordering::Relaxed) != 0);
+        let open = w
+            .rig
+            .node()
+            .flows
+            .slots()
+            .iter()
+            .filter(|s| s.tag.load(std::sync::atomic::Ordering::Relaxed) != 0);
         assert_eq!(open.count(), 1);
     }
 }
@@ -111,7 +116,7 @@ fn a_reset_elsewhere_than_where_its_receiver_accepts_it_changes_nothing() {
         sent.iter().filter(|s| s.port == LAN && !w.tcp(s).flags.contains(Flags::RST)).collect();
     let numbers: Vec<_> = acks.iter().map(|s| (s.at, w.rel(s))).collect();
     assert_eq!(numbers, [1, 2, 3, 4].map(|n| (ms(990 + 10 * n), n as u32 * STEP)));
-    assert_eq!(w.rig.node().stats().reset, 0);
+    assert_eq!(w.rig.node().flows.stats().reset, 0);
 }
 
 #[test]
@@ -132,11 +137,11 @@ fn a_forged_reset_only_suspends() {
         let sent = w.run(ms(1_500));
         let acks = sent.iter().filter(|s| s.port == LAN && !w.tcp(s).flags.contains(Flags::RST)).count();
         assert!(acks <= 1, "nothing but what was held before a reset that has not passed yet");
-        assert!(w.rig.node().flows().next().unwrap().closed);
+        assert!(w.rig.node().flows.flows().next().unwrap().closed);
         // The receiver goes on, and is held to the rate.
         w.ack_at(ms(1_600), 150_000);
         let sent = w.run(ms(1_650));
-        assert!(!w.rig.node().flows().next().unwrap().closed);
+        assert!(!w.rig.node().flows.flows().next().unwrap().closed);
         assert!(sent.windows(2).all(|p| w.rel(&p[1]) - w.rel(&p[0]) <= STEP));
         let last = w.run(ms(2_500));
         assert_eq!(w.rel(last.last().unwrap()), 150_000);
@@ -166,7 +171,7 @@ fn a_stray_syn_changes_nothing_until_it_is_answered() {
     }
     let sent = w.run(ms(2_029));
     assert!(sent.iter().filter(|s| s.port == LAN).count() < 6, "shaped");
-    assert_eq!(w.rig.node().flows().count(), 1);
+    assert_eq!(w.rig.node().flows.flows().count(), 1);
 }
 
 /// A connection takes the ports of another, its handshake unseen. Its ACKs advance by 4,000 bytes every
@@ -217,7 +222,7 @@ fn acks_that_were_overtaken_do_not_take_a_flow_up_anew() {
         numbers(&sent),
         (0..20).map(|n| (ms(1_000 + 10 * n), 12_000 * (n as u32 + 1))).collect::<Vec<_>>()
     );
-    assert_eq!(w.rig.node().stats().renewed, 0);
+    assert_eq!(w.rig.node().flows.stats().renewed, 0);
 }
 
 /// The same where the newest passes in the kernel, and where none has come before: at the end of a short
@@ -231,8 +236,8 @@ fn acks_that_what_passed_has_overtaken_do_not_take_a_flow_up_anew() {
         w.ack_at(Time::from_micros(1_000_100 + 10 * u64::from(n)), 1_000 * n);
     }
     w.run(ms(1_050));
-    assert_eq!(w.rig.node().stats().renewed, 0);
-    assert_eq!(w.rig.node().records()[0].tx, w.abs(30_000));
+    assert_eq!(w.rig.node().flows.stats().renewed, 0);
+    assert_eq!(w.rig.node().flows.records()[0].tx, w.abs(30_000));
 }
 
 #[test]
@@ -246,7 +251,7 @@ fn a_receiver_that_goes_back_is_believed_after_100_ms() {
     let sent = numbers(&w.run(ms(1_300)));
     // Less than 96 times 2^20 ns after the last that was not old, a segment may have been overtaken.
     assert_eq!((sent.first(), sent.last()), (Some(&(ms(1_100), 6_900)), Some(&(ms(1_240), 20_900))));
-    assert_eq!(w.rig.node().stats().renewed, 1);
+    assert_eq!(w.rig.node().flows.stats().renewed, 1);
 }
 
 #[test]
@@ -268,7 +273,7 @@ fn a_forged_segment_does_not_make_a_flow_pass() {
     let forged = w.ack_segment(600_000).md5();
     w.inject_at(ms(1_001), WAN, forged);
     w.run(ms(1_002));
-    assert_eq!(w.rig.node().flows().next().unwrap().pass, None);
+    assert_eq!(w.rig.node().flows.flows().next().unwrap().pass, None);
 }
 
 /// Between SYN-ACK and the receiver's first ACK the flow's numbers are known from the handshake.
@@ -425,7 +430,7 @@ fn the_answers_to_a_syn_flood_tell_the_kernel_of_few_flows() {
     let mut config = config(basic());
     config.max_flows = 1024;
     let mut w = Net::with_config(config, None);
-    w.rig = Rig::new(Gateway::hooked(w.rig.node().config().clone()));
+    w.rig = Rig::new(Gateway::hooked(w.rig.node().flows.config().clone()));
     let of_slots = |v: &Verdict| !matches!(v, Verdict::Pass { .. });
     // Connections are opened from the LAN under made-up addresses, and answered.
     let mut told = 0;
@@ -438,7 +443,7 @@ fn the_answers_to_a_syn_flood_tell_the_kernel_of_few_flows() {
         w.inject_at(t, WAN, answer.flags(Flags(Flags::SYN.0 | Flags::ACK.0)));
         if n % 100 == 99 {
             w.rig.run_until(t);
-            told += w.rig.node_mut().verdicts(usize::MAX).filter(of_slots).count();
+            told += w.rig.node_mut().flows.verdicts(usize::MAX).filter(of_slots).count();
         }
     }
     // 200 ms: 500 in each 100 ms, and as many forgotten.
@@ -451,6 +456,6 @@ fn the_answers_to_a_syn_flood_tell_the_kernel_of_few_flows() {
         .ack(1_006);
     w.inject_at(ms(1_300), WAN, first);
     w.rig.run_until(ms(1_300));
-    let told: Vec<_> = w.rig.node_mut().verdicts(9).filter(of_slots).collect();
+    let told: Vec<_> = w.rig.node_mut().flows.verdicts(9).filter(of_slots).collect();
     assert!(matches!(told[..], [Verdict::Shape { .. }]), "{told:?}");
 }

@@ -72,18 +72,18 @@ impl Uploads {
 
     fn index(&self, f: u16) -> usize {
         let port = 1_000 + f;
-        let records = self.rig.node().gateway().records();
+        let records = self.rig.node().gateway().flows.records();
         let found = records.iter().position(|r| r.key.dst_port == port || r.key.src_port == port);
         found.expect("the flow is known")
     }
 
     fn slot(&self, f: u16) -> &Slot {
-        &self.rig.node().gateway().slots()[self.index(f)]
+        &self.rig.node().gateway().flows.slots()[self.index(f)]
     }
 
     /// What is granted to the flow beyond what its sender has heard of, as the gateway knows.
     fn granted(&self, f: u16) -> Option<u32> {
-        let record = &self.rig.node().gateway().records()[self.index(f)];
+        let record = &self.rig.node().gateway().flows.records()[self.index(f)];
         Some(self.slot(f).granted()?.wrapping_sub(record.tx))
     }
 

@@ -74,7 +74,7 @@ impl Driver {
             driver.poll(round[round.len() - 1].0);
         }
         driver.step_until(ms(1_000_000));
-        assert_eq!(driver.gateway.stats().ledger.held(), 0);
+        assert_eq!(driver.gateway.flows.stats().ledger.held(), 0);
         driver.left
     }
 }

@@ -107,21 +107,21 @@ fn what_is_borrowed_is_shared_by_weight() {
     busy.run(ms(1_000));
     expect(&busy.rates(ms(21_000)), &[1_000, 2_000, 4_000]);
     // Weights change while flows live, and nothing that was counted is lost.
-    let before: u64 = busy.uploads.node().class_stats().map(|c| c.acked_bytes).sum();
+    let before: u64 = busy.uploads.node().flows.class_stats().map(|c| c.acked_bytes).sum();
     let config = site(7_000, vec![weighs("a", 0, 4), weighs("b", 1, 2), weighs("c", 2, 1)]);
-    busy.uploads.rig.node_mut().reconfigure(config).unwrap();
-    let now: u64 = busy.uploads.node().class_stats().map(|c| c.acked_bytes).sum();
+    busy.uploads.rig.node_mut().flows.reconfigure(config).unwrap();
+    let now: u64 = busy.uploads.node().flows.class_stats().map(|c| c.acked_bytes).sum();
     assert_eq!(before, now);
     busy.run(ms(22_000));
     expect(&busy.rates(ms(42_000)), &[4_000, 2_000, 1_000]);
     // Without the tree each is alone, and back.
     let alone = |name, f| ClassConfig { nested: None, ..weighs(name, f, 1) };
     let classes = vec![alone("a", 0), alone("b", 1), alone("c", 2)];
-    busy.uploads.rig.node_mut().reconfigure(Config { classes, ..Config::default() }).unwrap();
+    busy.uploads.rig.node_mut().flows.reconfigure(Config { classes, ..Config::default() }).unwrap();
     busy.run(ms(43_000));
     expect(&busy.rates(ms(53_000)), &[1_000, 1_000, 1_000]);
     let config = site(7_000, vec![weighs("a", 0, 1), weighs("b", 1, 2), weighs("c", 2, 4)]);
-    busy.uploads.rig.node_mut().reconfigure(config).unwrap();
+    busy.uploads.rig.node_mut().flows.reconfigure(config).unwrap();
     busy.run(ms(54_000));
     expect(&busy.rates(ms(74_000)), &[1_000, 2_000, 4_000]);
 }
@@ -171,14 +171,14 @@ fn nothing_stalls_when_classes_come_and_go() {
     let only = Config { classes: vec![all], ..Config::default() };
     for round in 0..10u64 {
         let config = if round % 2 == 0 { only.clone() } else { site(8_000, below.clone()) };
-        busy.uploads.rig.node_mut().reconfigure(config).unwrap();
+        busy.uploads.rig.node_mut().flows.reconfigure(config).unwrap();
         let start = 1_000 + round * 2_000;
         busy.run(ms(start + 1_000));
         let sum: u64 = busy.rates(ms(start + 2_000)).iter().sum();
         expect(&[sum], &[if round % 2 == 0 { 4_000 } else { 8_000 }]);
     }
-    let held: u64 = busy.uploads.node().records().iter().map(|r| u64::from(r.held())).sum();
-    let counted: u64 = busy.uploads.node().class_stats().map(|c| c.held_bytes).sum();
+    let held: u64 = busy.uploads.node().flows.records().iter().map(|r| u64::from(r.held())).sum();
+    let counted: u64 = busy.uploads.node().flows.class_stats().map(|c| c.held_bytes).sum();
     assert_eq!(held, counted);
 }
 
@@ -190,8 +190,9 @@ fn the_least_rate_is_for_those_for_whom_there_is_room() {
     let all = ClassConfig::controlled("all", Direction::Out, ack);
     let mut b = Busy::new(Config { classes: vec![all], ..Config::default() }, 4);
     let sure = |b: &Busy| (0..4).map(|f| b.uploads.record(f).has(flag::GUARANTEED)).collect::<Vec<_>>();
-    let counts =
-        |b: &Busy| b.uploads.node().class_stats().map(|s| (s.guaranteed, s.best_effort)).collect::<Vec<_>>();
+    let counts = |b: &Busy| {
+        b.uploads.node().flows.class_stats().map(|s| (s.guaranteed, s.best_effort)).collect::<Vec<_>>()
+    };
     // Handshakes alone hold no guarantee.
     assert_eq!((sure(&b), counts(&b)), (vec![false; 4], vec![(0, 0)]));
     b.run(ms(1_000));

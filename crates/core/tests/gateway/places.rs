@@ -68,7 +68,7 @@ impl Hosts {
         let is = |r: &weir_core::flow::Record| {
             r.has(weir_core::flow::flag::USED) && r.key == Self::key(host, port)
         };
-        self.rig.node().records().iter().any(is)
+        self.rig.node().flows.records().iter().any(is)
     }
 
     fn key(host: [u8; 4], port: u16) -> weir_core::flow::Key {
@@ -88,7 +88,7 @@ fn a_host_that_fills_the_table_makes_room_for_another() {
             u.ack(host, 1, 1 + 4_000 * n);
             u.pass_time(Duration::from_millis(1));
         }
-        u.rig.node().flow(&Hosts::key(host, 1)).map(|f| f.acked_bytes)
+        u.rig.node().flows.flow(&Hosts::key(host, 1)).map(|f| f.acked_bytes)
     };
     let alone = second(&mut Hosts::of(1), [10, 0, 0, 2]).unwrap();
     assert!((1_240_000..=1_262_500).contains(&alone), "{alone}");
@@ -104,7 +104,7 @@ fn a_host_that_fills_the_table_makes_room_for_another() {
             (0..1_100).for_each(|n| u.ack(host(n), n, 2 + round));
             u.pass_time(Duration::from_secs(if round < 2 { 50 } else { 1 }));
         }
-        assert_eq!(u.rig.node().stats().flows, u64::from(PLACES));
+        assert_eq!(u.rig.node().flows.stats().flows, u64::from(PLACES));
         assert_eq!(second(&mut u, [10, 0, 0, 2]), Some(alone), "{addresses} addresses");
     }
 }
@@ -165,7 +165,7 @@ fn data_of_flows_without_a_place_is_counted() {
     u.ack([10, 0, 0, 2], 7, 2);
     u.pass_time(Duration::from_millis(10));
     let key = Hosts::key([10, 0, 0, 2], 7);
-    let told: Vec<Verdict> = u.rig.node_mut().verdicts(usize::MAX).collect();
+    let told: Vec<Verdict> = u.rig.node_mut().flows.verdicts(usize::MAX).collect();
     assert!(told.contains(&Verdict::Count { key, tally: Some(0) }), "{told:?}");
-    assert!(u.rig.node().stats().passed[PassReason::TableFull as usize] > 0);
+    assert!(u.rig.node().flows.stats().passed[PassReason::TableFull as usize] > 0);
 }

@@ -94,7 +94,7 @@ impl Uploads {
     }
 
     fn scheduled_only(&self) -> ScheduledOnly {
-        self.rig.node().gateway().class_stats().next().unwrap().scheduled_only
+        self.rig.node().gateway().flows.class_stats().next().unwrap().scheduled_only
     }
 
     fn finish(self) {
@@ -138,7 +138,7 @@ fn an_ack_leaves_when_the_last_packet_of_its_flow_is_next() {
         u.ack(us(1_000_600), 0, 2 * MSS);
         // The fifth leaves at 1,004 ms, and nothing waits: the class could send the next packet at once.
         assert_eq!(u.run(ms(1_500)), [(ms(1_003), 0, MSS), (ms(1_004), 0, 2 * MSS)], "{wake:?}");
-        let stats = u.rig.node().gateway().class_stats().next().unwrap();
+        let stats = u.rig.node().gateway().flows.class_stats().next().unwrap();
         assert!(stats.ack_queue_bytes_peak >= 2 * 54);
         // Four packets wait when the ACKs come.
         assert_eq!(stats.buffer_bytes_peak, (4_000 + stats.ack_queue_bytes_peak), "{wake:?}");
@@ -201,7 +201,7 @@ fn what_is_held_as_a_number_leaves_by_segments() {
     let expected = [1_001_000, 1_002_000, 1_002_187, 1_002_374, 1_002_561];
     let expected: Vec<_> = expected.into_iter().zip(1..).map(|(at, n)| (us(at), 0, n * MSS)).collect();
     assert_eq!(sent, expected);
-    assert_eq!(u.rig.node().gateway().class_stats().next().unwrap().ack_queue_bytes_peak, 0);
+    assert_eq!(u.rig.node().gateway().flows.class_stats().next().unwrap().ack_queue_bytes_peak, 0);
     u.run(ms(2_000));
     u.finish();
 }
@@ -393,8 +393,8 @@ fn what_waits_is_not_lost_with_its_engine() {
     u.ack(us(1_000_200), 0, 2 * MSS);
     assert_eq!(u.run(us(1_000_900)), []);
     let gateway = u.rig.node().gateway();
-    let records: Box<[Record]> = gateway.records().to_vec().into();
-    let slots: Box<[Slot]> = gateway.slots().iter().map(copy).collect();
+    let records: Box<[Record]> = gateway.flows.records().to_vec().into();
+    let slots: Box<[Slot]> = gateway.flows.slots().iter().map(copy).collect();
     let next = Gateway::with_shared(pfq(), Box::leak(records), Box::leak(slots));
     let sharing = Sharing::new(pfq(), 0).expect("a sound tree");
     let mut u = Uploads { rig: Rig::new(Combined::new(next, sharing)) };

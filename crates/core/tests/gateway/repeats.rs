@@ -45,7 +45,7 @@ const TRICKS: [(&str, Trick); 6] = [
 /// A flow whose handshake was seen, and where its first window ends.
 fn established(ack: AckControl, rtt: u64) -> (Net, u32) {
     let w = Net::established_over(ack, Duration::from_millis(rtt));
-    let edge = w.rig.node().records()[0].edge.wrapping_sub(w.abs(0));
+    let edge = w.rig.node().flows.records()[0].edge.wrapping_sub(w.abs(0));
     (w, edge)
 }
 

@@ -255,6 +255,6 @@ fn a_reset_leaves_no_timer_behind() {
     let reset = u.sender(0).seq(u.record(0).rx).flags(Flags::RST);
     u.inject(ms(1_022), LAN, reset);
     u.run(ms(20_000));
-    assert!(u.node().records().iter().all(|r| !r.has(flag::USED)), "it is forgotten");
+    assert!(u.node().flows.records().iter().all(|r| !r.has(flag::USED)), "it is forgotten");
     u.rig.finish();
 }

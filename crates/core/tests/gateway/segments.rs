@@ -58,8 +58,8 @@ fn acks_with_ip_options_or_extension_headers_pass() {
         );
         assert_eq!(sent[1].bytes, before);
         let node = w.rig.node();
-        assert_eq!(node.stats().passed[PassReason::IpOptions as usize], 1);
-        assert_eq!(node.flows().next().unwrap().pass, None);
+        assert_eq!(node.flows.stats().passed[PassReason::IpOptions as usize], 1);
+        assert_eq!(node.flows.flows().next().unwrap().pass, None);
     }
 }
 

@@ -152,7 +152,7 @@ fn the_next_engine_goes_on_with_what_is_held() {
     w.run(ms(1_019));
     let (records, slots) = w.shared();
     let mut next = Net::with_shared(share(8), records, slots);
-    assert!(next.rig.node().records()[0].has(flag::LISTED | flag::SHARED));
+    assert!(next.rig.node().flows.records()[0].has(flag::LISTED | flag::SHARED));
     let sent = next.run(ms(1_100));
     assert_eq!(next.rel(sent.last().unwrap()), 30_000);
     // At the rate again: at most two turns and one at once.
@@ -165,17 +165,17 @@ fn a_rate_changes_while_it_runs() {
     let mut u = Uploads::begun(share(8), 1, ms(20));
     u.ack(ms(1_000), 0, 30_000);
     u.run(ms(1_020));
-    u.rig.node_mut().reconfigure(share(4)).unwrap();
+    u.rig.node_mut().flows.reconfigure(share(4)).unwrap();
     let sent = u.run(ms(1_033));
     // The turn that was due stays so; the next are 5,840 us apart.
     assert_eq!(sent.iter().map(|s| s.0).collect::<Vec<_>>(), [us(1_021_240), us(1_027_080), us(1_032_920)]);
     // To a rate for each flow, and back.
-    u.rig.node_mut().reconfigure(config(AckControl::ack_shaper(Rate::mbit(8)))).unwrap();
+    u.rig.node_mut().flows.reconfigure(config(AckControl::ack_shaper(Rate::mbit(8)))).unwrap();
     u.run(ms(1_040));
-    assert!(!u.node().records()[0].has(flag::SHARED));
-    u.rig.node_mut().reconfigure(share(8)).unwrap();
+    assert!(!u.node().flows.records()[0].has(flag::SHARED));
+    u.rig.node_mut().flows.reconfigure(share(8)).unwrap();
     let sent = u.run(ms(1_200));
-    assert!(u.node().records()[0].has(flag::SHARED));
+    assert!(u.node().flows.records()[0].has(flag::SHARED));
     assert_eq!(sent.last().unwrap().2, 30_000);
     u.rig.finish();
 }
@@ -269,8 +269,8 @@ fn nothing_is_lost_of_flows_that_come_and_go() {
         // Of a flow that has ended, its FIN is early.
         let got: u64 = received.iter().map(|&b| u64::from(b)).sum();
         assert_eq!(u.permitted(), got + early, "seed {seed}");
-        assert!(u.node().records().iter().all(|r| !r.has(flag::LISTED)), "seed {seed}");
-        assert_eq!(u.node().class_stats().map(|c| c.held_bytes).sum::<u64>(), 0);
+        assert!(u.node().flows.records().iter().all(|r| !r.has(flag::LISTED)), "seed {seed}");
+        assert_eq!(u.node().flows.class_stats().map(|c| c.held_bytes).sum::<u64>(), 0);
         u.rig.finish();
     }
 }
@@ -282,10 +282,10 @@ fn what_was_counted_before_is_not_charged() {
     let tallies: &'static [Tally] = Box::leak((0..4).map(|_| Tally::default()).collect());
     tallies[0].count(1_000, 1_028_000);
     let gateway = Gateway::hooked(share(8)).counted_in(tallies);
-    assert_eq!((gateway.others_of(0).packets, gateway.exceeded(0, ms(1_000))), (1_000, 0));
+    assert_eq!((gateway.flows.others_of(0).packets, gateway.flows.exceeded(0, ms(1_000))), (1_000, 0));
     // 8 Mb/s carry 1 MB in a second, 2 ms are credit or more, and 100 ms may be ahead.
     tallies[0].count(2_000, 2_056_000);
-    let beyond = gateway.exceeded(0, ms(1_000));
+    let beyond = gateway.flows.exceeded(0, ms(1_000));
     assert!((800_000..=900_000).contains(&beyond), "{beyond}");
 }
 

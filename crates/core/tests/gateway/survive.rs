@@ -24,12 +24,12 @@ fn a_flow_whose_fins_are_acknowledged_is_forgotten_soon() {
     let fin = w.ack_segment(5_001).flags(FIN);
     w.inject_at(ms(1_002), WAN, fin);
     w.run(ms(1_100));
-    assert!(w.rig.node().flows().next().unwrap().closed);
+    assert!(w.rig.node().flows.flows().next().unwrap().closed);
     w.run(ms(4_000));
-    assert_eq!((w.rig.node().flows().count(), w.rig.node().stats().flows), (0, 0));
+    assert_eq!((w.rig.node().flows.flows().count(), w.rig.node().flows.stats().flows), (0, 0));
     assert_eq!(w.slot().tag.load(Relaxed), 0, "the kernel knows it no more");
     let flows = |v: &Verdict| !matches!(v, Verdict::Pass { .. });
-    let told: Vec<_> = w.rig.node_mut().verdicts(9).filter(flows).collect();
+    let told: Vec<_> = w.rig.node_mut().flows.verdicts(9).filter(flows).collect();
     assert!(matches!(told[..], [Verdict::Shape { tag: 1, .. }, Verdict::Forget { tag: 1, .. }]), "{told:?}");
     w.finish();
 }
@@ -46,7 +46,7 @@ fn one_fin_does_not_end_a_flow() {
     let sent = w.run(ms(2_000));
     assert_eq!(numbers(&sent)[1..3], [(ms(1_100), 1_000 + STEP), (ms(1_110), 1_000 + 2 * STEP)]);
     assert!(sent[1..].iter().all(|s| w.tcp(s).seq == seq));
-    assert!(!w.rig.node().flows().next().unwrap().closed);
+    assert!(!w.rig.node().flows.flows().next().unwrap().closed);
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn progress_survives_a_full_queue() {
     }
     let sent = w.run(ms(3_000));
     assert_eq!(numbers(&sent).last().unwrap().1, 60_000);
-    assert_eq!(w.rig.node().stats().ledger.drops.total(), 0);
+    assert_eq!(w.rig.node().flows.stats().ledger.drops.total(), 0);
     w.finish();
 }
 
@@ -116,7 +116,7 @@ fn a_shutdown_flushes_any_number_of_flows() {
         }
     }
     rig.run_until(ms(8));
-    assert_eq!(rig.node().flows().filter(|f| f.held_bytes > 0).count(), FLOWS as usize);
+    assert_eq!(rig.node().flows.flows().filter(|f| f.held_bytes > 0).count(), FLOWS as usize);
     let (mut flushed, mut calls) = (0, 0);
     loop {
         let done = rig.with_cx(|gateway, cx| gateway.flush_all(cx));
@@ -130,7 +130,7 @@ fn a_shutdown_flushes_any_number_of_flows() {
     }
     assert!(calls > 1, "bounded");
     assert_eq!(flushed, FLOWS as usize);
-    assert_eq!(rig.node().flows().filter(|f| f.held_bytes > 0).count(), 0);
+    assert_eq!(rig.node().flows.flows().filter(|f| f.held_bytes > 0).count(), 0);
     rig.finish();
 }
 
@@ -146,7 +146,7 @@ fn a_full_queue_of_verdicts_loses_nothing() {
     }
     rig.run_until(ms(50));
     let shapes = |rig: &mut Rig<Gateway>| {
-        rig.node_mut().verdicts(usize::MAX).filter(|v| matches!(v, Verdict::Shape { .. })).count()
+        rig.node_mut().flows.verdicts(usize::MAX).filter(|v| matches!(v, Verdict::Shape { .. })).count()
     };
     assert_eq!(shapes(&mut rig), 4_096);
     // The others are told of when there is room.
@@ -230,7 +230,7 @@ fn payload_of_a_flow_without_a_scale_passes_and_the_flow_stays_controlled() {
     w.ack_at(ms(1_011), 90_000);
     let sent = w.run(ms(1_011));
     assert_eq!(sent.last().unwrap().bytes, bytes, "set back, its right edge would move left");
-    assert_eq!(w.rig.node().flows().next().unwrap().pass, None);
+    assert_eq!(w.rig.node().flows.flows().next().unwrap().pass, None);
     // What it told early is repaid: half steps.
     let steps = numbers(&w.run(ms(1_040)));
     assert!(!steps.is_empty() && steps.windows(2).all(|p| p[1].1 - p[0].1 == STEP / 2), "{steps:?}");
@@ -240,14 +240,14 @@ fn payload_of_a_flow_without_a_scale_passes_and_the_flow_stays_controlled() {
         w.inject_at(ms(1_041 + u64::from(n)), WAN, segment);
     }
     w.run(ms(1_050));
-    assert_eq!(w.rig.node().flows().next().unwrap().pass, Some(PassReason::UnknownScale));
+    assert_eq!(w.rig.node().flows.flows().next().unwrap().pass, Some(PassReason::UnknownScale));
     for n in 0..8u32 {
         let ack = w.ack_segment(110_000 + 1_000 * n).seq(RECEIVER_ISN + 401);
         w.inject_at(ms(1_051 + u64::from(n)), WAN, ack);
     }
     let sent = numbers(&w.run(ms(1_058)));
     assert_eq!(sent, (0..7).map(|n| (ms(1_051 + n), 110_000 + 1_000 * n as u32)).collect::<Vec<_>>());
-    assert_eq!(w.rig.node().flows().next().unwrap().pass, None);
+    assert_eq!(w.rig.node().flows.flows().next().unwrap().pass, None);
 }
 
 #[test]
@@ -264,11 +264,11 @@ fn an_evicted_flow_leaves_nothing_behind() {
     w.inject_at(ms(55_000), WAN, other);
     let sent = w.run(ms(55_001));
     assert_eq!(sent.iter().filter(|s| w.tcp(s).ack == 1).count(), 1, "it passes: all are active");
-    assert_eq!(w.rig.node().stats().evicted, 0);
+    assert_eq!(w.rig.node().flows.stats().evicted, 0);
     let other = receiver(7).ack(1);
     w.inject_at(ms(61_500), WAN, other);
     let sent = w.run(ms(61_500));
-    assert_eq!(w.rig.node().stats().evicted, 1);
+    assert_eq!(w.rig.node().flows.stats().evicted, 1);
     let last = w.rel(&sent[sent.len() - 2]);
     assert_eq!(last, 60_000, "what it held was passed on first");
     let _ = (LAN_TAP, Duration::ZERO);
@@ -284,7 +284,7 @@ fn what_is_rescued_keeps_the_windows_bound() {
     w.run(ms(1_002));
     let node = w.rig.node();
     let mut buf = [0; weir_core::gateway::MAX_ACK_LEN];
-    let len = weir_core::gateway::rescue_ack(&node.records()[0], w.slot(), &mut buf).unwrap();
+    let len = weir_core::gateway::rescue_ack(&node.flows.records()[0], w.slot(), &mut buf).unwrap();
     let p = weir_core::wire::packet(&buf[..len], len).unwrap();
     let t = weir_core::wire::tcp(&buf[..len], &p).unwrap();
     // 10 Mb/s for 20 + 50 ms are 60 segments of 1,460 bytes, in units of 128; the receiver offers 512,000.
@@ -301,7 +301,7 @@ fn what_was_taken_and_not_looked_at_is_rescued() {
     let seen = Seen { flags: steer::ACK, seq: RECEIVER_ISN + 1, ack, window: WINDOW, ..Seen::default() };
     assert_eq!(w.slot().segment(&seen), Action::Take);
     let mut buf = [0; weir_core::gateway::MAX_ACK_LEN];
-    let len = weir_core::gateway::rescue_ack(&w.rig.node().records()[0], w.slot(), &mut buf).unwrap();
+    let len = weir_core::gateway::rescue_ack(&w.rig.node().flows.records()[0], w.slot(), &mut buf).unwrap();
     let p = weir_core::wire::packet(&buf[..len], len).unwrap();
     assert_eq!(weir_core::wire::tcp(&buf[..len], &p).unwrap().ack, ack);
 }
@@ -326,7 +326,7 @@ fn acks_that_come_late_and_together_cost_no_rate() {
 #[test]
 fn a_connection_that_went_on_unseen_is_shaped() {
     let mut w = Net::hooked(basic());
-    let before = w.rig.node().stats().renewed;
+    let before = w.rig.node().flows.stats().renewed;
     // Its handshake is all that is known of it (the ACK at 400 ms of the support is taken): another
     // connection.
     w.handshake_at(ms(1_000), 77_000, 9_000_000);
@@ -336,14 +336,14 @@ fn a_connection_that_went_on_unseen_is_shaped() {
         w.inject_at(ms(1_100 + u64::from(n)), WAN_TAP, segment.payload(1_448));
     }
     w.run(ms(1_200));
-    let flow = w.rig.node().flows().next().unwrap();
-    assert_eq!((flow.pass, w.rig.node().stats().renewed - before), (None, 1));
+    let flow = w.rig.node().flows.flows().next().unwrap();
+    assert_eq!((flow.pass, w.rig.node().flows.stats().renewed - before), (None, 1));
     assert!(w.slot().has(weir_core::steer::slot_flag::SCALED));
     // A segment of it that is set back is no reason to let it pass.
     let segment = w.ack_segment(107_100_000).seq(9_000_001 + 50_000_000 + 8 * 1_448).payload(1_448);
     w.inject_at(ms(1_201), WAN_SET_BACK, segment);
     w.run(ms(1_202));
-    assert_eq!(w.rig.node().flows().next().unwrap().pass, None);
+    assert_eq!(w.rig.node().flows.flows().next().unwrap().pass, None);
     // One of which more than the handshake was seen is another one by now, whose scale is not known.
     for n in 0..8u32 {
         let segment = w.ack_segment(900_000_000 + n * 1_000).seq(9_000_001 + 500_000_000);

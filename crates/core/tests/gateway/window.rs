@@ -206,7 +206,7 @@ fn lagging() -> Net {
     let lost = w.ack_segment(60_000).sack(&[(w.abs(61_460), w.abs(62_920))]);
     w.inject_at(ms(1_005), WAN, lost);
     w.run(ms(1_005));
-    assert!(w.rig.node().flows().all(|f| f.held_bytes == 0));
+    assert!(w.rig.node().flows.flows().all(|f| f.held_bytes == 0));
     w
 }
 
@@ -255,7 +255,7 @@ fn what_was_overtaken_while_no_engine_ran_leaves_the_window_sized() {
     }
     let sent = w.run(ms(1_700));
     let told = told(&w, &sent);
-    assert_eq!((told.last().unwrap().1, w.rig.node().stats().renewed), (350_000, 0));
+    assert_eq!((told.last().unwrap().1, w.rig.node().flows.stats().renewed), (350_000, 0));
     assert!(widest(&told) <= 150_380 + 128, "{told:?}");
 }
 
@@ -270,7 +270,7 @@ fn a_window_stays_sized_when_a_receiver_goes_back() {
     }
     let sent = w.run(ms(1_300));
     let told = told(&w, &sent);
-    assert_eq!((told.last().unwrap().1, w.rig.node().stats().renewed), (20_900, 1));
+    assert_eq!((told.last().unwrap().1, w.rig.node().flows.stats().renewed), (20_900, 1));
     assert!(widest(&told) <= 150_380 + 128, "{told:?}");
 }
 

@@ -27,14 +27,14 @@ impl Engine for Shaper {
         &mut self.gateway
     }
     fn resync(&mut self, _: &mut Cx<'_>) {
-        self.gateway.resync();
+        self.gateway.flows.resync();
     }
     fn stop(&mut self, cx: &mut Cx<'_>) -> bool {
         self.gateway.stop(cx)
     }
     fn verdicts(&mut self, out: &mut Vec<Verdict>) {
         let room = out.capacity() - out.len();
-        out.extend(self.gateway.verdicts(room));
+        out.extend(self.gateway.flows.verdicts(room));
     }
     fn change(&mut self, _: &mut Cx<'_>) -> bool {
         match self.clerk.take(&self.strike).as_str() {
@@ -45,12 +45,12 @@ impl Engine for Shaper {
         false
     }
     fn counted(&self) -> [Fields; 2] {
-        self.gateway.counted_fields()
+        self.gateway.flows.counted_fields()
     }
     fn report(&mut self, report: &Report<'_>) {
-        let held: u64 = self.gateway.flows().map(|flow| u64::from(flow.held_bytes)).sum();
-        let flows = self.gateway.stats().flows;
-        let out = self.gateway.others_of(0);
+        let held: u64 = self.gateway.flows.flows().map(|flow| u64::from(flow.held_bytes)).sum();
+        let flows = self.gateway.flows.stats().flows;
+        let out = self.gateway.flows.others_of(0);
         let others = format!("others={}\nothers_bytes={}\ndropped={}\n", out.packets, out.bytes, out.dropped);
         self.clerk.write(&self.stats, &format!("{}{others}held={held}\nflows={flows}\n", common(report)));
     }

@@ -152,7 +152,7 @@ impl Flows {
 
     /// Fetches the gateway's verdicts.
     pub(super) fn learn(&mut self, gateway: &mut Gateway) {
-        for verdict in gateway.verdicts(usize::MAX) {
+        for verdict in gateway.flows.verdicts(usize::MAX) {
             match verdict {
                 Verdict::Shape { ack_key, slot, tag } => {
                     self.shaped.insert(ack_key, (slot, tag));

@@ -96,9 +96,9 @@ fn acks_are_shaped_and_data_is_not_looked_at() {
     assert!(sent[..20].iter().all(|s| (s.at, s.port, s.len) == (ms(900), WAN, 54 + 1460)));
     assert_eq!(numbers(&sent), [(ms(1000), STEP), (ms(1010), 2 * STEP), (ms(1020), 29_200)]);
     let gateway = rig.node().gateway();
-    assert_eq!((gateway.stats().user_data_bytes, gateway.stats().observed), (0, 1));
+    assert_eq!((gateway.flows.stats().user_data_bytes, gateway.flows.stats().observed), (0, 1));
     // The SYN was seen at 10 ms and answered at 30 ms, so the gateway gets copies.
-    assert_eq!(gateway.flows().next().unwrap().rtt, Duration::from_millis(20));
+    assert_eq!(gateway.flows.flows().next().unwrap().rtt, Duration::from_millis(20));
     let stats = SteerStats { taken: 2, passed: 21, copied: 1, ..SteerStats::default() };
     assert_eq!(*rig.node().stats(), stats);
     // One ACK was absorbed and three were made, and a copy was made and absorbed.
@@ -121,8 +121,8 @@ fn downloads_are_steered_the_other_way_round() {
     rig.run_until(ms(100));
     let stats = SteerStats { taken: 2, passed: 4, copied: 3, ..SteerStats::default() };
     assert_eq!(*rig.node().stats(), stats);
-    assert!(rig.node().gateway().flows().next().unwrap().closed);
-    assert_eq!(rig.node().gateway().stats().user_data_bytes, 0);
+    assert!(rig.node().gateway().flows.flows().next().unwrap().closed);
+    assert_eq!(rig.node().gateway().flows.stats().user_data_bytes, 0);
     finish(&rig);
 }
 
@@ -141,7 +141,7 @@ fn a_reset_of_the_receiver_goes_behind_what_is_held() {
     assert_eq!(numbers(&sent)[1..], told);
     let kinds: Vec<bool> = sent.iter().filter(|s| s.at == ms(1005)).map(|s| s.bytes[47] == 0x14).collect();
     assert_eq!(kinds, [false, true]);
-    assert_eq!(rig.node().gateway().stats().reset, 1);
+    assert_eq!(rig.node().gateway().flows.stats().reset, 1);
     finish(&rig);
 }
 
@@ -192,7 +192,7 @@ fn flows_without_a_class_pass_after_one_look_until_their_next_syn() {
     assert_eq!(sent.iter().map(|s| s.at).collect::<Vec<_>>(), (0..6).map(ms).collect::<Vec<_>>());
     let stats = SteerStats { passed: 6, copied: 3, ..SteerStats::default() };
     assert_eq!(*rig.node().stats(), stats);
-    assert_eq!(rig.node().gateway().stats().user_data_bytes, 0);
+    assert_eq!(rig.node().gateway().flows.stats().user_data_bytes, 0);
     finish(&rig);
 }
 
@@ -246,7 +246,7 @@ fn what_is_not_tcp_passes_both_ways() {
     }
     let stats = SteerStats { passed: 8, ..SteerStats::default() };
     assert_eq!(*rig.node().stats(), stats);
-    assert_eq!(rig.node().gateway().stats().ledger.received, 0);
+    assert_eq!(rig.node().gateway().flows.stats().ledger.received, 0);
     finish(&rig);
 }
 

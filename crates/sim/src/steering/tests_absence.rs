@@ -36,7 +36,7 @@ fn absence(cc: &str, rtt_ms: u64, policy: AckControl, out: bool, opens: bool) ->
     rig.gateway().hang();
     rig.run(OPENS);
     if opens {
-        rig.gateway().gateway().slots().iter().for_each(|slot| slot.width.store(0, Relaxed));
+        rig.gateway().gateway().flows.slots().iter().for_each(|slot| slot.width.store(0, Relaxed));
     }
     rig.run(COMES);
     let before = rig.report(sender).rtos;

@@ -29,7 +29,7 @@ fn acks(rig: &mut Rig<Steered>, acks: &[(Time, u32)]) {
 
 /// Returns how far beyond the data's first byte segments may pass.
 fn granted(rig: &Rig<Steered>) -> Option<u32> {
-    let to = rig.node().gateway().slots()[0].granted()?;
+    let to = rig.node().gateway().flows.slots()[0].granted()?;
     Some(to.wrapping_sub(DATA_ISN.wrapping_add(1)))
 }
 
@@ -56,7 +56,7 @@ fn what_the_credit_covers_passes_without_the_gateway() {
     let all = 23_000 - 18_500;
     assert!(all > 250, "more than is earned until then, so it waits for a full step");
     assert_eq!(numbers(&sent).last().map(|last| last.1), Some(23_000));
-    assert_eq!(rig.node().gateway().flows().next().unwrap().debt_bytes, 0);
+    assert_eq!(rig.node().gateway().flows.flows().next().unwrap().debt_bytes, 0);
     finish(&rig);
 }
 
@@ -68,7 +68,7 @@ fn a_flow_that_falls_silent_has_neither_grant_nor_timer() {
     assert!(granted(&rig).is_some());
     rig.run_until(ms(1020));
     assert_eq!((granted(&rig), rig.node().gateway().next_deadline(PortSet::ALL)), (None, None));
-    assert_eq!(rig.node().gateway().flows().next().unwrap().acked_bytes, 3_000);
+    assert_eq!(rig.node().gateway().flows.flows().next().unwrap().acked_bytes, 3_000);
     finish(&rig);
 }
 
@@ -138,7 +138,7 @@ fn a_bounded_burst_passes_at_once_and_the_average_is_exact() {
             assert!(level <= 2 * u64::from(STEP) + 5_000 + 1, "seed {seed}: {level} at {at:?}");
             (last, told) = (at, to);
         }
-        assert_eq!(rig.node().gateway().flows().next().unwrap().acked_bytes, u64::from(n));
+        assert_eq!(rig.node().gateway().flows.flows().next().unwrap().acked_bytes, u64::from(n));
         let stats = rig.node().stats();
         through += 1_000 - (stats.taken - before.taken);
         finish(&rig);

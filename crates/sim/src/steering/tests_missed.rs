@@ -26,7 +26,7 @@ fn run(cc: &str, rtt_ms: u64, policy: AckControl, out: bool, permille: u32) -> (
     let gateway = rig.gateway().gateway();
     let held =
         |r: &&Record| r.has(flag::USED | flag::SYNCED) && r.flags & (flag::SCALE_KNOWN | flag::PASSES) == 0;
-    assert_eq!(gateway.records().iter().filter(held).count(), 1, "{cc}: it is held without a scale");
+    assert_eq!(gateway.flows.records().iter().filter(held).count(), 1, "{cc}: it is held without a scale");
     let sender = usize::from(!out);
     let rtos = rig.report(sender).rtos;
     (rates[sender] / RATE, rtos)

@@ -61,7 +61,7 @@ impl Inline for Gateway {
         Some(self)
     }
     fn totals(&self, cpu: Duration) -> GatewayResult {
-        observe::gateway(self.stats(), cpu)
+        observe::gateway(self.flows.stats(), cpu)
     }
 }
 
@@ -210,8 +210,8 @@ fn stage(book: &RuleBook, config: &Compiled) -> Result<Staged, String> {
 
 /// Activates the staged rules of the gateway.
 fn hold(book: &RuleBook, staged: Staged, gateway: &Gateway) {
-    let bounded = [Direction::Out, Direction::In].map(|direction| gateway.is_bounded(direction));
-    book.hold(staged, gateway.places(), bounded);
+    let bounded = [Direction::Out, Direction::In].map(|direction| gateway.flows.is_bounded(direction));
+    book.hold(staged, gateway.flows.places(), bounded);
 }
 
 /// Returns the list of addresses of a version.
@@ -249,7 +249,7 @@ const KEEP_OF_CLASS: Duration = Duration::from_millis(1);
 impl<N: Inline> InlineEngine<N> {
     pub(super) fn new(node: N, start: Start) -> Self {
         if let Some((book, gateway)) = start.book.as_ref().zip(node.gateway()) {
-            match stage(book, gateway.compiled()) {
+            match stage(book, gateway.flows.compiled()) {
                 Ok(staged) => hold(book, staged, gateway),
                 Err(why) => tracing::error!("no class has a bound: {why}"),
             }
@@ -279,7 +279,7 @@ impl<N: Inline> InlineEngine<N> {
             (said.classes, said.flows, counted) = (seen.classes, seen.flows, seen.counted);
             said.classes.iter_mut().for_each(|class| class.place = self.start.places[class.place]);
             counted.iter_mut().for_each(|class| class.place = self.start.places[class.place]);
-            let stats = gateway.stats();
+            let stats = gateway.flows.stats();
             (said.passed, said.events) = (report::passed(stats), report::events(stats));
         }
         if let Some(queues) = self.node.queues() {
@@ -323,7 +323,7 @@ impl<N: Inline> InlineEngine<N> {
     fn take(&mut self, cx: &mut Cx<'_>, next: Next) -> Result<Left, String> {
         let acks = match (self.node.gateway_mut(), next.acks) {
             (Some(gateway), Some((part, staged))) => {
-                let changed = gateway.reconfigure(part.config).map_err(|why| why.to_string())?;
+                let changed = gateway.flows.reconfigure(part.config).map_err(|why| why.to_string())?;
                 if let Some((book, staged)) = self.start.book.as_ref().zip(staged) {
                     hold(book, staged, gateway);
                 }
@@ -398,10 +398,10 @@ impl<N: Inline> Engine for InlineEngine<N> {
         reclassified
     }
     fn counted(&self) -> [Fields; 2] {
-        self.node.gateway().map_or([Fields::NONE; 2], |gateway| gateway.counted_fields())
+        self.node.gateway().map_or([Fields::NONE; 2], |gateway| gateway.flows.counted_fields())
     }
     fn resync(&mut self, _: &mut Cx<'_>) {
-        self.node.gateway_mut().into_iter().for_each(|gateway| gateway.resync());
+        self.node.gateway_mut().into_iter().for_each(|gateway| gateway.flows.resync());
     }
     fn stop(&mut self, cx: &mut Cx<'_>) -> bool {
         self.node.gateway_mut().is_none_or(|gateway| gateway.stop(cx))
@@ -411,7 +411,7 @@ impl<N: Inline> Engine for InlineEngine<N> {
     }
     fn verdicts(&mut self, out: &mut Vec<Verdict>) {
         let room = out.capacity() - out.len();
-        out.extend(self.node.gateway_mut().into_iter().flat_map(|gateway| gateway.verdicts(room)));
+        out.extend(self.node.gateway_mut().into_iter().flat_map(|gateway| gateway.flows.verdicts(room)));
     }
     fn report(&mut self, report: &Report<'_>) {
         if self.start.writer.is_due(report) {

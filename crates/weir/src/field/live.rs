@@ -65,13 +65,14 @@ impl Meters {
     pub fn look(&mut self, gateway: &Gateway, now: Time, part: &Part<'_>, last: bool) -> Seen {
         let recent = self.newer.at.is_some_and(|at| now.since(at) < LEAST);
         let since = if recent { &self.older } else { &self.newer };
-        let active: Vec<FlowStats> = gateway.active(now, ACTIVE).collect();
-        let configured = &gateway.config().classes;
+        let active: Vec<FlowStats> = gateway.flows.active(now, ACTIVE).collect();
+        let configured = &gateway.flows.config().classes;
         let shown: Vec<&FlowStats> = active.iter().filter(|f| part.has(f)).take(MOST_FLOWS).collect();
         let flows = shown.iter().map(|f| flow(f, &configured[f.class], since, now)).collect();
         let mut shaped = vec![0; configured.len()];
         active.iter().filter(|f| f.pass.is_none()).for_each(|f| shaped[f.class] += 1);
         let loads: Vec<Load> = gateway
+            .flows
             .class_stats()
             .enumerate()
             .map(|(i, stats)| {
@@ -88,7 +89,8 @@ impl Meters {
             Shown::These(places) if places.binary_search(&part.places[i]).is_ok() => true,
             _ => shown.iter().any(|f| f.class == i),
         };
-        let stats = gateway.class_stats().zip(configured).enumerate().filter(|(i, (s, _))| listed(*i, s));
+        let stats =
+            gateway.flows.class_stats().zip(configured).enumerate().filter(|(i, (s, _))| listed(*i, s));
         let classes = stats.map(|(i, (s, c))| {
             let mut class = class(s, c, &loads[i]);
             class.class.others = observe::others(gateway, i, now);
@@ -146,8 +148,8 @@ pub(super) struct Seen {
 /// Returns the counters of the class with this index, without rate and flows. Hooks count all of its bytes if
 /// it has a bound. Otherwise those of TCP are known by their acknowledgement.
 fn load(gateway: &Gateway, class: usize, stats: &ClassStats) -> Load {
-    let Passed { held, free, packets, dropped, dropped_bytes } = gateway.bound_of(class).passed();
-    let others = gateway.others_of(class);
+    let Passed { held, free, packets, dropped, dropped_bytes } = gateway.flows.bound_of(class).passed();
+    let others = gateway.flows.others_of(class);
     let tcp_controlled_bytes = held.max(stats.acked_bytes);
     Load {
         bytes: tcp_controlled_bytes + free + others.bytes,

@@ -56,7 +56,7 @@ pub fn sharing(sharing: &Sharing, cpu: Duration) -> GatewayResult {
 /// Returns the totals of a gateway that also has queues, whose engine took `cpu`.
 pub fn combined(node: &Combined, cpu: Duration) -> GatewayResult {
     let pace = port(node.sharing());
-    GatewayResult { frames: frames(&node.ledger()), pace, ..gateway(node.gateway().stats(), cpu) }
+    GatewayResult { frames: frames(&node.ledger()), pace, ..gateway(node.gateway().flows.stats(), cpu) }
 }
 
 /// Returns the fillers in the gaps of the ports with paced classes, if there are any.
@@ -140,7 +140,7 @@ pub fn class_rate(class: &ClassConfig, flows: u64) -> u64 {
 
 /// Returns the classes of a gateway, in its order, as [`class`] builds them.
 pub fn classes(gateway: &Gateway, now: Time) -> Vec<ClassResult> {
-    let each = gateway.class_stats().zip(&gateway.config().classes).enumerate();
+    let each = gateway.flows.class_stats().zip(&gateway.flows.config().classes).enumerate();
     let class = |(i, (s, c)): (usize, (&ClassStats, &ClassConfig))| ClassResult {
         others: others(gateway, i, now),
         bound: bound(gateway, i),
@@ -165,16 +165,16 @@ pub fn by_reason(counts: &[u64; PassReason::ALL.len()]) -> Counts {
 
 /// Returns the traffic at the bound of the class with this index, if it has a bound and any traffic came.
 pub fn bound(gateway: &Gateway, class: usize) -> Option<ClassBound> {
-    let Passed { held, free, dropped, dropped_bytes, .. } = gateway.bound_of(class).passed();
+    let Passed { held, free, dropped, dropped_bytes, .. } = gateway.flows.bound_of(class).passed();
     let bound = ClassBound { held_bytes: held, free_bytes: free, dropped, dropped_bytes };
     (bound != ClassBound::default()).then_some(bound)
 }
 
 /// Returns the unresponsive traffic of the class with this index, if there was any.
 pub fn others(gateway: &Gateway, class: usize, now: Time) -> Option<ClassOthers> {
-    let passed = gateway.others_of(class);
+    let passed = gateway.flows.others_of(class);
     let (packets, bytes, dropped) = (passed.packets, passed.bytes, passed.dropped);
-    let exceeded_bytes = gateway.exceeded(class, now);
+    let exceeded_bytes = gateway.flows.exceeded(class, now);
     (packets + dropped > 0).then_some(ClassOthers { packets, bytes, dropped, exceeded_bytes })
 }
 

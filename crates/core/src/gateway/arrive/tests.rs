@@ -38,11 +38,11 @@ impl Side {
     fn drain(&mut self) {
         let mut cx = Cx { now: self.now, frames: &mut self.frames };
         while let Some(Transmit { port, at, frame }) = self.gateway.poll_transmit(&mut cx, PortSet::ALL) {
-            if self.gateway.hooked && frame.restamp {
+            if self.gateway.flows.hooked && frame.restamp {
                 let bytes = cx.frames.bytes(&frame);
                 let packet = wire::packet(bytes, bytes.len()).unwrap();
                 let tcp = wire::tcp(bytes, &packet).unwrap();
-                let stamp = self.gateway.slots[0].stamp(tcp.ack, tcp.window);
+                let stamp = self.gateway.flows.slots[0].stamp(tcp.ack, tcp.window);
                 steer::restamp(cx.frames, &frame, &packet, &tcp, stamp);
             }
             self.left.push((at, port, cx.frames.bytes(&frame).to_vec()));
@@ -61,8 +61,8 @@ impl Side {
 
     fn inject(&mut self, at: Time, port: Port, bytes: &[u8], checksum: Checksum) {
         self.run(at);
-        let counted = self.gateway.hooked && port == WAN && self.is_counted(bytes);
-        if self.gateway.hooked && port == WAN && !counted && !self.is_unknown(bytes) {
+        let counted = self.gateway.flows.hooked && port == WAN && self.is_counted(bytes);
+        if self.gateway.flows.hooked && port == WAN && !counted && !self.is_unknown(bytes) {
             return;
         }
         let mut frame = self.frames.receive_copy(bytes, bytes.len(), at).unwrap();
@@ -76,13 +76,13 @@ impl Side {
     fn is_unknown(&self, bytes: &[u8]) -> bool {
         let Ok(packet) = wire::packet(bytes, bytes.len()) else { return true };
         let Ok(tcp) = wire::tcp(bytes, &packet) else { return true };
-        let unknown = !self.gateway.slots[0].is_open() || tcp.flags.intersects(Flags::SYN | Flags::RST);
+        let unknown = !self.gateway.flows.slots[0].is_open() || tcp.flags.intersects(Flags::SYN | Flags::RST);
         unknown || wire::tcp_options(bytes, &packet, &tcp).is_err()
     }
 
     /// Does a hook take a segment of the flow?
     fn is_counted(&self, bytes: &[u8]) -> bool {
-        let slot = &self.gateway.slots[0];
+        let slot = &self.gateway.flows.slots[0];
         if self.is_unknown(bytes) {
             return false;
         }
@@ -99,8 +99,15 @@ impl Side {
     /// All that is known of the flow, and all that was counted.
     fn state(&self) -> String {
         let (g, f) = (&self.gateway, &self.frames);
-        let classes: Vec<_> = g.class_stats().collect();
-        format!("{:?} {:?} {:?} {:?} {:?}", g.stats, classes, g.records(), g.slots(), f.ledger())
+        let classes: Vec<_> = g.flows.class_stats().collect();
+        format!(
+            "{:?} {:?} {:?} {:?} {:?}",
+            g.flows.stats,
+            classes,
+            g.flows.records(),
+            g.flows.slots(),
+            f.ledger()
+        )
     }
 }
 
@@ -136,7 +143,7 @@ fn backlogged(config: &Config, hooked: bool, always_long: bool, v6: bool, ts: bo
         at += Duration::from_micros(50);
         side.inject(at, WAN, &stamped(segment).build(), Checksum::Unknown);
     }
-    assert!(side.gateway.table[0].has(flag::ARMED));
+    assert!(side.gateway.flows.table[0].has(flag::ARMED));
     side
 }
 
@@ -262,8 +269,8 @@ proptest! {
             }
             for side in &mut sides {
                 match step.what {
-                    20 => side.gateway.reconfigure(config.clone()).map(drop).unwrap(),
-                    21 => side.gateway.resync(),
+                    20 => side.gateway.flows.reconfigure(config.clone()).map(drop).unwrap(),
+                    21 => side.gateway.flows.resync(),
                     _ => {}
                 }
                 side.inject(at, WAN, &segment.build(), checksum);

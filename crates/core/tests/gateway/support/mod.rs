@@ -66,7 +66,7 @@ impl Net {
 
     /// The slot of the only flow.
     pub fn slot(&self) -> &Slot {
-        &self.rig.node().slots()[0]
+        &self.rig.node().flows.slots()[0]
     }
 
     /// A gateway that finds these records and slots.
@@ -79,8 +79,8 @@ impl Net {
     /// Copies of the records and slots, as an engine that dies leaves them.
     pub fn shared(&self) -> (&'static mut [Record], &'static [Slot]) {
         let node = self.rig.node();
-        let slots: Box<[Slot]> = node.slots().iter().map(copy).collect();
-        (Box::leak(node.records().to_vec().into()), Box::leak(slots))
+        let slots: Box<[Slot]> = node.flows.slots().iter().map(copy).collect();
+        (Box::leak(node.flows.records().to_vec().into()), Box::leak(slots))
     }
 
     /// The kernel let an ACK for `n` bytes pass.
@@ -220,16 +220,16 @@ impl Net {
     }
 
     pub fn finish(&mut self) {
-        assert_eq!(self.rig.node().stats().ledger.held(), 0, "in + made = out + dropped + absorbed");
+        assert_eq!(self.rig.node().flows.stats().ledger.held(), 0, "in + made = out + dropped + absorbed");
         self.rig.finish();
     }
 
     pub fn class(&self) -> ClassStats {
-        *self.rig.node().class_stats().next().unwrap()
+        *self.rig.node().flows.class_stats().next().unwrap()
     }
 
     pub fn debt(&self) -> u32 {
-        self.rig.node().flows().map(|f| f.debt_bytes).sum()
+        self.rig.node().flows.flows().map(|f| f.debt_bytes).sum()
     }
 
     pub fn packet(&self, s: &Sent) -> wire::Packet {

@@ -106,7 +106,7 @@ impl Uploads {
     /// What is kept of flow `f`.
     pub fn record(&self, f: u16) -> &Record {
         let of = |r: &&Record| r.has(flag::USED) && r.key.src_port == 1_000 + f;
-        self.node().records().iter().find(of).unwrap()
+        self.node().flows.records().iter().find(of).unwrap()
     }
 
     /// Bytes that flow `f` was permitted and that were not received.
@@ -115,7 +115,7 @@ impl Uploads {
     }
 
     pub fn permitted(&self) -> u64 {
-        self.node().class_stats().map(|c| c.permitted_bytes).sum()
+        self.node().flows.class_stats().map(|c| c.permitted_bytes).sum()
     }
 }
 

@@ -97,7 +97,7 @@ fn tcp_report(topology: &Topology, node: NodeId, id: EndpointId) -> EndpointRepo
 
 /// Returns the totals of each node of each gateway. Virtual time assigns them no processor time.
 fn totals(topology: &Topology) -> impl Iterator<Item = GatewayResult> + '_ {
-    let gateways = topology.gateways().map(|gateway| observe::gateway(gateway.stats(), Duration::ZERO));
+    let gateways = topology.gateways().map(|gateway| observe::gateway(gateway.flows.stats(), Duration::ZERO));
     gateways.chain(topology.sharings().map(|sharing| observe::sharing(sharing, Duration::ZERO)))
 }
 
@@ -228,8 +228,9 @@ fn flow_result(
     let end = flow.end(plan.duration).min(covered);
     let under_way = reports.sender.burst_since.map(|since| (Time::ZERO + end).since(since));
     row.bursts = bursts(&reports.sender.bursts, under_way);
-    if let Some((gateway, record)) = topology.gateways().find_map(|g| Some((g, g.flow(&wired.key())?))) {
-        row.class = gateway.config().classes[record.class].name.clone();
+    if let Some((gateway, record)) = topology.gateways().find_map(|g| Some((g, g.flows.flow(&wired.key())?)))
+    {
+        row.class = gateway.flows.config().classes[record.class].name.clone();
         row.pass_reason = record.pass.map(|reason| reason.name().to_string());
     }
     row

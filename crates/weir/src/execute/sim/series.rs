@@ -161,5 +161,5 @@ fn columns(kind: SeriesKind, c: &Change, mss: u16) -> Vec<(&'static str, f64)> {
 
 /// Returns the bytes of a flow that the gateways hold.
 fn held(topology: &Topology, flow: &WiredFlow) -> u32 {
-    topology.gateways().filter_map(|g| g.flow(&flow.key())).map(|f| f.held_bytes).sum()
+    topology.gateways().filter_map(|g| g.flows.flow(&flow.key())).map(|f| f.held_bytes).sum()
 }
