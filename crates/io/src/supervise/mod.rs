@@ -250,13 +250,13 @@ impl Supervisor {
         let (process, cookies) = self.start(engine, operator)?;
         let watched = self.watch(&process, started, flush, operator);
         self.control.disconnect(operator);
-        match watched {
-            Err(_) => {
-                process.end(); // two engines would share the ring
-                self.owed = true;
-            }
-            Ok(_) if process.is_down() => {}
-            Ok(_) => self.dying.push(process),
+        if watched.is_err() {
+            // Two engines would share the ring. An error means that it is gone already.
+            let _ = process.kill();
+            self.owed = true;
+        }
+        if !process.is_down() {
+            self.dying.push(process);
         }
         self.site.forget(&cookies);
         self.owed |= matches!(

@@ -3,14 +3,14 @@
 use crate::sys::clock;
 use crate::sys::epoll::Waiter;
 use crate::sys::process::{Child, Ended};
-use rustix::event::{poll, PollFd, PollFlags};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::Signal;
 use std::cell::Cell;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use weir_core::time::Duration;
+use weir_core::time::{Duration, Time};
 
 /// Interval between looks whether the process is gone.
 const LOOK: Duration = Duration::from_millis(5);
@@ -106,14 +106,11 @@ impl Process {
         // The process may have ended already.
         let _ = self.signal(Signal::TERM);
         let until = clock::now() + STOP;
-        let mut waiter = Waiter::new()?;
-        self.wakes_at_end(&waiter, 0)?;
-        let mut ready = Vec::new();
         while clock::now() < until {
-            waiter.wait(until, &mut ready)?;
             if let Some(ended) = self.ended()? {
                 return Ok(ended == Ended::Exited(0));
             }
+            sleep(&mut [self.end_fd()], until);
         }
         tracing::warn!("the engine does not stop: killing it");
         self.kill()?;
@@ -123,9 +120,7 @@ impl Process {
     /// Kills the engine and waits until it runs no more instructions. True if it is known to do so in time.
     pub(super) fn kill(&self) -> io::Result<bool> {
         self.signal(Signal::KILL)?;
-        let mut waiter = Waiter::new()?;
-        self.wakes(&waiter, 0)?;
-        let (until, mut ready) = (clock::now() + DEATH, Vec::new());
+        let until = clock::now() + DEATH;
         while !self.is_dying() && self.ended()?.is_none() {
             if clock::now() >= until {
                 tracing::warn!(
@@ -134,9 +129,15 @@ impl Process {
                 );
                 return Ok(false);
             }
-            waiter.wait(clock::now() + LOOK, &mut ready)?;
+            let hang_up = PollFd::new(&self.words, PollFlags::empty());
+            sleep(&mut [hang_up, self.end_fd()], clock::now() + LOOK);
         }
         Ok(true)
+    }
+
+    /// Watches for its end.
+    fn end_fd(&self) -> PollFd<'_> {
+        PollFd::from_borrowed_fd(self.child.as_fd(), PollFlags::IN)
     }
 
     /// Kills it and waits until it is gone, if it goes at all, whatever else fails.
@@ -144,6 +145,15 @@ impl Process {
         if !matches!(self.ended(), Ok(Some(_))) && self.kill().is_ok_and(|dies| dies) {
             self.child.end();
         }
+    }
+}
+
+/// Sleeps until a descriptor reports something, at most until a time. It makes no descriptor: an engine must
+/// end although there are none left.
+fn sleep(fds: &mut [PollFd<'_>], until: Time) {
+    let left = Timespec::try_from(std::time::Duration::from_nanos(until.since(clock::now()).as_nanos()));
+    if poll(fds, left.ok().as_ref()).is_err() {
+        clock::sleep_until(until.min(clock::now() + Duration::from_millis(1)));
     }
 }
 
