@@ -1,6 +1,7 @@
 //! Flows: their keys, their records, and a table that stays bounded under any traffic.
 
 mod age;
+mod id;
 mod index;
 mod law;
 mod owners;
@@ -12,6 +13,7 @@ mod table;
 pub use crate::base::{Timers, NONE};
 pub use crate::tcp::track::Key;
 pub use age::Ages;
+pub use id::FlowId;
 pub use index::Index;
 pub(crate) use law::law_state;
 pub use law::LawState;

@@ -1,6 +1,6 @@
 //! Places of flows among those that take turns.
 
-use super::{law_state, Table};
+use super::{law_state, FlowId, Table};
 use crate::base::ring::{Linked, Links};
 use crate::base::time::{Duration, Time};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -48,10 +48,10 @@ law_state!(pub(crate) Listed, listed, listed_mut);
 
 impl Linked for Table {
     fn links(&self, i: u32) -> Links {
-        self[i].law.listed().place.links
+        self[FlowId(i)].law.listed().place.links
     }
 
     fn set_links(&mut self, i: u32, links: Links) {
-        self[i].law.listed_mut().place.links = links;
+        self[FlowId(i)].law.listed_mut().place.links = links;
     }
 }

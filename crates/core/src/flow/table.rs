@@ -4,7 +4,7 @@
 //! decides which flow is evicted when there are no transient ones.
 
 use super::owners::{Kind, Owner, Owners, Silence};
-use super::{flag, Ages, Index, Key, Record};
+use super::{flag, Ages, FlowId, Index, Key, Record};
 use crate::base::time::Time;
 
 /// Memory of the records.
@@ -64,13 +64,13 @@ impl Table {
             Table { slab, index: Index::new(n), ages: Ages::new(n), owners: Owners::new(n), seed, epoch: 0 };
         let epoch = table.records().iter().filter(|r| r.has(flag::USED)).map(|r| r.epoch).max();
         table.epoch = epoch.map_or(0, |e| e.wrapping_add(1));
-        for i in (0..n).rev() {
+        for i in (0..n).rev().map(FlowId) {
             if table[i].has(flag::USED) {
                 let turns = flag::LISTED | flag::FRESH | flag::GUARANTEED;
                 table[i].set(flag::ARMED | flag::WAITING | flag::GRANTED | turns, false);
-                table.index.insert(table.hash(&table[i].key), i);
+                table.index.insert(table.hash(&table[i].key), i.0);
             }
-            table.ages.add(table.list(i), i);
+            table.ages.add(table.list(i), i.0);
         }
         table
     }
@@ -99,6 +99,10 @@ impl Table {
     pub fn capacity(&self) -> u32 {
         self.records().len() as u32
     }
+    /// Returns the numbers of all records, used or not.
+    pub fn ids(&self) -> impl Iterator<Item = FlowId> + 'static {
+        (0..self.capacity()).map(FlowId)
+    }
     /// Returns the current epoch. Records of an earlier one are out of step with their flows.
     pub fn epoch(&self) -> u16 {
         self.epoch
@@ -110,16 +114,16 @@ impl Table {
 
     /// Returns the record of `key`.
     #[inline]
-    pub fn find(&self, key: &Key) -> Option<u32> {
-        self.index.find(self.hash(key), |i| self[i].key == *key)
+    pub fn find(&self, key: &Key) -> Option<FlowId> {
+        self.index.find(self.hash(key), |i| self[FlowId(i)].key == *key).map(FlowId)
     }
 
     /// Adds a fresh record for `key`, which is not in the table, as a transient flow of a class. `inward`
     /// tells that the data's sender is on the WAN. Returns `None` when the table is full: remove
     /// [`Table::victim`] first.
-    pub fn insert(&mut self, key: Key, class: u32, inward: bool, now_ms: u32) -> Option<u32> {
-        let i = self.ages.newest(FREE)?;
-        self.ages.remove(FREE, i);
+    pub fn insert(&mut self, key: Key, class: u32, inward: bool, now_ms: u32) -> Option<FlowId> {
+        let i = FlowId(self.ages.newest(FREE)?);
+        self.ages.remove(FREE, i.0);
         self[i] = Record {
             key,
             tag: self[i].tag,
@@ -129,30 +133,30 @@ impl Table {
             epoch: self.epoch,
             ..Record::default()
         };
-        self.index.insert(self.hash(&key), i);
-        self.ages.add(TRANSIENT, i);
-        self.owners.join(i, Kind::Transient, self.owner(&key, class, inward));
+        self.index.insert(self.hash(&key), i.0);
+        self.ages.add(TRANSIENT, i.0);
+        self.owners.join(i.0, Kind::Transient, self.owner(&key, class, inward));
         Some(i)
     }
 
     /// Moves the flow to this class.
-    pub fn set_class(&mut self, i: u32, class: u32) {
-        self.owners.leave(i, self.kind(i));
+    pub fn set_class(&mut self, i: FlowId, class: u32) {
+        self.owners.leave(i.0, self.kind(i));
         self[i].class = class;
         let r = &self[i];
-        self.owners.join(i, self.kind(i), self.owner(&r.key, class, r.has(flag::INWARD)));
+        self.owners.join(i.0, self.kind(i), self.owner(&r.key, class, r.has(flag::INWARD)));
     }
 
     /// Returns the flow to remove when a new one of this key and class needs room. `None`: the other flows
     /// are entitled to their places.
-    pub fn victim(&mut self, key: &Key, class: u32, inward: bool, now: Time) -> Option<u32> {
+    pub fn victim(&mut self, key: &Key, class: u32, inward: bool, now: Time) -> Option<FlowId> {
         let owner = self.owner(key, class, inward);
         let now_ms = (now.as_nanos() / 1_000_000) as u32;
         let Table { slab, owners, .. } = self;
         let records = slab.records();
         let silence = |i: u32| records[i as usize].silence(now, now_ms);
         let idle = |i: &u32| silence(*i) >= IDLE_MS;
-        owners.victim(owner, silence).or_else(|| self.ages.oldest(SETTLED).filter(idle))
+        owners.victim(owner, silence).or_else(|| self.ages.oldest(SETTLED).filter(idle)).map(FlowId)
     }
 
     /// Returns the owner of a flow: its class, and within it the address on the LAN's side. For IPv6 it is
@@ -167,7 +171,7 @@ impl Table {
         Owner { class, source: source.tagged([key.vlan(), key.inner_vlan()]).hash(self.seed) }
     }
 
-    fn kind(&self, i: u32) -> Kind {
+    fn kind(&self, i: FlowId) -> Kind {
         if self[i].has(flag::TRANSIENT) {
             Kind::Transient
         } else {
@@ -176,33 +180,33 @@ impl Table {
     }
 
     /// Returns the transient or settled flow that has been silent longest.
-    pub fn longest_silent(&self, transient: bool) -> Option<u32> {
-        self.ages.oldest(if transient { TRANSIENT } else { SETTLED })
+    pub fn longest_silent(&self, transient: bool) -> Option<FlowId> {
+        self.ages.oldest(if transient { TRANSIENT } else { SETTLED }).map(FlowId)
     }
 
     /// Returns the flows that were active in the last `within_ms`, or 10 s if that is longer. Settled
     /// ones come first, each kind from the latest on.
-    pub fn active(&self, now_ms: u32, within_ms: u32) -> impl Iterator<Item = u32> + '_ {
+    pub fn active(&self, now_ms: u32, within_ms: u32) -> impl Iterator<Item = FlowId> + '_ {
         let within_ms = within_ms.max(RENEW_MS);
-        let recent = move |&i: &u32| now_ms.wrapping_sub(self[i].seen_ms) <= within_ms;
+        let recent = move |&i: &u32| now_ms.wrapping_sub(self[FlowId(i)].seen_ms) <= within_ms;
         let next = move |&i: &u32| self.ages.before(i).filter(recent);
         let of = move |list| core::iter::successors(self.ages.newest(list).filter(recent), next);
-        of(SETTLED).chain(of(TRANSIENT))
+        of(SETTLED).chain(of(TRANSIENT)).map(FlowId)
     }
 
     /// Forgets a flow. Its timer must not be armed.
-    pub fn remove(&mut self, i: u32) {
+    pub fn remove(&mut self, i: FlowId) {
         debug_assert!(self[i].has(flag::USED) && !self[i].has(flag::ARMED));
-        self.owners.leave(i, self.kind(i));
-        self.ages.remove(self.list(i), i);
-        self.index.remove(self.hash(&self[i].key), i);
+        self.owners.leave(i.0, self.kind(i));
+        self.ages.remove(self.list(i), i.0);
+        self.index.remove(self.hash(&self[i].key), i.0);
         self[i].flags = 0;
-        self.ages.add(FREE, i);
+        self.ages.add(FREE, i.0);
     }
 
     /// Notes activity of a flow.
     #[inline]
-    pub fn touch(&mut self, i: u32, now_ms: u32) {
+    pub fn touch(&mut self, i: FlowId, now_ms: u32) {
         if self[i].is_stale(now_ms) {
             self.renew(i, now_ms);
         }
@@ -210,30 +214,30 @@ impl Table {
 
     /// Makes the flow the one that was active last.
     #[cold]
-    fn renew(&mut self, i: u32, now_ms: u32) {
+    fn renew(&mut self, i: FlowId, now_ms: u32) {
         self[i].seen_ms = now_ms;
-        self.ages.remove(self.list(i), i);
-        self.ages.add(self.list(i), i);
+        self.ages.remove(self.list(i), i.0);
+        self.ages.add(self.list(i), i.0);
     }
 
     /// Prefetches the entries of other flows that [`Table::touch`] changes, if it changes any. The caller is
     /// expected to touch the flow soon.
     #[inline]
-    pub fn load_order(&self, i: u32, now_ms: u32) {
+    pub fn load_order(&self, i: FlowId, now_ms: u32) {
         if self[i].is_stale(now_ms) {
-            self.ages.load(i);
+            self.ages.load(i.0);
         }
     }
 
     /// Moves a flow between the transient and the settled.
-    pub fn set_transient(&mut self, i: u32, transient: bool) {
+    pub fn set_transient(&mut self, i: FlowId, transient: bool) {
         if self[i].has(flag::TRANSIENT) != transient {
-            self.ages.remove(self.list(i), i);
-            self.owners.leave(i, self.kind(i));
+            self.ages.remove(self.list(i), i.0);
+            self.owners.leave(i.0, self.kind(i));
             self[i].set(flag::TRANSIENT, transient);
-            self.ages.add(self.list(i), i);
+            self.ages.add(self.list(i), i.0);
             let r = &self[i];
-            self.owners.join(i, self.kind(i), self.owner(&r.key, r.class, r.has(flag::INWARD)));
+            self.owners.join(i.0, self.kind(i), self.owner(&r.key, r.class, r.has(flag::INWARD)));
         }
     }
 
@@ -245,8 +249,8 @@ impl Table {
 
     /// Returns the record that a key with this [hash](Table::hash) most likely has, without reading the
     /// record.
-    pub fn guess(&self, hash: u32) -> Option<u32> {
-        self.index.find(hash, |_| true)
+    pub fn guess(&self, hash: u32) -> Option<FlowId> {
+        self.index.find(hash, |_| true).map(FlowId)
     }
 
     /// Returns the part of the hash that the index keeps.
@@ -255,7 +259,7 @@ impl Table {
         (key.hash(self.seed) >> 32) as u32
     }
 
-    fn list(&self, i: u32) -> usize {
+    fn list(&self, i: FlowId) -> usize {
         match self[i].flags & (flag::USED | flag::TRANSIENT) {
             flag::USED => SETTLED,
             0 | flag::TRANSIENT => FREE,
@@ -287,16 +291,16 @@ impl Record {
     }
 }
 
-impl core::ops::Index<u32> for Table {
+impl core::ops::Index<FlowId> for Table {
     type Output = Record;
-    fn index(&self, i: u32) -> &Record {
-        &self.records()[i as usize]
+    fn index(&self, i: FlowId) -> &Record {
+        &self.records()[i.index()]
     }
 }
 
-impl core::ops::IndexMut<u32> for Table {
-    fn index_mut(&mut self, i: u32) -> &mut Record {
-        &mut self.records_mut()[i as usize]
+impl core::ops::IndexMut<FlowId> for Table {
+    fn index_mut(&mut self, i: FlowId) -> &mut Record {
+        &mut self.records_mut()[i.index()]
     }
 }
 
@@ -310,7 +314,7 @@ mod tests {
     }
 
     /// Returns the flow that gives way to one of its class from another address.
-    fn victim(t: &mut Table, now_ms: u32) -> Option<u32> {
+    fn victim(t: &mut Table, now_ms: u32) -> Option<FlowId> {
         t.victim(&Key { src: [1; 16], ..Key::default() }, 0, false, Time::from_millis(now_ms.into()))
     }
 
@@ -340,8 +344,8 @@ mod tests {
         for n in 100..200 {
             if t.insert(key(n), 0, false, 1).is_none() {
                 let v = victim(&mut t, 1).unwrap();
-                assert!(t[v].has(flag::TRANSIENT));
-                t.remove(v);
+                assert!(t[FlowId(v.0)].has(flag::TRANSIENT));
+                t.remove(FlowId(v.0));
                 t.insert(key(n), 0, false, 1).unwrap();
             }
         }
@@ -359,7 +363,7 @@ mod tests {
         assert_eq!(victim(&mut t, 499), None, "all are active");
         t.touch(first, RENEW_MS);
         let v = victim(&mut t, IDLE_MS).unwrap();
-        assert_eq!(t[v].key, key(1));
+        assert_eq!(t[FlowId(v.0)].key, key(1));
     }
 
     #[test]
@@ -392,8 +396,8 @@ mod tests {
                     (0 | 1, None) => {
                         if model.len() == 6 {
                             let v = victim(&mut t, now).unwrap();
-                            prop_assert_eq!(t[v].key.src_port, model.remove(0));
-                            t.remove(v);
+                            prop_assert_eq!(t[FlowId(v.0)].key.src_port, model.remove(0));
+                            t.remove(FlowId(v.0));
                         }
                         let i = t.insert(key(n), 0, false, now).unwrap();
                         t.set_transient(i, false);

@@ -7,7 +7,7 @@ use super::flows::belief::{reason_of, Admitted, Reading, ALL, TELL_AGAIN};
 use super::flows::segment::Headers;
 use super::flows::stats::PassReason;
 use super::Gateway;
-use crate::flow::flag;
+use crate::flow::{flag, FlowId};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::steer::after;
@@ -20,7 +20,7 @@ impl Gateway {
     pub(super) fn admit(
         &mut self,
         cx: &mut Cx<'_>,
-        i: u32,
+        i: FlowId,
         segment: &Headers,
         reading: &Reading,
         frame: &Frame,
@@ -73,7 +73,7 @@ impl Gateway {
     fn note_oddity(
         &mut self,
         cx: &mut Cx<'_>,
-        i: u32,
+        i: FlowId,
         segment: &Headers,
         reading: &Reading,
         tx: u32,
@@ -113,7 +113,7 @@ impl Gateway {
     pub(super) fn let_through(
         &mut self,
         cx: &mut Cx<'_>,
-        i: u32,
+        i: FlowId,
         segment: &Headers,
         reading: &Reading,
         frame: Frame,
@@ -135,7 +135,7 @@ impl Gateway {
     }
 
     /// The flow passes for its connection's life, once what it holds has been passed on.
-    fn let_pass(&mut self, cx: &mut Cx<'_>, i: u32, reason: PassReason) {
+    fn let_pass(&mut self, cx: &mut Cx<'_>, i: FlowId, reason: PassReason) {
         if !self.flush(cx, i) {
             return; // the next segment tries again
         }
@@ -145,7 +145,7 @@ impl Gateway {
     /// A RST of the data's receiver: the sender accepts it at its RCV.NXT alone (RFC 5961 §3.2). It may be
     /// forged all the same, so the next believed ACK revives the flow. What is held goes before one that is
     /// `here`.
-    fn on_receiver_reset(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Headers, here: bool) -> bool {
+    fn on_receiver_reset(&mut self, cx: &mut Cx<'_>, i: FlowId, segment: &Headers, here: bool) -> bool {
         if segment.tcp.seq != self.flows.table[i].seq {
             return false;
         }

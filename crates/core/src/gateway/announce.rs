@@ -9,7 +9,7 @@
 use super::flows::millis;
 use super::flows::slots::Slots;
 use crate::base::{prefetch, Timers};
-use crate::flow::{Key, Table};
+use crate::flow::{FlowId, Key, Table};
 use crate::frame::{Frame, Frames};
 use crate::node::Port;
 use crate::time::Time;
@@ -22,14 +22,14 @@ const TIMERS: usize = 512;
 const FEW: u32 = 4096;
 
 /// Numbers, at most [`TOGETHER`].
-struct Few {
-    numbers: [u32; TOGETHER],
+struct Few<N> {
+    numbers: [N; TOGETHER],
     len: usize,
 }
 
-impl Few {
-    fn of(numbers: impl Iterator<Item = u32>) -> Few {
-        let mut few = Few { numbers: [0; TOGETHER], len: 0 };
+impl<N: Copy + Default> Few<N> {
+    fn of(numbers: impl Iterator<Item = N>) -> Few<N> {
+        let mut few = Few { numbers: [N::default(); TOGETHER], len: 0 };
         for (place, number) in few.numbers.iter_mut().zip(numbers) {
             *place = number;
             few.len += 1;
@@ -37,7 +37,7 @@ impl Few {
         few
     }
 
-    fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+    fn iter(&self) -> impl Iterator<Item = N> + '_ {
         self.numbers[..self.len].iter().copied()
     }
 }
@@ -66,13 +66,13 @@ impl Kept<'_> {
         let flows = self.table.capacity();
         self.timers.soon(*last, TIMERS.min(2 * coming.len()), |i| {
             if i < flows {
-                self.touch(i);
+                self.touch(FlowId(i));
             }
         });
     }
 
     /// Asks for the lines of a flow.
-    fn touch(&self, i: u32) {
+    fn touch(&self, i: FlowId) {
         let r = &self.table[i];
         prefetch(&r.flags);
         prefetch(&r.law);

@@ -11,7 +11,7 @@ use super::flows::stats::PassReason;
 use super::flows::{direction_of, millis};
 use super::Gateway;
 use crate::classify::Direction;
-use crate::flow::{flag, Key, Record};
+use crate::flow::{flag, FlowId, Key, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::wire::{self, Flags};
@@ -26,7 +26,7 @@ impl Gateway {
         cx: &mut Cx<'_>,
         from_lan: bool,
         segment: &Headers,
-    ) -> Result<u32, PassReason> {
+    ) -> Result<FlowId, PassReason> {
         let direction = if from_lan { Direction::In } else { Direction::Out };
         let key = Key::of_ack(&segment.packet, &segment.tcp);
         if let Some(i) = self.flows.table.find(&key) {
@@ -49,7 +49,7 @@ impl Gateway {
     }
 
     /// The flow's record, made if a class wants the flow and there is room.
-    fn flow_of(&mut self, cx: &mut Cx<'_>, direction: Direction, key: &Key) -> Option<u32> {
+    fn flow_of(&mut self, cx: &mut Cx<'_>, direction: Direction, key: &Key) -> Option<FlowId> {
         if let Some(i) = self.flows.table.find(key) {
             if direction_of(&self.flows.table[i]) != direction {
                 return None; // it came in where the flow's data does
@@ -63,7 +63,7 @@ impl Gateway {
     }
 
     /// The known flow is in use. False: no class controls it any more, and it is forgotten.
-    pub(super) fn keeps(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
+    pub(super) fn keeps(&mut self, cx: &mut Cx<'_>, i: FlowId) -> bool {
         let stays = self.revise(cx, i);
         if stays {
             self.flows.table.touch(i, millis(cx.now));
@@ -72,7 +72,7 @@ impl Gateway {
     }
 
     /// Makes the record of a flow that this class wants, if there is room.
-    fn begin_flow(&mut self, cx: &mut Cx<'_>, direction: Direction, key: &Key, class: u32) -> Option<u32> {
+    fn begin_flow(&mut self, cx: &mut Cx<'_>, direction: Direction, key: &Key, class: u32) -> Option<FlowId> {
         let now_ms = millis(cx.now);
         self.expire(cx, now_ms);
         let inward = direction == Direction::In;
@@ -84,7 +84,7 @@ impl Gateway {
             }
         };
         if let Some(bounds) = self.flows.flow_bounds.get() {
-            bounds.all()[i as usize].begin();
+            bounds.all()[i.index()].begin();
         }
         let r = &mut self.flows.table[i];
         r.generation = self.flows.generation;
@@ -122,7 +122,7 @@ impl Gateway {
 
     /// Forgets a flow, after passing on what it holds. False if that, or telling the kernel, is not possible
     /// now.
-    fn retire(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
+    fn retire(&mut self, cx: &mut Cx<'_>, i: FlowId) -> bool {
         let shown = self.flows.table[i].has(flag::SHOWN);
         if shown && !self.flows.verdicts.has_room()
             || !self.flows.table[i].has(flag::CLOSED) && !self.flush(cx, i)
@@ -137,7 +137,7 @@ impl Gateway {
     }
 
     /// A flow that is over is forgotten, as soon as the kernel can be told.
-    pub(super) fn forget(&mut self, cx: &mut Cx<'_>, i: u32) {
+    pub(super) fn forget(&mut self, cx: &mut Cx<'_>, i: FlowId) {
         if !self.retire(cx, i) {
             self.flows.start_timer(i, cx.now + LINGER);
         }
@@ -146,13 +146,13 @@ impl Gateway {
     /// The flow follows a change of configuration, if there was one. False: no class controls it any more,
     /// and it is forgotten.
     #[inline]
-    pub(super) fn revise(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
+    pub(super) fn revise(&mut self, cx: &mut Cx<'_>, i: FlowId) -> bool {
         self.flows.table[i].generation == self.flows.generation || self.adapt(cx, i)
     }
 
     /// As [`Gateway::revise`], where there was a change.
     #[cold]
-    fn adapt(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
+    fn adapt(&mut self, cx: &mut Cx<'_>, i: FlowId) -> bool {
         let r = &self.flows.table[i];
         let Some(place) = self.flows.controls(direction_of(r), &r.key) else {
             // What it holds cannot be passed on now, perhaps: it goes on as it was until then.
@@ -208,7 +208,7 @@ impl Gateway {
         key: &Key,
         whose: u32,
         segment: &Headers,
-    ) -> Option<u32> {
+    ) -> Option<FlowId> {
         if segment.has(Flags::ACK) {
             return self.answered(cx, direction, key, whose, segment);
         }
@@ -239,7 +239,7 @@ impl Gateway {
         key: &Key,
         whose: u32,
         segment: &Headers,
-    ) -> Option<u32> {
+    ) -> Option<FlowId> {
         let waits = |g: &Gateway, key: &Key| {
             let fits = |r: &Record| direction_of(r) == direction && r.is_answered(whose, segment);
             g.flows.table.find(key).filter(|&i| fits(&g.flows.table[i]))

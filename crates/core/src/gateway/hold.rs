@@ -6,7 +6,7 @@ use super::flows::segment::{parse, Headers};
 use super::release::gap;
 use super::Gateway;
 use crate::ack::Arrival;
-use crate::flow::flag;
+use crate::flow::{flag, FlowId};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::steer::after;
@@ -19,7 +19,7 @@ impl Gateway {
     pub(super) fn hold(
         &mut self,
         cx: &mut Cx<'_>,
-        i: u32,
+        i: FlowId,
         segment: &Headers,
         options: &TcpOptions,
         frame: Frame,
@@ -58,7 +58,7 @@ impl Gateway {
     }
 
     /// An ACK leaves as it came, with all that was held. Returns the bytes that it acknowledges.
-    fn pass_on(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Headers, frame: Frame) -> u32 {
+    fn pass_on(&mut self, cx: &mut Cx<'_>, i: FlowId, segment: &Headers, frame: Frame) -> u32 {
         let r = &self.flows.table[i];
         let (passed, to) = (r.held(), r.rx);
         if r.has_news() && self.generate(cx, i, to, cx.now) {
@@ -76,7 +76,7 @@ impl Gateway {
     }
 
     /// Progress of so many bytes `more` that came on a segment with payload.
-    pub(super) fn schedule(&mut self, cx: &mut Cx<'_>, i: u32, options: &TcpOptions, more: u32) {
+    pub(super) fn schedule(&mut self, cx: &mut Cx<'_>, i: FlowId, options: &TcpOptions, more: u32) {
         let r = &mut self.flows.table[i];
         if r.held() == 0 {
             return;
@@ -109,7 +109,7 @@ impl Gateway {
     }
 
     /// Up to one segment ahead of its time, so that the sender sees a counter move.
-    pub(super) fn release_early(&mut self, cx: &mut Cx<'_>, i: u32) {
+    pub(super) fn release_early(&mut self, cx: &mut Cx<'_>, i: FlowId) {
         if self.flows.table[i].queues_acks() {
             return; // each ACK shows its own
         }
@@ -125,7 +125,7 @@ impl Gateway {
     }
 
     /// Makes an ACK up to `to` that does not wait for its time.
-    fn generate_early(&mut self, cx: &mut Cx<'_>, i: u32, to: u32) -> bool {
+    fn generate_early(&mut self, cx: &mut Cx<'_>, i: FlowId, to: u32) -> bool {
         if self.flows.table[i].takes_turns() {
             return self.release_at_once(cx, i, to);
         }
@@ -140,7 +140,7 @@ impl Gateway {
     }
 
     /// Releases held bytes before an ACK for `ack` that tells more than progress and follows at once.
-    pub(super) fn flush_for(&mut self, cx: &mut Cx<'_>, i: u32, ack: u32) {
+    pub(super) fn flush_for(&mut self, cx: &mut Cx<'_>, i: FlowId, ack: u32) {
         self.flows.bound(i);
         let in_order = self.release_acks(cx, i);
         let r = &self.flows.table[i];
@@ -154,7 +154,7 @@ impl Gateway {
     }
 
     /// Passes on everything that the flow holds, at once. False if that is not possible now: it stays held.
-    pub(super) fn flush(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
+    pub(super) fn flush(&mut self, cx: &mut Cx<'_>, i: FlowId) -> bool {
         self.flows.follow(i, cx.now);
         let before = self.flows.held(i);
         if !self.flows.table[i].holds() || self.flows.table[i].has(flag::CLOSED) {
@@ -175,7 +175,7 @@ impl Gateway {
 
     /// As [`Gateway::flush`]. Where the gateway ends, the receiver's own window goes too: a sender whose
     /// window lags behind would hear of more only when its persist timer runs out (RFC 9293 §3.8.6.1).
-    pub(super) fn let_go(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
+    pub(super) fn let_go(&mut self, cx: &mut Cx<'_>, i: FlowId) -> bool {
         if self.flows.ends {
             self.flows.slots[i].width.store(0, Relaxed);
         }
@@ -191,7 +191,7 @@ impl Gateway {
     /// Nothing is held back any more, and what is held leaves by and by: up to `most` bytes now, a segment at
     /// least, and a step after each period in which no ACK brings more. All at once would be as large a burst
     /// as the window. Where there is no room, it is tried again.
-    pub(super) fn pass_held(&mut self, cx: &mut Cx<'_>, i: u32, most: u32) {
+    pub(super) fn pass_held(&mut self, cx: &mut Cx<'_>, i: FlowId, most: u32) {
         self.flows.not_asked(i, cx.now);
         let r = &mut self.flows.table[i];
         r.set(flag::WAITING, false);
@@ -208,7 +208,7 @@ impl Gateway {
     pub(super) fn queue_ack(
         &mut self,
         cx: &mut Cx<'_>,
-        i: u32,
+        i: FlowId,
         (segment, options): (&Headers, &TcpOptions),
         frame: Frame,
         only_progress: bool,
@@ -226,13 +226,13 @@ impl Gateway {
     }
 
     /// Is there no room for an ACK of the flow?
-    fn is_full(&self, i: u32) -> bool {
+    fn is_full(&self, i: FlowId) -> bool {
         !self.outbox.has_room(ack_out(&self.flows.table[i]), 1)
     }
 
     /// One ACK of what the flow holds leaves: the one that waits longest, or one for what is held without.
     /// Returns the bytes that it acknowledges; `None` if nothing is held, or nothing can leave now.
-    pub(super) fn release_ack(&mut self, cx: &mut Cx<'_>, i: u32) -> Option<u32> {
+    pub(super) fn release_ack(&mut self, cx: &mut Cx<'_>, i: FlowId) -> Option<u32> {
         if self.is_full(i) {
             return None;
         }
@@ -254,7 +254,7 @@ impl Gateway {
 
     /// An ACK of the flow leaves, as it came but for what has changed since. What the sender knows follows
     /// it.
-    pub(super) fn leave(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Headers, frame: Frame) {
+    pub(super) fn leave(&mut self, cx: &mut Cx<'_>, i: FlowId, segment: &Headers, frame: Frame) {
         let (r, ack) = (&mut self.flows.table[i], segment.tcp.ack);
         if after(ack, r.tx) {
             let bytes = ack.wrapping_sub(r.tx);
@@ -268,7 +268,7 @@ impl Gateway {
     }
 
     /// All ACKs that wait leave. False if there is no room: those that are left wait still.
-    pub(super) fn release_acks(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
+    pub(super) fn release_acks(&mut self, cx: &mut Cx<'_>, i: FlowId) -> bool {
         if !self.flows.table[i].queues_acks() {
             return true;
         }

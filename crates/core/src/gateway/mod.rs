@@ -41,7 +41,7 @@ pub use flows::stats::{ClassStats, FlowStats, GatewayStats, PassReason, Schedule
 pub use flows::verdicts::Verdict;
 pub use flows::{Changed, Register, Unchangeable};
 
-use crate::flow::{flag, Record, Table, Timers};
+use crate::flow::{flag, FlowId, Record, Table, Timers};
 use crate::frame::{Frame, Frames};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
 use crate::stats::DropReason;
@@ -75,7 +75,7 @@ pub struct Gateway {
     pub flows: Register,
     outbox: Outbox,
     /// Records before this one have been flushed.
-    flushed: u32,
+    flushed: FlowId,
     #[cfg(test)]
     always_long: bool,
 }
@@ -187,7 +187,7 @@ impl Gateway {
         Gateway {
             flows,
             outbox: Outbox::new(),
-            flushed: 0,
+            flushed: FlowId(0),
             #[cfg(test)]
             always_long: false,
         }
@@ -232,14 +232,14 @@ impl Gateway {
     /// `poll_transmit` gave what is due. What cannot be passed on stays in the records.
     pub fn flush_all(&mut self, cx: &mut Cx<'_>) -> bool {
         for _ in 0..FLUSH_BATCH {
-            if self.flushed == self.flows.table.capacity() {
-                self.flushed = 0;
+            if self.flushed.0 == self.flows.table.capacity() {
+                self.flushed = FlowId(0);
                 return true;
             }
             if self.flows.table[self.flushed].has(flag::USED) && !self.let_go(cx, self.flushed) {
                 return false;
             }
-            self.flushed += 1;
+            self.flushed.0 += 1;
         }
         false
     }

@@ -11,7 +11,7 @@ use super::flows::belief::{Admitted, Reading};
 use super::flows::segment::Headers;
 use super::Gateway;
 use crate::ack::{Fate, Kind, News, ACE_MOST};
-use crate::flow::flag;
+use crate::flow::{flag, FlowId};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::steer::{self, after, Action};
@@ -22,7 +22,7 @@ const ACE_STEP: u8 = 4;
 
 impl Gateway {
     /// A segment that is here.
-    pub(super) fn on_ack_direction(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Headers, frame: Frame) {
+    pub(super) fn on_ack_direction(&mut self, cx: &mut Cx<'_>, i: FlowId, segment: &Headers, frame: Frame) {
         let out = ack_out(&self.flows.table[i]);
         let look = self.flows.granted(i);
         let (tx, shown) = (self.flows.table[i].tx, self.flows.table[i].has(flag::SHOWN));
@@ -77,7 +77,7 @@ impl Gateway {
     fn forward_set_back(
         &mut self,
         cx: &mut Cx<'_>,
-        i: u32,
+        i: FlowId,
         segment: &Headers,
         frame: Frame,
         ack: u32,
@@ -92,7 +92,7 @@ impl Gateway {
     pub(super) fn on_ack_copy(
         &mut self,
         cx: &mut Cx<'_>,
-        i: u32,
+        i: FlowId,
         segment: &Headers,
         copied: Copied,
         frame: &Frame,
@@ -122,7 +122,7 @@ impl Gateway {
     }
 
     /// A segment with payload passed, set back: its progress waits like any other.
-    fn on_set_back(&mut self, cx: &mut Cx<'_>, i: u32, segment: &Headers, options: &TcpOptions) {
+    fn on_set_back(&mut self, cx: &mut Cx<'_>, i: FlowId, segment: &Headers, options: &TcpOptions) {
         self.flows.follow(i, cx.now);
         self.flows.table[i].doubt.current(cx.now);
         let before = self.flows.held(i);
@@ -142,7 +142,7 @@ impl Gateway {
     pub(super) fn take(
         &mut self,
         cx: &mut Cx<'_>,
-        i: u32,
+        i: FlowId,
         segment: &Headers,
         options: &TcpOptions,
         frame: Frame,
@@ -226,7 +226,7 @@ impl Gateway {
     }
 
     /// An ACK is about to be held. If its counter would hide what the one before has told, that goes first.
-    fn show_counter(&mut self, cx: &mut Cx<'_>, i: u32, news: &News) {
+    fn show_counter(&mut self, cx: &mut Cx<'_>, i: FlowId, news: &News) {
         let r = &self.flows.table[i];
         if !r.has(flag::ACCECN) || r.held() == 0 {
             return;
@@ -237,7 +237,7 @@ impl Gateway {
     }
 
     /// An ACK was held: its counter is shown before it can have gone around.
-    fn show_held_counter(&mut self, cx: &mut Cx<'_>, i: u32) {
+    fn show_held_counter(&mut self, cx: &mut Cx<'_>, i: FlowId) {
         let r = &self.flows.table[i];
         if r.has(flag::ACCECN) && r.ace_unseen() >= ACE_STEP {
             self.release_early(cx, i);
@@ -248,7 +248,7 @@ impl Gateway {
     pub(super) fn keep(
         &mut self,
         cx: &mut Cx<'_>,
-        i: u32,
+        i: FlowId,
         segment: &Headers,
         options: &TcpOptions,
         frame: Frame,

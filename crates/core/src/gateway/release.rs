@@ -16,7 +16,7 @@ use super::flows::{ack_out, Register};
 use super::send::{Maker, NewAck};
 use super::Gateway;
 use crate::ack::{window, AckControl, Arrival, Pace, Window};
-use crate::flow::{flag, Record, Timers};
+use crate::flow::{flag, FlowId, Record, Timers};
 use crate::node::{Cx, Port, PortSet, LAN, WAN};
 use crate::steer::{after, Slot};
 use crate::systems::Kept;
@@ -82,7 +82,7 @@ impl Gateway {
         }
         let Some(i) = self.flows.timers.pop(wheel(port), cx.now) else { return false };
         if i < self.flows.table.capacity() {
-            self.release(cx, i, port);
+            self.release(cx, FlowId(i), port);
         } else {
             self.serve(cx, i, port);
         }
@@ -91,7 +91,7 @@ impl Gateway {
 
     /// The time of a flow, just taken off its wheel, has come.
     #[inline(always)]
-    pub(super) fn release(&mut self, cx: &mut Cx<'_>, i: u32, port: Port) {
+    pub(super) fn release(&mut self, cx: &mut Cx<'_>, i: FlowId, port: Port) {
         let state = (self.flows.generation, self.flows.table.epoch());
         let Gateway { flows, outbox, .. } = self;
         let Register {
@@ -118,7 +118,7 @@ impl Gateway {
 
     /// As [`Gateway::release`], of any flow.
     #[inline(never)]
-    fn release_other(&mut self, cx: &mut Cx<'_>, i: u32, port: Port) {
+    fn release_other(&mut self, cx: &mut Cx<'_>, i: FlowId, port: Port) {
         let r = &self.flows.table[i];
         if r.has(flag::CLOSED) {
             return self.forget(cx, i);
@@ -142,7 +142,7 @@ impl Gateway {
         }
     }
 
-    fn is_regular(&self, i: u32) -> bool {
+    fn is_regular(&self, i: FlowId) -> bool {
         #[cfg(test)]
         if self.always_long {
             return false;
@@ -153,7 +153,7 @@ impl Gateway {
 
     /// Finds out what there is to know of a flow whose time has come, and deals with it. True if that is a
     /// release time.
-    fn prepare(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
+    fn prepare(&mut self, cx: &mut Cx<'_>, i: FlowId) -> bool {
         let now = cx.now;
         if !self.revise(cx, i) {
             return false;
@@ -187,7 +187,7 @@ impl Gateway {
     }
 
     /// The next ACK may follow the last.
-    fn end_gap(&mut self, cx: &mut Cx<'_>, i: u32) {
+    fn end_gap(&mut self, cx: &mut Cx<'_>, i: FlowId) {
         let (before, depth) = (self.flows.held(i), self.flows.policy(&self.flows.table[i]).release.depth());
         let r = &mut self.flows.table[i];
         let last = Time::from_nanos(r.law.pace().due);
@@ -206,7 +206,7 @@ impl Gateway {
 
     /// A release time of a backlogged flow, whose port was `blocked` then. Those that it has missed are given
     /// up.
-    fn tick(&mut self, cx: &mut Cx<'_>, i: u32, blocked: bool) {
+    fn tick(&mut self, cx: &mut Cx<'_>, i: FlowId, blocked: bool) {
         let Gateway { flows, outbox, .. } = self;
         let Register { table, slots, timers, stats, classes, config, hooked, ends, .. } = flows;
         let (r, slot) = (&mut table[i], &slots[i]);
@@ -223,7 +223,7 @@ impl Gateway {
 
 /// Destination of a flow's release.
 pub(super) struct Out<'a> {
-    i: u32,
+    i: FlowId,
     timers: &'a mut Timers<2>,
     maker: Maker<'a>,
     rtt: Duration,
@@ -280,7 +280,7 @@ impl Record {
             self.law.pace_mut().stop(at);
         } else {
             self.flags |= flag::ARMED;
-            timers.arm_again(wheel(ack_out(self)), i, Time::from_nanos(self.law.pace().due));
+            timers.arm_again(wheel(ack_out(self)), i.0, Time::from_nanos(self.law.pace().due));
         }
     }
 

@@ -7,7 +7,7 @@ use super::flows::{ack_out, Register};
 use super::outbox::Outbox;
 use super::Gateway;
 use crate::ack::window;
-use crate::flow::{flag, Record};
+use crate::flow::{flag, FlowId, Record};
 use crate::frame::{Checksum, Frame};
 use crate::node::Cx;
 use crate::steer::{self, after, Slot, Stamp};
@@ -120,7 +120,7 @@ impl Maker<'_> {
 impl Gateway {
     /// Makes an ACK up to `to` and sends it off as due at `at`. False when there is no frame or no room for
     /// it: what is held stays held.
-    pub(super) fn generate(&mut self, cx: &mut Cx<'_>, i: u32, to: u32, at: Time) -> bool {
+    pub(super) fn generate(&mut self, cx: &mut Cx<'_>, i: FlowId, to: u32, at: Time) -> bool {
         self.generate_with(cx, i, to, at, self.flows.window_limit_at(&self.flows.table[i], to))
     }
 
@@ -128,7 +128,7 @@ impl Gateway {
     pub(super) fn generate_with(
         &mut self,
         cx: &mut Cx<'_>,
-        i: u32,
+        i: FlowId,
         to: u32,
         at: Time,
         limit: Option<u32>,
@@ -144,7 +144,7 @@ impl Gateway {
     pub(super) fn forward_ack(
         &mut self,
         cx: &mut Cx<'_>,
-        i: u32,
+        i: FlowId,
         segment: &Headers,
         mut frame: Frame,
         ack: u32,
@@ -186,7 +186,7 @@ impl Gateway {
     }
 
     /// Forwards a segment of the receiver as it came.
-    pub(super) fn forward_untouched(&mut self, cx: &mut Cx<'_>, i: u32, frame: Frame) {
+    pub(super) fn forward_untouched(&mut self, cx: &mut Cx<'_>, i: FlowId, frame: Frame) {
         let r = &self.flows.table[i];
         self.flows.classes[r.class].acks_forwarded += 1;
         self.forward(cx, ack_out(r), frame);

@@ -34,7 +34,7 @@
 use super::turns::{Visit, GAP_STUCK};
 use super::Gateway;
 use crate::ack::{window, ShareRelease};
-use crate::flow::flag;
+use crate::flow::{flag, FlowId};
 use crate::node::Cx;
 use crate::systems::postack::{Departure, Driver, Next};
 
@@ -73,7 +73,7 @@ impl Gateway {
     }
 
     /// The flow has got something that is held, for `more` bytes: it waits for its turn.
-    pub(super) fn await_step(&mut self, cx: &mut Cx<'_>, i: u32, more: u32) {
+    pub(super) fn await_step(&mut self, cx: &mut Cx<'_>, i: FlowId, more: u32) {
         if self.flows.table[i].is_ending() {
             self.release_all(cx, i); // which lets nothing be sent
         } else if self.flows.driver(i) == Some(Driver::Delay) {
@@ -85,7 +85,7 @@ impl Gateway {
         self.flows.enlist(i, cx.now);
     }
 
-    fn release_all(&mut self, cx: &mut Cx<'_>, i: u32) {
+    fn release_all(&mut self, cx: &mut Cx<'_>, i: FlowId) {
         let done = self.release_acks(cx, i);
         let r = &self.flows.table[i];
         if done && r.held() > 0 {
@@ -96,7 +96,7 @@ impl Gateway {
 
     /// The flow has a turn, or so many: what they are worth leaves. Returns those that were used; `None`:
     /// nothing can leave now.
-    pub(super) fn step(&mut self, cx: &mut Cx<'_>, i: u32, turns: u32) -> Option<u32> {
+    pub(super) fn step(&mut self, cx: &mut Cx<'_>, i: FlowId, turns: u32) -> Option<u32> {
         self.flows.follow(i, cx.now);
         let before = self.flows.held(i);
         let used = self.release_turns(cx, i, turns);
@@ -107,7 +107,7 @@ impl Gateway {
     }
 
     /// As many ACKs of the flow leave as are worth so many turns, or an ACK for as many segments.
-    fn release_turns(&mut self, cx: &mut Cx<'_>, i: u32, turns: u32) -> Option<u32> {
+    fn release_turns(&mut self, cx: &mut Cx<'_>, i: FlowId, turns: u32) -> Option<u32> {
         if !self.flows.table[i].holds() {
             return Some(0);
         }
@@ -123,7 +123,7 @@ impl Gateway {
     }
 
     /// An ACK for so many segments leaves, or for all that is held.
-    fn release_segments(&mut self, cx: &mut Cx<'_>, i: u32, segments: u32) -> bool {
+    fn release_segments(&mut self, cx: &mut Cx<'_>, i: FlowId, segments: u32) -> bool {
         let r = &self.flows.table[i];
         let bytes = segments.saturating_mul(u32::from(r.segments().payload)).min(r.held());
         let wanted = r.tx.wrapping_add(bytes);
@@ -171,7 +171,7 @@ impl Gateway {
 
     /// It is the turn of a flow of the class in this place that holds something: it is released an ACK,
     /// unless its scheme has it skip the turn.
-    pub(super) fn visit_step(&mut self, cx: &mut Cx<'_>, i: u32, place: u32) -> Visit {
+    pub(super) fn visit_step(&mut self, cx: &mut Cx<'_>, i: FlowId, place: u32) -> Visit {
         let Some(share) = self.flows.classes.share(place) else { return Visit::Stuck };
         let (Some(scheme), queues) = (share.law.scheme(), share.departures.queues) else {
             return Visit::Stuck;
@@ -200,7 +200,7 @@ impl Gateway {
     }
 
     /// The time of the flow's first ACK has come.
-    pub(super) fn release_timely(&mut self, cx: &mut Cx<'_>, i: u32) {
+    pub(super) fn release_timely(&mut self, cx: &mut Cx<'_>, i: FlowId) {
         let before = self.flows.held(i);
         let due = |g: &Gateway, cx: &Cx<'_>| {
             let first = g.flows.table[i].law.steps().acks().head(cx.frames).map(|head| head.since);

@@ -6,7 +6,7 @@
 
 use super::Gateway;
 use crate::ack::window;
-use crate::flow::flag;
+use crate::flow::{flag, FlowId};
 use crate::node::{Cx, Port};
 use crate::systems::postack::Driver;
 use crate::time::Duration;
@@ -31,7 +31,7 @@ pub(super) enum Visit {
 impl Gateway {
     /// A flow has got something that is held, for `more` bytes. With turns of bytes its sender hears of some
     /// at once after a loss: it has waited long enough.
-    pub(super) fn await_turn(&mut self, cx: &mut Cx<'_>, i: u32, more: u32) {
+    pub(super) fn await_turn(&mut self, cx: &mut Cx<'_>, i: FlowId, more: u32) {
         let r = &mut self.flows.table[i];
         if r.takes_steps() {
             return self.await_step(cx, i, more);
@@ -51,7 +51,7 @@ impl Gateway {
     }
 
     /// Makes an ACK up to `to`, whosever turn it is.
-    pub(super) fn release_at_once(&mut self, cx: &mut Cx<'_>, i: u32, to: u32) -> bool {
+    pub(super) fn release_at_once(&mut self, cx: &mut Cx<'_>, i: FlowId, to: u32) -> bool {
         let r = &self.flows.table[i];
         let (bytes, edge) = (to.wrapping_sub(r.tx), r.edge);
         self.flows.keep_edge(i, bytes, cx.now);
@@ -102,7 +102,7 @@ impl Gateway {
     }
 
     /// It is the turn of a flow of the class in this place.
-    pub(super) fn visit(&mut self, cx: &mut Cx<'_>, i: u32, place: u32) -> Visit {
+    pub(super) fn visit(&mut self, cx: &mut Cx<'_>, i: FlowId, place: u32) -> Visit {
         if !self.revise(cx, i) || !self.flows.table[i].has(flag::LISTED) || self.flows.table[i].class != place
         {
             return Visit::Passed;
@@ -161,7 +161,7 @@ impl Gateway {
     /// The flow holds nothing, and its right edge waits: it moves by a turn's worth, until it is where it
     /// would be. After the receiver's FIN it moves only with what is acknowledged: hooks discard an ACK that
     /// could be a duplicate.
-    fn move_edge(&mut self, cx: &mut Cx<'_>, i: u32) -> Visit {
+    fn move_edge(&mut self, cx: &mut Cx<'_>, i: FlowId) -> Visit {
         let r = &self.flows.table[i];
         let (tx, edge) = (r.tx, r.edge);
         let edge_of_turn = || {
@@ -183,7 +183,7 @@ impl Gateway {
     }
 
     /// The flow is released a turn's worth.
-    fn take_turn(&mut self, cx: &mut Cx<'_>, i: u32) -> bool {
+    fn take_turn(&mut self, cx: &mut Cx<'_>, i: FlowId) -> bool {
         let r = &self.flows.table[i];
         let Some(share) = self.flows.classes.share(r.class) else { return false };
         let (held, edge) = (r.held(), r.edge);

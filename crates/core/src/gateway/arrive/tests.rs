@@ -3,7 +3,7 @@
 use super::super::{ClassConfig, Config, Direction, LAN, WAN};
 use super::*;
 use crate::ack::{AckControl, Window};
-use crate::flow::flag;
+use crate::flow::{flag, FlowId};
 use crate::frame::Frames;
 use crate::node::{Node, Port, PortSet, Transmit};
 use crate::rate::Rate;
@@ -42,7 +42,7 @@ impl Side {
                 let bytes = cx.frames.bytes(&frame);
                 let packet = wire::packet(bytes, bytes.len()).unwrap();
                 let tcp = wire::tcp(bytes, &packet).unwrap();
-                let stamp = self.gateway.flows.slots[0].stamp(tcp.ack, tcp.window);
+                let stamp = self.gateway.flows.slots[FlowId(0)].stamp(tcp.ack, tcp.window);
                 steer::restamp(cx.frames, &frame, &packet, &tcp, stamp);
             }
             self.left.push((at, port, cx.frames.bytes(&frame).to_vec()));
@@ -76,13 +76,14 @@ impl Side {
     fn is_unknown(&self, bytes: &[u8]) -> bool {
         let Ok(packet) = wire::packet(bytes, bytes.len()) else { return true };
         let Ok(tcp) = wire::tcp(bytes, &packet) else { return true };
-        let unknown = !self.gateway.flows.slots[0].is_open() || tcp.flags.intersects(Flags::SYN | Flags::RST);
+        let unknown =
+            !self.gateway.flows.slots[FlowId(0)].is_open() || tcp.flags.intersects(Flags::SYN | Flags::RST);
         unknown || wire::tcp_options(bytes, &packet, &tcp).is_err()
     }
 
     /// Does a hook take a segment of the flow?
     fn is_counted(&self, bytes: &[u8]) -> bool {
-        let slot = &self.gateway.flows.slots[0];
+        let slot = &self.gateway.flows.slots[FlowId(0)];
         if self.is_unknown(bytes) {
             return false;
         }
@@ -143,7 +144,7 @@ fn backlogged(config: &Config, hooked: bool, always_long: bool, v6: bool, ts: bo
         at += Duration::from_micros(50);
         side.inject(at, WAN, &stamped(segment).build(), Checksum::Unknown);
     }
-    assert!(side.gateway.flows.table[0].has(flag::ARMED));
+    assert!(side.gateway.flows.table[FlowId(0)].has(flag::ARMED));
     side
 }
 

@@ -20,7 +20,7 @@ use super::segment::Headers;
 use super::stats::PassReason;
 use super::Register;
 use crate::ack::Window;
-use crate::flow::{flag, Record};
+use crate::flow::{flag, FlowId, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::steer;
@@ -79,7 +79,7 @@ impl Register {
     pub(in crate::gateway) fn on_stranger(
         &mut self,
         cx: &mut Cx<'_>,
-        i: u32,
+        i: FlowId,
         segment: &Headers,
         reading: &Reading,
         frame: &Frame,
@@ -119,7 +119,7 @@ impl Register {
 
     /// Is it the connection whose handshake was seen, and nothing of it since? Segments that passed by while
     /// no engine ran may have taken it far ahead.
-    fn has_gone_on(&self, i: u32, segment: &Headers) -> bool {
+    fn has_gone_on(&self, i: FlowId, segment: &Headers) -> bool {
         let slot = &self.slots[i];
         let ahead = |to: u32, from: u32| to.wrapping_sub(from) <= steer::ACK_RANGE;
         self.table[i].has(flag::SENDER_SYN | flag::RECEIVER_SYN | flag::SCALE_KNOWN)
@@ -134,7 +134,7 @@ impl Register {
     /// its window is sized as before.
     pub(in crate::gateway) fn renew(
         &mut self,
-        i: u32,
+        i: FlowId,
         segment: &Headers,
         options: &TcpOptions,
         cx: &mut Cx<'_>,
@@ -153,7 +153,7 @@ impl Register {
     /// The flow's numbers start with this segment, which passes as it came, or `sizes` its window.
     fn take_up(
         &mut self,
-        i: u32,
+        i: FlowId,
         segment: &Headers,
         options: &TcpOptions,
         cx: &Cx<'_>,
@@ -176,7 +176,7 @@ impl Register {
     /// An ACK older than what the sender knows was overtaken, or what the sender is thought to know is wrong.
     /// The latter, if many come in a row that no other overtook by its timestamp, or by the time that has
     /// passed.
-    pub(in crate::gateway) fn is_last_word(&mut self, i: u32, options: &TcpOptions, now: Time) -> bool {
+    pub(in crate::gateway) fn is_last_word(&mut self, i: FlowId, options: &TcpOptions, now: Time) -> bool {
         let newest = self.slots[i].ts();
         let overtaken = options.timestamps.is_some_and(|t| after(newest, t.value));
         !overtaken && self.table[i].doubt.outdated(now)
@@ -184,7 +184,7 @@ impl Register {
 
     /// A forged segment with payload may have moved the receiver's SND.NXT beyond what its sender accepts.
     /// The receiver's ACKs tell in time, and the made ones take their number.
-    pub(in crate::gateway) fn check_sequence(&mut self, i: u32, seq: u32, now: Time) {
+    pub(in crate::gateway) fn check_sequence(&mut self, i: FlowId, seq: u32, now: Time) {
         let slot = &self.slots[i];
         let doubt = &mut self.table[i].doubt;
         if !after(slot.nxt(), seq) {
@@ -195,13 +195,17 @@ impl Register {
     }
 
     /// An ACK of a flow passes as it came.
-    pub(in crate::gateway) fn count_passed(&mut self, i: u32, reason: PassReason) {
+    pub(in crate::gateway) fn count_passed(&mut self, i: FlowId, reason: PassReason) {
         self.stats.passed[reason as usize] += 1;
         self.classes[self.table[i].class].passed[reason as usize] += 1;
     }
 
     /// As `Gateway::note_oddity`, of a flow that passes until it is clean.
-    pub(in crate::gateway) fn note_passing(&mut self, i: u32, odd: Option<PassReason>) -> Option<PassReason> {
+    pub(in crate::gateway) fn note_passing(
+        &mut self,
+        i: FlowId,
+        odd: Option<PassReason>,
+    ) -> Option<PassReason> {
         let r = &mut self.table[i];
         if r.doubt.is_clean() {
             r.flags &= !flag::PASSES;
@@ -213,7 +217,7 @@ impl Register {
     }
 
     /// The flow passes until it is clean again; it holds nothing.
-    pub(in crate::gateway) fn pass_until_clean(&mut self, i: u32, reason: PassReason) {
+    pub(in crate::gateway) fn pass_until_clean(&mut self, i: FlowId, reason: PassReason) {
         self.end_grant(i);
         let r = &mut self.table[i];
         r.flags |= flag::PASSES;
@@ -226,7 +230,7 @@ impl Register {
     /// much more: hooks set back what tells nothing but progress?
     pub(in crate::gateway) fn tells_too_much(
         &self,
-        i: u32,
+        i: FlowId,
         segment: &Headers,
         reading: &Reading,
         tx: u32,
@@ -257,13 +261,13 @@ impl Register {
     }
 
     /// Is what passes of the flow charged to its class by what the hooks count?
-    pub(in crate::gateway) fn is_counted(&self, i: u32) -> bool {
+    pub(in crate::gateway) fn is_counted(&self, i: FlowId) -> bool {
         self.hooked && self.table[i].has(flag::PASSES)
     }
 
     /// Notes whether a segment is odd that may be one of a flow in mid-stream. Returns the extension that all
     /// such segments have had, as a reason to let the flow pass.
-    fn note_odd_candidate(&mut self, i: u32, reading: &Reading) -> Option<PassReason> {
+    fn note_odd_candidate(&mut self, i: FlowId, reading: &Reading) -> Option<PassReason> {
         let r = &mut self.table[i];
         if r.flags & (flag::SENDER_SYN | flag::RECEIVER_SYN) != 0 {
             return None; // what the SYN offers is to be answered yet
@@ -276,7 +280,7 @@ impl Register {
     }
 
     /// Notes the extensions that a SYN has. The flow passes for its connection's life if both SYNs have one.
-    pub(super) fn note_extensions(&mut self, i: u32, options: &TcpOptions, answers: bool) {
+    pub(super) fn note_extensions(&mut self, i: FlowId, options: &TcpOptions, answers: bool) {
         let (doubt, said) = (&mut self.table[i].doubt, Extensions::of(options));
         if !answers {
             doubt.offered(said);
@@ -286,7 +290,7 @@ impl Register {
     }
 
     /// The flow passes for its connection's life.
-    pub(in crate::gateway) fn mark_passing(&mut self, i: u32, reason: PassReason) {
+    pub(in crate::gateway) fn mark_passing(&mut self, i: FlowId, reason: PassReason) {
         self.drop_held(i);
         let r = &mut self.table[i];
         r.flags |= flag::PASSES;
@@ -297,7 +301,7 @@ impl Register {
 
     /// The kernel is told again: it asks when it has forgotten, and after a SYN, which may open a connection
     /// that does not pass.
-    pub(in crate::gateway) fn still_passes(&mut self, i: u32) -> PassReason {
+    pub(in crate::gateway) fn still_passes(&mut self, i: FlowId) -> PassReason {
         self.hide(i);
         let r = &self.table[i];
         if self.table.find(&r.key.opening()).is_none() {

@@ -7,7 +7,7 @@ use super::plain::seen;
 use super::segment::Headers;
 use super::{millis, Register};
 use crate::ack::window;
-use crate::flow::{flag, Key};
+use crate::flow::{flag, FlowId, Key};
 use crate::frame::{Checksum, Frame};
 use crate::node::Cx;
 use crate::steer::{self, after, Action, Seen};
@@ -72,7 +72,7 @@ impl Register {
     /// is [shown](Register::show). False if the kernel cannot be told now.
     pub(in crate::gateway) fn sync(
         &mut self,
-        i: u32,
+        i: FlowId,
         segment: &Headers,
         options: &TcpOptions,
         now: Time,
@@ -111,7 +111,7 @@ impl Register {
     /// The flow's numbers are those of its slot: whatever has left or passed, the sender knows. What it
     /// learnt ahead of time is owed, unless the engine was away.
     #[inline]
-    pub(in crate::gateway) fn follow(&mut self, i: u32, now: Time) {
+    pub(in crate::gateway) fn follow(&mut self, i: FlowId, now: Time) {
         let granted = self.end_grant(i);
         let (epoch, slot, r) = (self.table.epoch(), &self.slots[i], &mut self.table[i]);
         if !r.has(flag::SYNCED) {
@@ -125,7 +125,7 @@ impl Register {
     }
 
     /// The receiver has got so many bytes more, from `since` to `now`.
-    pub(super) fn progressed(&mut self, i: u32, bytes: u32, since: Time, now: Time) {
+    pub(super) fn progressed(&mut self, i: FlowId, bytes: u32, since: Time, now: Time) {
         if self.is_counted(i) {
             return;
         }
@@ -139,7 +139,7 @@ impl Register {
 
     /// As [`Register::follow`], where something has left or passed, by a grant if the flow was `granted` one,
     /// or the engine was away.
-    fn follow_to(&mut self, i: u32, tx: u32, granted: bool, now: Time) {
+    fn follow_to(&mut self, i: FlowId, tx: u32, granted: bool, now: Time) {
         let before = self.held(i);
         let epoch = self.table.epoch();
         let r = &mut self.table[i];
@@ -199,7 +199,7 @@ impl Register {
 
     /// A record of an earlier engine goes on with what its sender knows; what was made and did not leave is
     /// held still.
-    pub(super) fn resume(&mut self, i: u32) {
+    pub(super) fn resume(&mut self, i: FlowId) {
         let r = &mut self.table[i];
         let slot = &self.slots[i];
         if !r.has(flag::SYNCED) || slot.tag.load(Relaxed) != r.tag {
@@ -254,7 +254,7 @@ impl Register {
     /// Returns whether a hook, which this gateway is itself, deals with a segment of a flow that it was shown
     /// and does not report it. Such a segment changes nothing in the gateway, so that it does the same behind
     /// hooks.
-    pub(in crate::gateway) fn is_unreported(&self, i: u32, seen: &Seen) -> bool {
+    pub(in crate::gateway) fn is_unreported(&self, i: FlowId, seen: &Seen) -> bool {
         !self.hooked
             && !seen.is_pure()
             && seen.flags & (steer::ACK | steer::RST) == steer::ACK
@@ -264,7 +264,7 @@ impl Register {
 
     /// Returns what a hook has done with a segment that is here, or what it would do: of a flow that it was
     /// not `shown` it takes ACKs without payload.
-    pub(in crate::gateway) fn action(&self, i: u32, seen: &Seen, shown: bool) -> Action {
+    pub(in crate::gateway) fn action(&self, i: FlowId, seen: &Seen, shown: bool) -> Action {
         if !self.hooked && shown {
             return self.slots[i].believed(seen);
         }
@@ -279,7 +279,7 @@ impl Register {
     }
 
     /// A segment passes, or has passed, as it came. Where there are hooks, the gateway notes it on its side.
-    pub(in crate::gateway) fn note_passed(&self, i: u32, seen: &Seen) {
+    pub(in crate::gateway) fn note_passed(&self, i: FlowId, seen: &Seen) {
         match self.hooked {
             true => self.slots[i].note_left(seen),
             false => self.slots[i].note_passed(seen),
@@ -291,7 +291,7 @@ impl Register {
     pub(in crate::gateway) fn on_passed(
         &mut self,
         cx: &mut Cx<'_>,
-        i: u32,
+        i: FlowId,
         segment: &Headers,
         frame: &Frame,
         tx: u32,
@@ -308,7 +308,7 @@ impl Register {
     }
 
     /// The receiver has acknowledged as much as this, with ECE or without.
-    pub(in crate::gateway) fn progress(&mut self, i: u32, ack: u32, ece: bool) {
+    pub(in crate::gateway) fn progress(&mut self, i: FlowId, ack: u32, ece: bool) {
         let r = &mut self.table[i];
         if after(ack, r.rx) {
             let bytes = ack.wrapping_sub(r.rx);
@@ -322,7 +322,7 @@ impl Register {
     }
 
     /// Keeps what generated ACKs are made of.
-    pub(in crate::gateway) fn learn(&mut self, i: u32, cx: &Cx<'_>, segment: &Headers, frame: &Frame) {
+    pub(in crate::gateway) fn learn(&mut self, i: FlowId, cx: &Cx<'_>, segment: &Headers, frame: &Frame) {
         let r = &mut self.table[i];
         r.template.learn(cx.frames.bytes(frame), &segment.packet);
         if after(r.rx, segment.tcp.ack) {

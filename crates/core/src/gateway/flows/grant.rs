@@ -34,7 +34,7 @@
 
 use super::{millis, Register};
 use crate::ack::When;
-use crate::flow::{flag, Record};
+use crate::flow::{flag, FlowId, Record};
 use crate::systems::class_rate::portion;
 use crate::systems::postack::Driver;
 use crate::time::{Duration, Time};
@@ -64,13 +64,13 @@ pub(in crate::gateway) struct Look {
 impl Register {
     /// Returns the state of the flow before a look, if it has a grant.
     #[inline]
-    pub(in crate::gateway) fn granted(&self, i: u32) -> Option<Look> {
+    pub(in crate::gateway) fn granted(&self, i: FlowId) -> Option<Look> {
         let r = &self.table[i];
         r.has(flag::GRANTED).then(|| Look { tx: r.tx, since: r.kept().last_grant().1 })
     }
 
     /// The next ACKs of the flow may pass, if they would here. What has passed is looked at after `within`.
-    pub(super) fn grant(&mut self, i: u32, now: Time, within: Duration) {
+    pub(super) fn grant(&mut self, i: FlowId, now: Time, within: Duration) {
         let r = &self.table[i];
         let policy = self.classes.policy(r.class);
         let slot = &self.slots[i];
@@ -90,7 +90,7 @@ impl Register {
     }
 
     /// May ACKs of the flow pass that tell nothing but progress, as far as its rate allows?
-    fn may_grant(&self, i: u32) -> bool {
+    fn may_grant(&self, i: FlowId) -> bool {
         let r = &self.table[i];
         self.hooked
             && !self.ends
@@ -103,7 +103,7 @@ impl Register {
 
     /// As [`Register::grant`], for a flow that was just acknowledged `bytes`, and last something at `last`:
     /// one whose ACKs are far apart is better off without.
-    pub(in crate::gateway) fn grant_busy(&mut self, i: u32, now: Time, last: Time, bytes: u32) {
+    pub(in crate::gateway) fn grant_busy(&mut self, i: FlowId, now: Time, last: Time, bytes: u32) {
         if now.since(last) <= LONGEST {
             let within = self.half_used(i, bytes, now.since(last));
             self.grant(i, now, within);
@@ -112,7 +112,7 @@ impl Register {
 
     /// Returns the time that half of a grant of a full step takes a flow that used `bytes` in `time`, at most
     /// [`LONGEST`].
-    fn half_used(&self, i: u32, bytes: u32, time: Duration) -> Duration {
+    fn half_used(&self, i: FlowId, bytes: u32, time: Duration) -> Duration {
         let pace = self.table[i].law.pace();
         let meanwhile = pace.rate().map_or(0, |rate| rate.bytes_in(LONGEST));
         let half = (u128::from(pace.step()) + u128::from(meanwhile)) / 2;
@@ -122,7 +122,7 @@ impl Register {
 
     /// The flow's grant ends; what has passed is still to be charged. False if it had none.
     #[inline]
-    pub(super) fn end_grant(&mut self, i: u32) -> bool {
+    pub(super) fn end_grant(&mut self, i: FlowId) -> bool {
         let granted = self.table[i].has(flag::GRANTED);
         if granted {
             self.take_back(i);
@@ -132,7 +132,7 @@ impl Register {
 
     /// Nothing of the flow passes any more.
     #[inline(never)]
-    pub(super) fn take_back(&mut self, i: u32) {
+    pub(super) fn take_back(&mut self, i: FlowId) {
         self.unreserve(i);
         self.slots[i].revoke();
         self.table[i].set(flag::GRANTED, false);
@@ -140,7 +140,7 @@ impl Register {
     }
 
     /// The flow, whose grant has ended and was charged, gets another one if it used the last.
-    pub(in crate::gateway) fn grant_again(&mut self, i: u32, now: Time, last: Look) {
+    pub(in crate::gateway) fn grant_again(&mut self, i: FlowId, now: Time, last: Look) {
         let r = &self.table[i];
         if r.takes_turns() {
             return self.grant_shared(i, now, Some(last));
@@ -157,7 +157,7 @@ impl Register {
 
     /// The next ACKs of a flow that shares a rate may pass, if that does not bind. `last` is how the flow was
     /// when its last grant was looked at.
-    pub(in crate::gateway) fn grant_shared(&mut self, i: u32, now: Time, last: Option<Look>) {
+    pub(in crate::gateway) fn grant_shared(&mut self, i: FlowId, now: Time, last: Option<Look>) {
         let r = &self.table[i];
         let (place, rtt) = (r.class, self.rtt(r));
         let may = self.may_grant(i) && !r.has(flag::LISTED);
@@ -181,7 +181,7 @@ impl Register {
     /// silent.
     pub(in crate::gateway) fn used(
         &self,
-        i: u32,
+        i: FlowId,
         now: Time,
         last: Option<Look>,
     ) -> Option<Option<(u32, Duration)>> {
@@ -189,7 +189,7 @@ impl Register {
         (!used.is_some_and(|(bytes, time)| bytes == 0 && time >= LONGEST)).then_some(used)
     }
 
-    fn grant_bytes(&mut self, i: u32, bytes: u32, within: Duration, now: Time) {
+    fn grant_bytes(&mut self, i: FlowId, bytes: u32, within: Duration, now: Time) {
         let r = &self.table[i];
         if bytes < LEAST_SEGMENTS * u32::from(r.mss) {
             return;
@@ -209,7 +209,7 @@ impl Register {
     }
 
     /// Revokes what was granted to a flow.
-    fn unreserve(&mut self, i: u32) {
+    fn unreserve(&mut self, i: FlowId) {
         let r = &self.table[i];
         if r.takes_turns() {
             let (place, (bytes, _)) = (r.class, r.kept().last_grant());
@@ -219,7 +219,7 @@ impl Register {
 
     /// The next ACKs of a flow whose class releases them as its data leaves may pass, if hardly any data
     /// waits in the class. `last` is how the flow was when its last grant was looked at.
-    fn grant_idle(&mut self, i: u32, now: Time, last: Option<Look>) {
+    fn grant_idle(&mut self, i: FlowId, now: Time, last: Option<Look>) {
         let Some(share) = self.classes.share(self.table[i].class) else { return };
         let list = &share.departures;
         let follows = share.law.driver() == Some(Driver::Queues);
@@ -234,7 +234,7 @@ impl Register {
 
     /// More than one packet of the flow waits in the queue of its class: its ACKs wait from now on, unless
     /// hardly anything does.
-    pub(super) fn end_idle_grant(&mut self, i: u32, now: Time) {
+    pub(super) fn end_idle_grant(&mut self, i: FlowId, now: Time) {
         let r = &self.table[i];
         let idle = self.classes.share(r.class).is_some_and(|share| share.departures.is_idle(now));
         if r.has(flag::GRANTED) && !idle {

@@ -6,7 +6,7 @@
 use super::segment::Headers;
 use super::{direction_of, Register};
 use crate::classify::Direction;
-use crate::flow::{flag, law_state, Key, LawState, Record};
+use crate::flow::{flag, law_state, FlowId, Key, LawState, Record};
 use crate::node::Cx;
 use crate::steer::{after, slot_flag};
 use crate::time::{Duration, Time};
@@ -35,7 +35,7 @@ law_state!(Opening, opening, opening_mut);
 impl Register {
     /// A new connection: what the record knows is of an earlier one. Nothing is said in that one's name any
     /// more: its sender would answer with a RST.
-    pub(in crate::gateway) fn begin(&mut self, cx: &mut Cx<'_>, i: u32) {
+    pub(in crate::gateway) fn begin(&mut self, cx: &mut Cx<'_>, i: FlowId) {
         self.clear_acks(cx, i);
         self.drop_held(i);
         self.give_back(i, 0, cx.now);
@@ -49,7 +49,7 @@ impl Register {
     pub(in crate::gateway) fn on_sender_syn(
         &mut self,
         at: Time,
-        i: u32,
+        i: FlowId,
         segment: &Headers,
         options: &TcpOptions,
     ) {
@@ -68,7 +68,7 @@ impl Register {
     pub(in crate::gateway) fn on_receiver_syn(
         &mut self,
         at: Time,
-        i: u32,
+        i: FlowId,
         segment: &Headers,
         options: &TcpOptions,
         here: bool,
@@ -87,7 +87,7 @@ impl Register {
 
     /// From the first SYN to the answer is the round trip to one side, from there to the first
     /// ACK the round trip to the other.
-    fn note_round_trip(&mut self, i: u32, opens: bool, whose: u32, now: Time) {
+    fn note_round_trip(&mut self, i: FlowId, opens: bool, whose: u32, now: Time) {
         let r = &mut self.table[i];
         if r.has(whose) {
             r.flags |= flag::SYN_REPEATED;
@@ -99,7 +99,7 @@ impl Register {
         r.flags |= whose;
     }
 
-    fn note_syn(&mut self, i: u32, segment: &Headers, options: &TcpOptions) {
+    fn note_syn(&mut self, i: FlowId, segment: &Headers, options: &TcpOptions) {
         let answers = segment.has(Flags::ACK);
         let r = &mut self.table[i];
         let mss = options.mss.unwrap_or(DEFAULT_MSS).max(64);
@@ -147,7 +147,7 @@ impl Register {
     }
 
     /// A segment of the sender of flow `i`, whose numbers are known. It leaves as it came, whatever it tells.
-    fn on_data(&mut self, now: Time, i: u32, segment: &Headers) {
+    fn on_data(&mut self, now: Time, i: FlowId, segment: &Headers) {
         if !self.sender_may_send(i, segment) {
             return;
         }
@@ -163,7 +163,7 @@ impl Register {
 
     /// Is the segment where its receiver accepts it: from what it has acknowledged to its right edge (RFC
     /// 5961 §3.2; that a RST ahead of RCV.NXT is answered first is for the receiver to decide)?
-    fn sender_may_send(&self, i: u32, segment: &Headers) -> bool {
+    fn sender_may_send(&self, i: FlowId, segment: &Headers) -> bool {
         let r = &self.table[i];
         let slot = &self.slots[i];
         let edge = slot.edge();
@@ -174,7 +174,7 @@ impl Register {
 
     /// The connection is over once both FINs were seen and all data is acknowledged.
     #[inline]
-    pub(in crate::gateway) fn close_if_done(&mut self, i: u32, now: Time) {
+    pub(in crate::gateway) fn close_if_done(&mut self, i: FlowId, now: Time) {
         let r = &self.table[i];
         if r.is_done() && r.held() == 0 && !r.has(flag::CLOSED) {
             self.close(i, now);
@@ -182,7 +182,7 @@ impl Register {
     }
 
     /// Nothing is said in the flow's name any more, and it is forgotten after [`LINGER`].
-    pub(in crate::gateway) fn close(&mut self, i: u32, now: Time) {
+    pub(in crate::gateway) fn close(&mut self, i: FlowId, now: Time) {
         self.disarm(i, now);
         self.unlist(i, now);
         self.give_back(i, 0, now);
@@ -193,7 +193,7 @@ impl Register {
     }
 
     /// The connection goes on after a RST that its end did not accept, or after a FIN that was none.
-    pub(in crate::gateway) fn revive(&mut self, i: u32, now: Time) {
+    pub(in crate::gateway) fn revive(&mut self, i: FlowId, now: Time) {
         self.disarm(i, now);
         let r = &mut self.table[i];
         r.set(flag::CLOSED, false);

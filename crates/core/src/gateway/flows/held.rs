@@ -49,7 +49,7 @@ use super::segment::Headers;
 use super::stats::ClassStats;
 use super::Register;
 use crate::ack::{window, Fate, Kind, News, Pace, Window, ACE_MOST};
-use crate::flow::{flag, Record};
+use crate::flow::{flag, FlowId, Record};
 use crate::frame::{Charge, Frame, List, Waiting};
 use crate::node::Cx;
 use crate::steer::after;
@@ -77,7 +77,7 @@ pub(in crate::gateway) struct Held {
 impl Register {
     /// Sets a timer for held bytes, unless one is set: for the release that is `scheduled`, or for the end of
     /// the gap after the last ACK.
-    pub(in crate::gateway) fn arm(&mut self, cx: &Cx<'_>, i: u32, options: &TcpOptions, scheduled: bool) {
+    pub(in crate::gateway) fn arm(&mut self, cx: &Cx<'_>, i: FlowId, options: &TcpOptions, scheduled: bool) {
         self.note_echo(i, options);
         if scheduled {
             let due = self.table[i].timer();
@@ -88,7 +88,7 @@ impl Register {
     }
 
     /// Notes the TSecr of held bytes.
-    pub(in crate::gateway) fn note_echo(&mut self, i: u32, options: &TcpOptions) {
+    pub(in crate::gateway) fn note_echo(&mut self, i: FlowId, options: &TcpOptions) {
         let r = &mut self.table[i];
         if let Some(t) = options.timestamps {
             r.echoes.push(r.rx, t.echo);
@@ -97,7 +97,7 @@ impl Register {
 
     /// Lets held bytes wait for the end of the gap after the last ACK, or for a turn, unless they wait
     /// already.
-    pub(in crate::gateway) fn wait(&mut self, i: u32, now: Time) {
+    pub(in crate::gateway) fn wait(&mut self, i: FlowId, now: Time) {
         if self.table[i].takes_turns() {
             return self.enlist(i, now);
         }
@@ -110,7 +110,7 @@ impl Register {
     }
 
     /// Counts bytes that are acknowledged ahead of their time.
-    pub(in crate::gateway) fn told_early(&mut self, i: u32, bytes: u32, now: Time) {
+    pub(in crate::gateway) fn told_early(&mut self, i: FlowId, bytes: u32, now: Time) {
         if self.is_counted(i) {
             return;
         }
@@ -128,7 +128,7 @@ impl Register {
     }
 
     /// Nobody is left to hear of what is held. ACKs that wait are [cleared](Register::clear_acks) before.
-    pub(in crate::gateway) fn drop_held(&mut self, i: u32) {
+    pub(in crate::gateway) fn drop_held(&mut self, i: FlowId) {
         debug_assert!(!self.table[i].queues_acks() || self.table[i].law.steps().waiting_acks() == 0);
         let before = self.held(i);
         let r = &mut self.table[i];
@@ -143,13 +143,13 @@ impl Register {
     }
 
     /// The flow's ACKs are not held now, so its rate is not asked.
-    pub(in crate::gateway) fn not_asked(&mut self, i: u32, now: Time) {
+    pub(in crate::gateway) fn not_asked(&mut self, i: FlowId, now: Time) {
         let depth = self.policy(&self.table[i]).release.depth();
         self.table[i].law.pace_mut().begin_anew(now, depth);
     }
 
     /// Nothing is held any more. Releases go on while the right edge lags behind.
-    pub(in crate::gateway) fn settle(&mut self, i: u32, now: Time) {
+    pub(in crate::gateway) fn settle(&mut self, i: FlowId, now: Time) {
         let r = &self.table[i];
         if r.takes_turns() {
             return; // its turn comes and finds nothing
@@ -167,7 +167,7 @@ impl Register {
     }
 
     /// No release is scheduled any more.
-    pub(super) fn disarm(&mut self, i: u32, now: Time) {
+    pub(super) fn disarm(&mut self, i: FlowId, now: Time) {
         self.end_grant(i);
         let r = &mut self.table[i];
         if r.has(flag::ARMED) && r.flags & (flag::WAITING | flag::CLOSED) == 0 {
@@ -177,18 +177,18 @@ impl Register {
     }
 
     #[inline]
-    pub(in crate::gateway) fn held(&self, i: u32) -> Held {
+    pub(in crate::gateway) fn held(&self, i: FlowId) -> Held {
         self.table[i].held_now()
     }
 
     /// Keeps the class's account of what is held.
     #[inline]
-    pub(in crate::gateway) fn note_held(&mut self, i: u32, before: Held) {
+    pub(in crate::gateway) fn note_held(&mut self, i: FlowId, before: Held) {
         let r = &self.table[i];
         self.classes[r.class].note_held(before, r.held_now());
     }
 
-    pub(in crate::gateway) fn park(&mut self, cx: &mut Cx<'_>, i: u32, frame: Frame, only_progress: bool) {
+    pub(in crate::gateway) fn park(&mut self, cx: &mut Cx<'_>, i: FlowId, frame: Frame, only_progress: bool) {
         let charge = Charge { packets: if only_progress { PROGRESS } else { 0 }, bytes: frame.len() as u64 };
         let since = self.due_of_ack(i, cx.now);
         let waiting = Waiting { frame: cx.frames.park(frame), charge, since };
@@ -203,7 +203,7 @@ impl Register {
     }
 
     /// The ACK that waits longest waits no more. Does it tell nothing but progress?
-    pub(in crate::gateway) fn unpark(&mut self, cx: &mut Cx<'_>, i: u32) -> Option<(Frame, bool)> {
+    pub(in crate::gateway) fn unpark(&mut self, cx: &mut Cx<'_>, i: FlowId) -> Option<(Frame, bool)> {
         let r = &mut self.table[i];
         let mut acks = r.law.steps().acks();
         let waiting = acks.pop(cx.frames)?;
@@ -214,7 +214,7 @@ impl Register {
 
     /// No ACK of the flow waits any more: what they acknowledge is held as a number, what else they tell is
     /// lost, as by any queue.
-    pub(in crate::gateway) fn clear_acks(&mut self, cx: &mut Cx<'_>, i: u32) {
+    pub(in crate::gateway) fn clear_acks(&mut self, cx: &mut Cx<'_>, i: FlowId) {
         if !self.table[i].queues_acks() {
             return;
         }
@@ -226,7 +226,7 @@ impl Register {
     }
 
     /// The ACKs that waited in an earlier engine were lost with its pool, and the data with its queues.
-    pub(super) fn forget_acks(&mut self, i: u32) {
+    pub(super) fn forget_acks(&mut self, i: FlowId) {
         let r = &mut self.table[i];
         if r.takes_steps() {
             r.law.steps_mut().forget_data();
@@ -240,7 +240,7 @@ impl Register {
     /// Returns the fate of an ACK that would leave at once by its `fate`.
     pub(in crate::gateway) fn place(
         &self,
-        i: u32,
+        i: FlowId,
         news: &News,
         fate: Fate,
         segment: &Headers,

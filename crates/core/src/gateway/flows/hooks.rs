@@ -6,7 +6,7 @@ use super::verdicts::Verdict;
 use super::{direction_of, Register};
 use crate::ack::{Counts, Turns, Window};
 use crate::classify::Direction;
-use crate::flow::{flag, Key, Record};
+use crate::flow::{flag, FlowId, Key, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::steer::{
@@ -21,7 +21,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 impl Register {
     /// Opens the flow's slot with the record's numbers, and [tells](Register::tell_early) the kernel.
-    pub(super) fn show(&mut self, i: u32, options: &TcpOptions) {
+    pub(super) fn show(&mut self, i: FlowId, options: &TcpOptions) {
         let r = &self.table[i];
         let sent = if r.has(flag::EDGE_KNOWN) { r.edge } else { r.right };
         let ts = options.timestamps.map_or(0, |t| t.value);
@@ -44,7 +44,7 @@ impl Register {
     /// The data's sender has answered its receiver's SYN, in a segment with these `options`. What the
     /// receiver sends next brings its first window, and may carry payload that does not come here: so the
     /// hook is told how far it may go. The record's numbers begin with the receiver's first ACK all the same.
-    pub(super) fn show_ahead(&mut self, i: u32, options: &TcpOptions) {
+    pub(super) fn show_ahead(&mut self, i: FlowId, options: &TcpOptions) {
         let mut r = self.table[i];
         if !self.hooked || r.has(flag::PASSES) || !r.has(flag::SENDER_SYN | flag::RECEIVER_SYN) {
             return;
@@ -87,7 +87,7 @@ impl Register {
 
     /// The slot has been opened anew. The kernel is told now, or, where so many connections are
     /// opened that most may be forged, with the first segment that shows that this one is not.
-    fn tell_early(&mut self, i: u32) {
+    fn tell_early(&mut self, i: FlowId) {
         let r = &mut self.table[i];
         r.tag = r.next_tag();
         if r.has(flag::SHOWN) || self.verdicts.may_tell_early(self.now) {
@@ -98,7 +98,7 @@ impl Register {
 
     /// Tells the kernel of the flow's slot, unless it knows. Until there is room its segments are those of an
     /// unknown flow.
-    pub(in crate::gateway) fn tell(&mut self, i: u32) {
+    pub(in crate::gateway) fn tell(&mut self, i: FlowId) {
         if !self.table[i].has(flag::SHOWN) && self.verdicts.has_room_for_new() {
             self.table[i].flags |= flag::SHOWN;
             self.verdicts.push(self.shape(i));
@@ -106,26 +106,26 @@ impl Register {
     }
 
     /// The kernel's entry for the flow.
-    fn shape(&self, i: u32) -> Verdict {
+    fn shape(&self, i: FlowId) -> Verdict {
         let r = &self.table[i];
-        Verdict::Shape { ack_key: r.key.reversed(), slot: i, tag: r.tag }
+        Verdict::Shape { ack_key: r.key.reversed(), slot: i.0, tag: r.tag }
     }
 
     /// The flow's slot is no longer used, and the kernel is told as soon as there is room.
-    pub(in crate::gateway) fn hide(&mut self, i: u32) {
+    pub(in crate::gateway) fn hide(&mut self, i: FlowId) {
         self.slots[i].close();
         let r = &mut self.table[i];
         r.flags &= !flag::SYNCED;
         if r.has(flag::SHOWN) && self.verdicts.has_room() {
             r.flags &= !flag::SHOWN;
-            self.verdicts.push(Verdict::Forget { ack_key: r.key.reversed(), slot: i, tag: r.tag });
+            self.verdicts.push(Verdict::Forget { ack_key: r.key.reversed(), slot: i.0, tag: r.tag });
         }
     }
 
     /// After a restart: the kernel may not have been told of slots that the last engine opened.
     fn show_again(&mut self) {
         while self.unshown < self.table.capacity() && self.verdicts.has_room() {
-            let i = self.unshown;
+            let i = FlowId(self.unshown);
             if self.table[i].has(flag::USED | flag::SHOWN | flag::SYNCED) {
                 let shape = self.shape(i);
                 self.verdicts.push(shape);
@@ -207,7 +207,7 @@ impl Register {
     }
 
     /// The data of a flow that passes untouched is charged to its class, if that shares a rate.
-    pub(in crate::gateway) fn count_untouched(&mut self, i: u32) {
+    pub(in crate::gateway) fn count_untouched(&mut self, i: FlowId) {
         let r = &self.table[i];
         self.count_data(r.key, r.class);
     }
@@ -220,7 +220,7 @@ impl Register {
     }
 
     /// The data of a flow that passed untouched is controlled by its ACKs again.
-    pub(super) fn uncount(&mut self, i: u32) {
+    pub(super) fn uncount(&mut self, i: FlowId) {
         let r = &self.table[i];
         if self.classes.share(r.class).is_some() {
             self.verdicts.count(r.key, None);
@@ -358,23 +358,22 @@ impl Register {
             return true;
         }
         let key = Key::of_data(&segment.packet, &segment.tcp);
-        let place = self.table.find(&key);
-        let load = Load { packets: 1, bytes, payload, kind: self.kind_of(place) };
-        let Some(class) = self.class_of(place, direction, &key) else { return true };
-        self.admits_to(class, Some(self.flow_bound_of(place, direction, &key)), &load, cx.now)
+        let flow = self.table.find(&key);
+        let load = Load { packets: 1, bytes, payload, kind: self.kind_of(flow) };
+        let Some(class) = self.class_of(flow, direction, &key) else { return true };
+        self.admits_to(class, Some(self.flow_bound_of(flow, direction, &key)), &load, cx.now)
     }
 
-    /// Place of the class that controls a flow, the record of which is at this place.
-    fn class_of(&self, place: Option<u32>, direction: Direction, key: &Key) -> Option<u32> {
-        let record = place.map(|i| &self.table[i]);
+    /// Place of the class that controls a flow, which may have a record.
+    fn class_of(&self, flow: Option<FlowId>, direction: Direction, key: &Key) -> Option<u32> {
+        let record = flow.map(|i| &self.table[i]);
         let known = record.filter(|r| r.generation == self.generation && direction_of(r) == direction);
         known.map_or_else(|| self.controls(direction, key), |r| Some(r.class))
     }
 
-    /// Kind of a segment with data for its class's bound, in a gateway without hooks. The record of its flow
-    /// is at this place.
-    fn kind_of(&self, place: Option<u32>) -> Kind {
-        match place {
+    /// Kind of a segment with data for its class's bound, in a gateway without hooks.
+    fn kind_of(&self, flow: Option<FlowId>) -> Kind {
+        match flow {
             Some(i) if self.table[i].has(flag::PASSES) => Kind::Counted,
             Some(i) if self.slots[i].is_open() => Kind::Held,
             _ => Kind::Free,
@@ -382,12 +381,12 @@ impl Register {
     }
 
     /// Record of a flow's own bound. Flows that have no place in the table share those of their sources.
-    fn flow_bound_of(&self, place: Option<u32>, direction: Direction, key: &Key) -> &FlowBound {
+    fn flow_bound_of(&self, flow: Option<FlowId>, direction: Direction, key: &Key) -> &FlowBound {
         let inward = direction == Direction::In;
         let source = || hash_of_source(if inward { &key.dst } else { &key.src }, self.config.seed | 1);
-        place.map_or_else(
+        flow.map_or_else(
             || self.strangers.get_or_init(Strangers::default).of_source(source(), inward),
-            |i| &self.flow_bounds()[i as usize],
+            |i| &self.flow_bounds()[i.index()],
         )
     }
 }

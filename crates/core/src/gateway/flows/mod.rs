@@ -58,7 +58,7 @@ pub(super) mod verdicts;
 
 use crate::ack::{AckControl, Window};
 use crate::classify::{ClassConfig, Compiled, Config, Direction};
-use crate::flow::{flag, Key, Record, Table, Timers};
+use crate::flow::{flag, FlowId, Key, Record, Table, Timers};
 use crate::frame::Frame;
 use crate::node::{Cx, Port, PortSet, LAN, WAN};
 use crate::steer::{slot_flag, Bound, FlowBound, Slot, Strangers, Tally};
@@ -124,7 +124,7 @@ pub struct Register {
 impl Register {
     /// Records of an earlier engine belong to the classes of this configuration; what they hold is scheduled.
     pub(super) fn take_over(&mut self) {
-        for i in 0..self.table.capacity() {
+        for i in self.table.ids() {
             if !self.table[i].has(flag::USED) {
                 self.slots[i].close();
                 continue;
@@ -186,7 +186,7 @@ impl Register {
 
     /// May ACKs of the flow be held now?
     #[inline]
-    pub(super) fn is_engaged(&self, i: u32) -> bool {
+    pub(super) fn is_engaged(&self, i: FlowId) -> bool {
         let r = &self.table[i];
         let index = self.classes.index(r.class).map(|index| index as u32);
         self.policy(r).engages(&self.congestion, index)
@@ -203,7 +203,7 @@ impl Register {
     }
 
     /// The record is free for another flow.
-    pub(super) fn remove(&mut self, i: u32) {
+    pub(super) fn remove(&mut self, i: FlowId) {
         self.give_up_least(i);
         self.classes.leave(self.table[i].class);
         self.table.remove(i);
@@ -231,29 +231,29 @@ impl Register {
 
     /// The flow, which has no timer, gets one.
     #[inline]
-    pub(super) fn start_timer(&mut self, i: u32, due: Time) {
+    pub(super) fn start_timer(&mut self, i: FlowId, due: Time) {
         let r = &mut self.table[i];
         r.flags |= flag::ARMED;
-        self.timers.arm(wheel(ack_out(r)), i, due);
+        self.timers.arm(wheel(ack_out(r)), i.0, due);
     }
 
     /// The flow has no timer any more, if it had one.
-    pub(super) fn stop_timer(&mut self, i: u32) {
+    pub(super) fn stop_timer(&mut self, i: FlowId) {
         let r = &mut self.table[i];
         if r.has(flag::ARMED) {
-            self.timers.disarm(wheel(ack_out(r)), i);
+            self.timers.disarm(wheel(ack_out(r)), i.0);
         }
         r.flags &= !(flag::ARMED | flag::WAITING);
     }
 
-    pub(super) fn absorb(&mut self, cx: &mut Cx<'_>, i: u32, frame: Frame) {
+    pub(super) fn absorb(&mut self, cx: &mut Cx<'_>, i: FlowId, frame: Frame) {
         self.count_absorbed(i);
         cx.frames.absorb(frame);
     }
 
     /// An ACK of the flow has been absorbed.
     #[inline]
-    fn count_absorbed(&mut self, i: u32) {
+    fn count_absorbed(&mut self, i: FlowId) {
         self.classes[self.table[i].class].acks_absorbed += 1;
         self.stats.ledger.absorbed += 1;
     }
@@ -309,7 +309,7 @@ impl Register {
 
     /// Counts bytes acknowledged towards the sender of a flow.
     #[inline]
-    pub(super) fn count_acked(&mut self, i: u32, bytes: u32) {
+    pub(super) fn count_acked(&mut self, i: FlowId, bytes: u32) {
         let r = &mut self.table[i];
         r.count_acked(&mut self.classes[r.class], bytes);
     }
@@ -374,7 +374,7 @@ impl Register {
     }
 
     /// The flow refers to another class, and what it holds is held there.
-    pub(super) fn move_to(&mut self, cx: &mut Cx<'_>, i: u32, place: u32) {
+    pub(super) fn move_to(&mut self, cx: &mut Cx<'_>, i: FlowId, place: u32) {
         self.clear_acks(cx, i);
         self.unlist(i, self.now);
         self.give_up_least(i);
@@ -390,7 +390,7 @@ impl Register {
     }
 
     /// Derives what the flow has of its class.
-    pub(super) fn derive(&mut self, i: u32, now: Time) {
+    pub(super) fn derive(&mut self, i: FlowId, now: Time) {
         if !self.table[i].has(flag::SYNCED) {
             return; // it has nothing yet
         }
@@ -414,7 +414,7 @@ impl Register {
 
     /// Begins the law of release of the flow's class, if the flow keeps another law's state. Held bytes wait
     /// by it.
-    fn follow_law(&mut self, i: u32, now: Time) {
+    fn follow_law(&mut self, i: FlowId, now: Time) {
         let policy = *self.policy(&self.table[i]);
         if self.table[i].obeys(&policy) {
             return;

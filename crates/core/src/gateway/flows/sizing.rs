@@ -8,7 +8,7 @@
 use super::segment::Headers;
 use super::Register;
 use crate::ack::{window, Window};
-use crate::flow::{flag, Key, Record};
+use crate::flow::{flag, FlowId, Key, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::steer::{after, Slot};
@@ -37,7 +37,7 @@ impl Register {
     }
 
     /// Is the right edge that may be told now right of the one that was?
-    pub(in crate::gateway) fn edge_moves(&self, i: u32) -> bool {
+    pub(in crate::gateway) fn edge_moves(&self, i: FlowId) -> bool {
         let r = &self.table[i];
         r.edge_moves(self.window_limit(r))
     }
@@ -45,7 +45,7 @@ impl Register {
     /// A sender whose window was sized from its first right edge on cannot get ahead of the releases by more
     /// than the advertised window, in slow start or not, so its steps are full from the beginning
     /// (`docs/ack-shaper.md`).
-    pub(in crate::gateway) fn bound(&mut self, i: u32) {
+    pub(in crate::gateway) fn bound(&mut self, i: FlowId) {
         let r = &self.table[i];
         if !r.has(flag::EDGE_KNOWN) || r.takes_turns() {
             return;
@@ -63,7 +63,7 @@ impl Register {
     /// its slot with them. The field goes to the sender sized, if this `sizes` it, or as it came.
     pub(super) fn begin_edges(
         &mut self,
-        i: u32,
+        i: FlowId,
         segment: &Headers,
         options: &TcpOptions,
         scale: u8,
@@ -126,7 +126,7 @@ impl Register {
 
     /// Lets bytes go ahead of the flow's turn. Where the class has nothing to spare for what its sender might
     /// send for them, the right edge stays where it is until then.
-    pub(in crate::gateway) fn keep_edge(&mut self, i: u32, bytes: u32, now: Time) {
+    pub(in crate::gateway) fn keep_edge(&mut self, i: FlowId, bytes: u32, now: Time) {
         let r = &self.table[i];
         let waits = r.takes_turns()
             && r.has(flag::EDGE_KNOWN)
@@ -140,7 +140,7 @@ impl Register {
     }
 
     /// Finds what the class of a flow has now, where it borrows.
-    pub(super) fn entitle(&mut self, i: u32) {
+    pub(super) fn entitle(&mut self, i: FlowId) {
         let (place, now) = (self.table[i].class, self.now);
         self.tree(place).entitle(place, now);
     }

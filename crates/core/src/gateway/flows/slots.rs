@@ -1,6 +1,7 @@
 //! Memory that gateway and kernel share: a slot and a flow's bound for each record, and a tally and a bound
 //! for each place of a class.
 
+use crate::flow::FlowId;
 use crate::steer::Slot;
 
 /// Memory of the slots.
@@ -23,10 +24,10 @@ impl Slots {
     }
 }
 
-impl core::ops::Index<u32> for Slots {
+impl core::ops::Index<FlowId> for Slots {
     type Output = Slot;
-    fn index(&self, i: u32) -> &Slot {
-        &self.all()[i as usize]
+    fn index(&self, i: FlowId) -> &Slot {
+        &self.all()[i.index()]
     }
 }
 

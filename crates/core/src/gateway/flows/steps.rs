@@ -5,7 +5,7 @@ use super::blocked::wheel;
 use super::{direction_of, millis, Register};
 use crate::ack::Window;
 use crate::classify::Direction;
-use crate::flow::{flag, Key};
+use crate::flow::{flag, FlowId, Key};
 use crate::node::Cx;
 use crate::steer::after;
 use crate::systems::postack::{Alone, Came, Driver, Rules};
@@ -19,23 +19,23 @@ const SILENT_MS: u32 = 1_000;
 const MOST_DELAY: Duration = Duration::from_secs(4);
 
 impl Register {
-    pub(in crate::gateway) fn scheme(&self, i: u32) -> Option<&'static dyn Rules> {
+    pub(in crate::gateway) fn scheme(&self, i: FlowId) -> Option<&'static dyn Rules> {
         self.classes.share(self.table[i].class)?.law.scheme()
     }
 
     /// Returns the event that gives the flow its turns of ACKs.
-    pub(in crate::gateway) fn driver(&self, i: u32) -> Option<Driver> {
+    pub(in crate::gateway) fn driver(&self, i: FlowId) -> Option<Driver> {
         self.scheme(i).map(Rules::driver)
     }
 
     /// Does the flow's scheme need to see its data?
-    fn watches_data(&self, i: u32) -> bool {
+    fn watches_data(&self, i: FlowId) -> bool {
         self.scheme(i).is_some_and(Rules::watches_data)
     }
 
     /// Data of the flow up to `end` is on its way. The next of it is to be seen as well: of a burst the last
     /// segment tells how much the sender has sent.
-    fn watch_data(&mut self, i: u32, end: u32, now: Time) {
+    fn watch_data(&mut self, i: FlowId, end: u32, now: Time) {
         let Some(scheme) = self.scheme(i).filter(|scheme| scheme.watches_data()) else { return };
         scheme.sent(self.table[i].law.steps_mut(), end);
         self.slots[i].ask();
@@ -44,7 +44,7 @@ impl Register {
 
     /// An ACK of the flow has left: the data that it brings is to be seen, and the flow is the last of its
     /// class that something was heard of.
-    pub(in crate::gateway) fn look_at_data(&mut self, i: u32, now: Time) {
+    pub(in crate::gateway) fn look_at_data(&mut self, i: FlowId, now: Time) {
         if !self.watches_data(i) {
             return;
         }
@@ -62,7 +62,7 @@ impl Register {
     }
 
     /// A flow that is listed and holds nothing counts no more without data on its way, or after a second.
-    fn drop_silent(&mut self, i: u32, now: Time) {
+    fn drop_silent(&mut self, i: FlowId, now: Time) {
         let r = &self.table[i];
         let silent = millis(now).wrapping_sub(r.seen_ms) > SILENT_MS;
         if r.has(flag::LISTED) && !r.holds() && (silent || !self.awaits_turn(i)) {
@@ -71,7 +71,7 @@ impl Register {
     }
 
     /// Returns the time for which an ACK that comes now is held.
-    fn delay(&self, i: u32) -> Duration {
+    fn delay(&self, i: FlowId) -> Duration {
         let r = &self.table[i];
         let Some(share) = self.classes.share(r.class) else { return Duration::ZERO };
         let delay = |scheme: &'static dyn Rules| scheme.delay(r, share.payload(r), self.rtt(r));
@@ -79,7 +79,7 @@ impl Register {
     }
 
     /// Returns the time at which an ACK that comes now leaves: no earlier than those before it.
-    pub(super) fn due_of_ack(&mut self, i: u32, now: Time) -> Time {
+    pub(super) fn due_of_ack(&mut self, i: FlowId, now: Time) -> Time {
         if self.driver(i) != Some(Driver::Delay) {
             return now;
         }
@@ -90,7 +90,7 @@ impl Register {
     }
 
     /// The flow, which holds something, has a timer for its first ACK.
-    pub(in crate::gateway) fn await_time(&mut self, cx: &mut Cx<'_>, i: u32) {
+    pub(in crate::gateway) fn await_time(&mut self, cx: &mut Cx<'_>, i: FlowId) {
         let r = &self.table[i];
         if r.flags & (flag::ARMED | flag::CLOSED) != 0 || !r.holds() {
             return;
@@ -100,7 +100,7 @@ impl Register {
         self.arm_at(i, due);
     }
 
-    pub(in crate::gateway) fn arm_at(&mut self, i: u32, due: Time) {
+    pub(in crate::gateway) fn arm_at(&mut self, i: FlowId, due: Time) {
         let r = &mut self.table[i];
         r.flags |= flag::WAITING;
         r.law.steps_mut().delayed_mut().next = due.as_nanos();
@@ -108,7 +108,7 @@ impl Register {
     }
 
     /// Counts a flow that holds something or has data on its way among those of its class.
-    pub(super) fn enlist_delayed(&mut self, i: u32, now: Time) {
+    pub(super) fn enlist_delayed(&mut self, i: FlowId, now: Time) {
         let Some(share) = self.classes.share_mut(self.table[i].class) else { return };
         share.note_active(now);
         share.list_idle(&mut self.table, i);
@@ -121,7 +121,7 @@ impl Register {
     }
 
     /// The record of the flow with this key, if its class releases ACKs by its data.
-    pub(crate) fn follows_data(&self, direction: Direction, key: &Key) -> Result<u32, Alone> {
+    pub(crate) fn follows_data(&self, direction: Direction, key: &Key) -> Result<FlowId, Alone> {
         if key.protocol() != TCP {
             return Err(Alone::NotTcp);
         }
@@ -169,7 +169,7 @@ impl Register {
     }
 
     /// Notes the number of frames of the flow in the queue of its class.
-    pub(crate) fn note_frames(&mut self, i: u32, frames: u32, now: Time) {
+    pub(crate) fn note_frames(&mut self, i: FlowId, frames: u32, now: Time) {
         let r = &mut self.table[i];
         let Some(share) = self.classes.share(r.class).filter(|_| r.takes_steps()) else { return };
         if share.law.driver() != Some(Driver::Queues) {
@@ -192,8 +192,8 @@ impl Register {
     }
 
     /// Is the flow one of the class at this place, whose turns are of ACKs?
-    pub(in crate::gateway) fn is_of(&self, i: u32, place: u32) -> bool {
-        i < self.table.capacity() && {
+    pub(in crate::gateway) fn is_of(&self, i: FlowId, place: u32) -> bool {
+        i < FlowId(self.table.capacity()) && {
             let r = &self.table[i];
             r.class == place && r.takes_steps() && r.has(flag::USED | flag::SYNCED) && !r.has(flag::CLOSED)
         }
@@ -201,13 +201,13 @@ impl Register {
 
     /// Frames of the flow that wait in the queue of its class; with one queue, packets that came and had no
     /// turn.
-    pub(in crate::gateway) fn packets_of(&self, i: u32) -> u32 {
+    pub(in crate::gateway) fn packets_of(&self, i: FlowId) -> u32 {
         let r = &self.table[i];
         self.classes.share(r.class).map_or(0, |share| r.law.steps().packets(share.departures.queues))
     }
 
     /// May an ACK of the flow leave as it comes?
-    pub(in crate::gateway) fn may_pass(&self, i: u32) -> bool {
+    pub(in crate::gateway) fn may_pass(&self, i: FlowId) -> bool {
         self.table[i].is_ending()
             || match self.driver(i) {
                 Some(Driver::Queues) => self.packets_of(i) == 0,
@@ -217,7 +217,7 @@ impl Register {
     }
 
     /// A flow that holds something is listed, if it has no data in the queue of its class.
-    pub(super) fn enlist_idle(&mut self, i: u32, now: Time) {
+    pub(super) fn enlist_idle(&mut self, i: FlowId, now: Time) {
         if self.packets_of(i) > 0 {
             return;
         }
@@ -244,7 +244,7 @@ impl Register {
     }
 
     /// Charges the flow's class for turns of the flow, each as a full segment.
-    pub(in crate::gateway) fn spend_turns(&mut self, i: u32, turns: u32, now: Time) {
+    pub(in crate::gateway) fn spend_turns(&mut self, i: FlowId, turns: u32, now: Time) {
         let r = &self.table[i];
         let (place, segments) = (r.class, r.segments());
         let Some(share) = self.classes.share_mut(place) else { return };
@@ -255,7 +255,7 @@ impl Register {
     /// A segment of data that ends at `end` is on its way to its receiver: the acknowledgement of it will
     /// tell the delay of the WAN. Of data that has come from there it would tell that of the LAN, so for
     /// downloads the handshake's stays.
-    pub(super) fn note_sent(&mut self, i: u32, end: u32, now: Time) {
+    pub(super) fn note_sent(&mut self, i: FlowId, end: u32, now: Time) {
         let r = &mut self.table[i];
         let measured = r.takes_steps() && r.has(flag::SYNCED) && !r.has(flag::INWARD);
         if measured && r.law.steps().probe().is_none() && after(end, r.rx) {
@@ -266,7 +266,7 @@ impl Register {
 
     /// The receiver has acknowledged more. The delay of the WAN is an average with the gain of a sender's
     /// smoothed RTT (RFC 6298 section 2.3), as in section 2.4.3 of the paper.
-    pub(super) fn note_delay(&mut self, i: u32, now: Time) {
+    pub(super) fn note_delay(&mut self, i: FlowId, now: Time) {
         let r = &mut self.table[i];
         if !r.takes_steps() {
             return;
@@ -285,7 +285,7 @@ impl Register {
     }
 
     /// The next segment of the flow's data is to be seen, if its window is sized or its scheme needs it.
-    pub(in crate::gateway) fn ask_for_probe(&self, i: u32) {
+    pub(in crate::gateway) fn ask_for_probe(&self, i: FlowId) {
         let r = &self.table[i];
         let sizes = || !r.has(flag::INWARD) && self.policy(r).window != Window::Keep;
         if self.measures && r.takes_steps() && (sizes() || self.watches_data(i)) {
@@ -294,7 +294,7 @@ impl Register {
     }
 
     /// A loss delays the acknowledgement of what comes behind it: that tells nothing of the path (Karn).
-    pub(in crate::gateway) fn drop_probe(&mut self, i: u32) {
+    pub(in crate::gateway) fn drop_probe(&mut self, i: FlowId) {
         if self.table[i].takes_steps() {
             self.table[i].law.steps_mut().end_probe();
             self.ask_for_probe(i);

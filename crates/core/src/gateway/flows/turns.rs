@@ -15,7 +15,7 @@
 use super::blocked::wheel;
 use super::stats::ClassStats;
 use super::Register;
-use crate::flow::{flag, Record};
+use crate::flow::{flag, FlowId, Record};
 use crate::systems::class_rate::{Charged, ClassTree, Guarantee, Repeats, Share};
 use crate::systems::postack::Driver;
 use crate::time::Time;
@@ -25,7 +25,7 @@ const LEAVES: usize = 4;
 
 impl Register {
     /// A flow that holds something, or whose right edge waits, waits for its turn, unless it does already.
-    pub(in crate::gateway) fn enlist(&mut self, i: u32, now: Time) {
+    pub(in crate::gateway) fn enlist(&mut self, i: FlowId, now: Time) {
         if self.table[i].has(flag::LISTED) || !self.awaits_turn(i) {
             return;
         }
@@ -47,7 +47,7 @@ impl Register {
         // Who comes and goes as it likes, by RSTs that no end accepts, has no turn before others.
         let fresh = !self.table[i].doubt.has_retracted();
         let ring = if fresh { &mut share.fresh } else { &mut share.old };
-        ring.push(&mut self.table, i);
+        ring.push(&mut self.table, i.0);
         self.table[i].flags |= flag::LISTED;
         self.table[i].law.listed_mut().place.wait_from(now);
         self.table[i].set(flag::FRESH, fresh);
@@ -59,12 +59,12 @@ impl Register {
 
     /// Returns whether there is anything that a turn of the flow is for: it holds something, its right edge
     /// waits, or it counts all the same.
-    pub(in crate::gateway) fn awaits_turn(&self, i: u32) -> bool {
+    pub(in crate::gateway) fn awaits_turn(&self, i: FlowId) -> bool {
         let r = &self.table[i];
         r.holds() || r.has(flag::EDGE_WAITS) || r.takes_steps() && self.counts(i)
     }
 
-    pub(super) fn counts(&self, i: u32) -> bool {
+    pub(super) fn counts(&self, i: FlowId) -> bool {
         let r = &self.table[i];
         self.classes.share(r.class).is_some_and(|share| {
             let queues = share.departures.queues;
@@ -73,7 +73,7 @@ impl Register {
     }
 
     /// A flow that holds something gets no more for now, whoever else there is: it has a timer.
-    pub(in crate::gateway) fn wait_alone(&mut self, i: u32) {
+    pub(in crate::gateway) fn wait_alone(&mut self, i: FlowId) {
         let r = &mut self.table[i];
         if r.flags & (flag::ARMED | flag::CLOSED) == 0 {
             r.flags |= flag::WAITING;
@@ -83,7 +83,7 @@ impl Register {
     }
 
     /// The flow takes no turns any more.
-    pub(in crate::gateway) fn unlist(&mut self, i: u32, now: Time) {
+    pub(in crate::gateway) fn unlist(&mut self, i: FlowId, now: Time) {
         let r = &self.table[i];
         let place = r.class;
         let Some(share) = self.classes.share_mut(place).filter(|_| r.has(flag::LISTED)) else { return };
@@ -91,7 +91,7 @@ impl Register {
         share.listed -= 1;
         share.listed_sure -= u32::from(r.has(flag::GUARANTEED));
         let ring = if r.has(flag::FRESH) { &mut share.fresh } else { &mut share.old };
-        ring.remove(&mut self.table, i);
+        ring.remove(&mut self.table, i.0);
         self.table[i].flags &= !(flag::LISTED | flag::FRESH);
         if share.node().is_some() && share.listed == 0 {
             self.tree(place).settle(place, now);
@@ -99,12 +99,12 @@ impl Register {
     }
 
     /// The flow, whose turn it was, is the last of those that have had one.
-    pub(in crate::gateway) fn queue_again(&mut self, i: u32) {
+    pub(in crate::gateway) fn queue_again(&mut self, i: FlowId) {
         let r = &self.table[i];
         let Some(share) = self.classes.share_mut(r.class) else { return };
         let ring = if r.has(flag::FRESH) { &mut share.fresh } else { &mut share.old };
-        ring.remove(&mut self.table, i);
-        share.old.push(&mut self.table, i);
+        ring.remove(&mut self.table, i.0);
+        share.old.push(&mut self.table, i.0);
         self.table[i].set(flag::FRESH, false);
     }
 
@@ -121,20 +121,20 @@ impl Register {
 
     /// Returns the flow whose turn it is below a class at the top, and the class of that flow, if the clock
     /// is not ahead.
-    pub(in crate::gateway) fn ready(&mut self, top: u32, now: Time) -> Option<(u32, u32)> {
+    pub(in crate::gateway) fn ready(&mut self, top: u32, now: Time) -> Option<(FlowId, u32)> {
         self.classes.share(top).filter(|share| share.may_release(now))?;
         let place = self.tree(top).pick(top)?;
         Some((self.classes.share(place)?.first(&self.table, now)?, place))
     }
 
     /// The sender of a flow whose class has a rate may send so many bytes more.
-    pub(super) fn permit(&mut self, i: u32, bytes: u32, now: Time) {
+    pub(super) fn permit(&mut self, i: FlowId, bytes: u32, now: Time) {
         self.permit_since(i, bytes, now, now);
     }
 
     /// An ACK for `bytes` more was made; the right edge was `edge` before. The sender may send as many more,
     /// or only up to the right edge: a window that shrinks, whose left edge moves alone, permits nothing.
-    pub(in crate::gateway) fn permit_released(&mut self, i: u32, bytes: u32, edge: u32, now: Time) {
+    pub(in crate::gateway) fn permit_released(&mut self, i: FlowId, bytes: u32, edge: u32, now: Time) {
         let r = &self.table[i];
         let room = if r.has(flag::EDGE_KNOWN) {
             let open = (r.edge.wrapping_sub(r.rx) as i32).max(0) as u32;
@@ -147,7 +147,7 @@ impl Register {
 
     /// The receiver's own ACK for `bytes` more has left ahead of the flow's turn, where it shares a rate; the
     /// right edge was `edge` before.
-    pub(in crate::gateway) fn permit_early(&mut self, i: u32, bytes: u32, edge: u32, now: Time) {
+    pub(in crate::gateway) fn permit_early(&mut self, i: FlowId, bytes: u32, edge: u32, now: Time) {
         let r = &self.table[i];
         if r.takes_turns() && r.has(flag::EDGE_WAITS) {
             self.permit_released(i, bytes, edge, now);
@@ -158,7 +158,7 @@ impl Register {
     }
 
     /// As [`Register::permit`], of what it was permitted from `since` to `now`.
-    pub(super) fn permit_since(&mut self, i: u32, bytes: u32, since: Time, now: Time) {
+    pub(super) fn permit_since(&mut self, i: FlowId, bytes: u32, since: Time, now: Time) {
         if self.table[i].is_ending() {
             return; // it has nothing more to send
         }
@@ -167,7 +167,7 @@ impl Register {
     }
 
     /// The receiver has got so many bytes more. What its sender sent of its own accord is charged.
-    pub(super) fn got(&mut self, i: u32, bytes: u32, since: Time, now: Time) {
+    pub(super) fn got(&mut self, i: FlowId, bytes: u32, since: Time, now: Time) {
         let (r, mut tree, stats) = self.with_tree(i);
         tree.got(r, bytes, (since, now)).count(stats);
         self.compare(i, bytes, Repeats::received);
@@ -175,12 +175,12 @@ impl Register {
 
     /// The receiver tells of so many bytes that have arrived twice. Those that its sender has sent twice are
     /// charged when the class is looked at.
-    pub(in crate::gateway) fn got_twice(&mut self, i: u32, bytes: u32) {
+    pub(in crate::gateway) fn got_twice(&mut self, i: FlowId, bytes: u32) {
         self.compare(i, bytes, Repeats::arrived_twice);
     }
 
     /// Takes note of bytes of a flow for its class's repeats.
-    fn compare(&mut self, i: u32, bytes: u32, note: impl FnOnce(&mut Repeats, u64)) {
+    fn compare(&mut self, i: FlowId, bytes: u32, note: impl FnOnce(&mut Repeats, u64)) {
         let r = &self.table[i];
         if let Some(share) = self.classes.share_mut(r.class) {
             let cost = share.law.cost(&r.segments(), bytes);
@@ -190,7 +190,7 @@ impl Register {
 
     /// The first window of a flow is known: what its sender may send of it is charged before it is sent, or
     /// else short flows would come for nothing, and all others be late for it.
-    pub(super) fn permit_first(&mut self, i: u32, now: Time) {
+    pub(super) fn permit_first(&mut self, i: FlowId, now: Time) {
         let r = &self.table[i];
         if !r.takes_turns() || !r.has(flag::EDGE_KNOWN) || r.takes_steps() {
             return;
@@ -204,13 +204,13 @@ impl Register {
     }
 
     /// Gives back what the sender was permitted and will not send, beyond `left` bytes.
-    pub(super) fn give_back(&mut self, i: u32, left: u32, now: Time) {
+    pub(super) fn give_back(&mut self, i: FlowId, left: u32, now: Time) {
         let (r, mut tree, stats) = self.with_tree(i);
         stats.permitted_bytes -= u64::from(tree.take_back(r, left, now));
     }
 
     /// A flow, the tree that its class is in, and the totals of that class.
-    fn with_tree(&mut self, i: u32) -> (&mut Record, ClassTree<'_>, &mut ClassStats) {
+    fn with_tree(&mut self, i: FlowId) -> (&mut Record, ClassTree<'_>, &mut ClassStats) {
         let first = self.table.capacity();
         let r = &mut self.table[i];
         let wheel = wheel(self.classes.ack_out(r.class));
@@ -219,7 +219,7 @@ impl Register {
     }
 
     /// The sender's FIN is known: what it was permitted beyond it cannot be sent.
-    pub(in crate::gateway) fn has_ended(&mut self, i: u32, now: Time) {
+    pub(in crate::gateway) fn has_ended(&mut self, i: FlowId, now: Time) {
         let r = &self.table[i];
         let left = (r.fin.wrapping_sub(r.rx) as i32).max(0) as u32;
         self.give_back(i, left, now);
@@ -227,7 +227,7 @@ impl Register {
     }
 
     /// A flow whose first window is known was confirmed by its receiver: it asks for the least rate.
-    pub(in crate::gateway) fn begin_least(&mut self, i: u32) {
+    pub(in crate::gateway) fn begin_least(&mut self, i: FlowId) {
         let r = &self.table[i];
         if r.takes_turns() && r.has(flag::EDGE_KNOWN) && !r.takes_steps() && !self.ask_for_least(i) {
             self.classes[self.table[i].class].best_effort += 1;
@@ -235,7 +235,7 @@ impl Register {
     }
 
     /// The flow has the guarantee of its class from now on, if there is room. False if there is not.
-    pub(in crate::gateway) fn ask_for_least(&mut self, i: u32) -> bool {
+    pub(in crate::gateway) fn ask_for_least(&mut self, i: FlowId) -> bool {
         let r = &mut self.table[i];
         let ends = r.is_ending();
         let (shares, stats) = self.classes.split(r.class);
@@ -248,7 +248,7 @@ impl Register {
     }
 
     /// The flow has the guarantee no more: it ends, or is of another class.
-    pub(super) fn give_up_least(&mut self, i: u32) {
+    pub(super) fn give_up_least(&mut self, i: FlowId) {
         let r = &mut self.table[i];
         let (shares, stats) = self.classes.split(r.class);
         if shares.get_mut(r.class).is_some_and(|share| share.give_up(r)) {

@@ -9,7 +9,7 @@ use super::repeats::Repeats;
 use super::{Nested, ShareRelease, Turns};
 use crate::base::ring::Ring;
 use crate::base::NONE;
-use crate::flow::Table;
+use crate::flow::{FlowId, Table};
 use crate::rate::Rate;
 use crate::systems::postack::Departures;
 use crate::time::{Duration, Time};
@@ -125,8 +125,8 @@ impl Share {
     }
 
     /// Returns the flow whose turn it is.
-    pub(crate) fn head(&self) -> Option<u32> {
-        self.fresh.head().or(self.old.head())
+    pub(crate) fn head(&self) -> Option<FlowId> {
+        self.fresh.head().or(self.old.head()).map(FlowId)
     }
 
     /// Time between two times at which anything is released.
@@ -149,17 +149,17 @@ impl Share {
 
     /// The flow whose turn it is: a fresh one, unless one that had its turn has waited longer, and for too
     /// long.
-    pub(crate) fn first(&self, table: &Table, now: Time) -> Option<u32> {
+    pub(crate) fn first(&self, table: &Table, now: Time) -> Option<FlowId> {
         let (Some(fresh), Some(old)) = (self.fresh.head(), self.old.head()) else { return self.head() };
-        let [of_fresh, of_old] = [fresh, old].map(|i| table[i].law.listed().place.waited(now));
+        let [of_fresh, of_old] = [fresh, old].map(|i| table[FlowId(i)].law.listed().place.waited(now));
         let is_late = !self.law.is_of_acks() && of_old >= LATE && of_old > of_fresh;
-        Some(if is_late { old } else { fresh })
+        Some(FlowId(if is_late { old } else { fresh }))
     }
 
     /// Has a flow waited for its turn for too long?
     pub(crate) fn is_late(&self, table: &Table, now: Time) -> bool {
         let heads = [self.fresh.head(), self.old.head()];
-        heads.into_iter().flatten().any(|i| table[i].law.listed().place.waited(now) >= LATE)
+        heads.into_iter().flatten().any(|i| table[FlowId(i)].law.listed().place.waited(now) >= LATE)
     }
 
     /// Something may be released now: what can be goes together.
@@ -267,13 +267,13 @@ impl Share {
         self.others.begun = false;
     }
 
-    pub(crate) fn first_listed(&self) -> Option<u32> {
-        self.old.head()
+    pub(crate) fn first_listed(&self) -> Option<FlowId> {
+        self.old.head().map(FlowId)
     }
 
-    pub(crate) fn list_idle(&mut self, table: &mut Table, i: u32) {
+    pub(crate) fn list_idle(&mut self, table: &mut Table, i: FlowId) {
         self.listed += 1;
-        self.old.push(table, i);
+        self.old.push(table, i.0);
     }
 
     /// Time between turns while the class has nothing to send.

@@ -5,6 +5,7 @@ use super::sound::{paced, specs};
 use super::way::Way;
 use super::Sharing;
 use crate::classify::Direction;
+use crate::flow::FlowId;
 use crate::frame::Frames;
 use crate::node::PortSet;
 use crate::queue::{pfq::Coming, Queue};
@@ -40,7 +41,7 @@ impl Sharing {
 
     /// Returns the next flow that has lost queued frames other than by departure: its number, and the frames
     /// still queued.
-    pub(crate) fn next_loss(&mut self) -> Option<(u32, u32)> {
+    pub(crate) fn next_loss(&mut self) -> Option<(FlowId, u32)> {
         self.lost.pop_front()
     }
 }
@@ -58,10 +59,14 @@ impl Way {
         let bytes = queue.bytes();
         let (left, next) = match queue {
             Queue::Pfq(queue) => {
-                let left = queue.news().last();
+                let left = queue.news().last().map(|(flow, frames)| (FlowId(flow), frames));
                 let next = queue.coming(frames);
-                let of =
-                    |c: Coming| Next { flow: c.owner, frames: c.frames, packets: c.packets, flows: c.flows };
+                let of = |c: Coming| Next {
+                    flow: c.owner.map(FlowId),
+                    frames: c.frames,
+                    packets: c.packets,
+                    flows: c.flows,
+                };
                 (left, next.map(of))
             }
             queue => {
@@ -85,17 +90,17 @@ impl Way {
     pub(super) fn follow_arrival(
         &mut self,
         place: usize,
-        flow: Option<Result<u32, Alone>>,
+        flow: Option<Result<FlowId, Alone>>,
         packets: u32,
-        lost: &mut impl Extend<(u32, u32)>,
+        lost: &mut impl Extend<(FlowId, u32)>,
     ) -> Option<Came> {
         let class = self.followed.get(place).copied().flatten()?;
         let queue = self.queue_mut(place)?;
         let bytes = queue.bytes();
         let frames = match queue {
             Queue::Pfq(queue) => {
-                let frames = queue.claim(flow.and_then(Result::ok));
-                lost.extend(queue.news());
+                let frames = queue.claim(flow.and_then(Result::ok).map(|i| i.0));
+                lost.extend(queue.news().map(|(flow, frames)| (FlowId(flow), frames)));
                 frames
             }
             _ => 0,

@@ -14,7 +14,7 @@
 //! of their direction, and all other frames of that port use the rest of its line.
 
 use crate::classify::{Compiled, Config, Direction};
-use crate::flow::Key;
+use crate::flow::{FlowId, Key};
 use crate::frame::{Charge, Frame, Waiting};
 use crate::node::{Cx, Node, Port, PortSet, Transmit, LAN, WAN};
 use crate::queue::LeafStats;
@@ -56,7 +56,7 @@ pub struct Sharing {
     overhead: u16,
     ledger: Ledger,
     /// Losses for [`Sharing::next_loss`].
-    lost: VecDeque<(u32, u32)>,
+    lost: VecDeque<(FlowId, u32)>,
 }
 
 impl Sharing {
@@ -152,7 +152,7 @@ impl Sharing {
         cx: &mut Cx<'_>,
         port: Port,
         frame: Frame,
-        flow: impl FnOnce(Direction, &Key) -> Result<u32, Alone>,
+        flow: impl FnOnce(Direction, &Key) -> Result<FlowId, Alone>,
     ) -> Option<Came> {
         self.ledger.received += 1;
         let way = match port {

@@ -1,12 +1,14 @@
 //! Events of a class's queue, told to the gateway that releases ACKs by them.
 
+use crate::flow::FlowId;
+
 /// A frame that has come to a class whose ACKs follow its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Came {
     /// The index of the class in the configuration.
     pub(crate) class: usize,
     /// Flow of the packet, or the reason why none is known. `None` if it was dropped.
-    pub(crate) flow: Option<Result<u32, Alone>>,
+    pub(crate) flow: Option<Result<FlowId, Alone>>,
     /// Frames of the flow that wait.
     pub(crate) frames: u32,
     /// Packets that it stands for.
@@ -23,7 +25,7 @@ pub(crate) struct Departure {
     /// Bytes that wait still.
     pub(crate) bytes: u64,
     /// With a queue for each flow: the flow of the packet, and how many frames of it wait still.
-    pub(crate) left: Option<(u32, u32)>,
+    pub(crate) left: Option<(FlowId, u32)>,
     /// Packet that leaves next; `None` if the queue is empty.
     pub(crate) next: Option<Next>,
 }
@@ -32,7 +34,7 @@ pub(crate) struct Departure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Next {
     /// Flow of the packet, with a queue for each.
-    pub(crate) flow: Option<u32>,
+    pub(crate) flow: Option<FlowId>,
     /// Frames of the flow that wait, with this one.
     pub(crate) frames: u32,
     /// Packets that the frame stands for.
