@@ -7,7 +7,8 @@
 //! A shut way is tried once a second, with the frame that found no way or with a probe. A probe may not
 //! arrive where a filter takes unknown frames. Then a single segment is taken a little later, and the ACK
 //! that the engine makes of it tries the way. A way that lost frames is open again once [`PROOF`] in a row
-//! have arrived.
+//! have arrived. As long as the socket itself refuses, a trial costs nobody a frame: it is repeated every
+//! 10 ms, so a way opens with its interface.
 
 use super::leg::{Leg, Look, PATIENCE};
 use crate::port::Stuck;
@@ -19,6 +20,8 @@ use weir_core::time::{Duration, Time};
 const FULL: Duration = Duration::from_millis(500);
 /// Interval at which a shut or idle way is tried.
 const TRY: Duration = Duration::from_secs(1);
+/// Interval at which a way is tried whose socket refused the last trial.
+const TRY_REFUSED: Duration = Duration::from_millis(10);
 /// Time from a probe until a segment is taken.
 const TAKE: Duration = Duration::from_millis(100);
 /// Frames in a row that have to arrive on a way that lost some: if it loses half, all of them arrive one time
@@ -102,6 +105,14 @@ pub(super) struct Counts {
     pub back: [u64; 2],
     /// Reason why no frame leaves.
     pub stuck: Option<Stuck>,
+}
+
+impl Counts {
+    /// Returns whether the socket refused the last frame. A frame that found no buffer may have been lost
+    /// behind the socket.
+    fn is_refused(&self) -> bool {
+        self.stuck.is_some_and(|stuck| stuck.errno != libc::ENOBUFS)
+    }
 }
 
 /// Action that the state of a way demands.
@@ -201,7 +212,7 @@ impl Way {
         if arrived > 0 {
             return self.prove(now, was, missing.saturating_sub(arrived));
         }
-        self.look_shut(now, was, fault)
+        self.look_shut(now, was, fault, counts)
     }
 
     fn look_open(&mut self, now: Time, fault: Option<Fault>, sent: bool) -> Turn {
@@ -217,7 +228,7 @@ impl Way {
     }
 
     /// No frame has arrived on the shut way, whose fault `was` this.
-    fn look_shut(&mut self, now: Time, was: Fault, fault: Option<Fault>) -> Turn {
+    fn look_shut(&mut self, now: Time, was: Fault, fault: Option<Fault>, counts: &Counts) -> Turn {
         if was.is_there() {
             return if self.is_due(now, TRY) { self.attempt(now, was) } else { Turn::Nothing };
         }
@@ -227,10 +238,10 @@ impl Way {
                 *known = fault;
             }
         }
-        if self.is_due(now, TRY) {
+        if self.is_due(now, if counts.is_refused() { TRY_REFUSED } else { TRY }) {
             return self.attempt(now, was);
         }
-        match self.with == With::Frame && self.is_due(now, TAKE) {
+        match self.with == With::Frame && !counts.is_refused() && self.is_due(now, TAKE) {
             true => self.take(was),
             false => Turn::Nothing,
         }
@@ -530,11 +541,29 @@ mod tests {
     #[test]
     fn a_way_is_tried_at_once_when_its_interface_is_up_again() {
         let mut way = open();
-        way.look(ms(30), &stuck(libc::ENETDOWN, ms(1)));
-        assert_eq!(way.look(ms(200), &stuck(libc::ENETDOWN, ms(1))), Turn::Nothing);
+        way.look(ms(200), &stuck(libc::ENETDOWN, ms(1)));
         way.retry(ms(201));
         assert_eq!((way.fault(ms(201)), way.look(ms(201), &back(1, 1))), (None, Turn::Try));
         assert_eq!(way.look(ms(201), &back(2, 2)), Turn::Open);
+    }
+
+    /// Its interface is down for as long as nobody says so, or not long enough for anybody to notice.
+    #[test]
+    fn a_way_opens_as_soon_as_its_socket_sends() {
+        let down = stuck(libc::ENETDOWN, ms(0));
+        let mut way = Way::new(ms(0), &back(1, 1), false);
+        assert_eq!(way.look(ms(0), &back(1, 1)), Turn::Try);
+        let turns: Vec<_> = (0..1_000)
+            .map(|at| (at, way.look(ms(at), &down)))
+            .filter(|(_, turn)| *turn != Turn::Nothing)
+            .collect();
+        assert_eq!(turns, (1..100).map(|n| (10 * n, Turn::Try)).collect::<Vec<_>>());
+        assert_eq!(way.look(ms(1_000), &down), Turn::Try);
+        assert_eq!(way.look(ms(1_000), &back(2, 2)), Turn::Open);
+        // One that was open is shut by the same, and opens by the same.
+        assert_eq!(way.look(ms(2_020), &stuck(libc::ENETDOWN, ms(2_000))), Turn::Shut { exit: true });
+        assert_eq!(way.look(ms(2_030), &stuck(libc::ENETDOWN, ms(2_000))), Turn::Try);
+        assert_eq!(way.look(ms(2_030), &back(3, 3)), Turn::Open);
     }
 
     #[test]

@@ -300,6 +300,7 @@ impl Site {
         for event in events {
             let all = if *event == Event::Missed { Some(link::all()?) } else { None };
             back |= self.follow_internal(event, all.as_deref()) | self.has_lost_home(event);
+            back |= self.has_found_home(event)?;
             let mut lost = false;
             for (i, place) in self.places.iter_mut().enumerate() {
                 let before = place.watched.index;
@@ -342,6 +343,17 @@ impl Site {
             self.home = None;
         }
         lost
+    }
+
+    /// Returns whether the device for frames that are to come in is there now, but was not before.
+    fn has_found_home(&mut self, event: &Event) -> io::Result<bool> {
+        let found = matches!(event, Event::Is(link) if link.loopback && link.up);
+        // It takes a program on the interface to lead there.
+        if self.home.is_some() || !found || self.places.iter().any(|place| place.attached.is_none()) {
+            return Ok(false);
+        }
+        self.lead_home()?;
+        Ok(self.home.is_some())
     }
 
     /// Follows events of the internal pair. True if it has to be made again.
