@@ -13,7 +13,7 @@ mod table;
 pub use crate::base::{Timers, NONE};
 pub use crate::tcp::track::Key;
 pub use age::Ages;
-pub use id::FlowId;
+pub use id::{ClassId, FlowId};
 pub use index::Index;
 pub(crate) use law::law_state;
 pub use law::LawState;

@@ -8,7 +8,7 @@
 //! operations cost a constant, whatever the number of flows, sources and classes.
 
 use super::rings::Rings;
-use super::{Index, NONE};
+use super::{ClassId, Index, NONE};
 
 /// Number of ranks of owners, by the logarithm of their flows.
 const RANKS: usize = 32;
@@ -40,7 +40,7 @@ pub(super) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     /// Place of the class.
-    pub(super) class: u32,
+    pub(super) class: ClassId,
     /// Hash of class and source.
     pub(super) source: u64,
 }
@@ -132,7 +132,7 @@ pub(super) struct Owners {
 impl Owners {
     /// Returns the owners of `capacity` places.
     pub(super) fn new(capacity: u32) -> Owners {
-        let nobody = Source { owner: Owner { class: NONE, source: 0 }, flows: Flows::NONE };
+        let nobody = Source { owner: Owner { class: ClassId(NONE), source: 0 }, flows: Flows::NONE };
         Owners {
             capacity,
             source_of: vec![NONE; capacity as usize].into(),
@@ -154,7 +154,7 @@ impl Owners {
     pub(super) fn join(&mut self, i: u32, kind: Kind, owner: Owner) {
         let source = self.find(owner).unwrap_or_else(|| self.add(owner));
         self.source_of[i as usize] = source;
-        let class = &mut self.classes[owner.class as usize];
+        let class = &mut self.classes[owner.class.index()];
         let k = kind as usize;
         self.in_class.push(&mut class.flows.first[k], i);
         self.in_source.push(&mut self.sources[source as usize].flows.first[k], i);
@@ -169,13 +169,13 @@ impl Owners {
         }
         let k = kind as usize;
         let owner = self.sources[source as usize].owner;
-        self.in_class.remove(&mut self.classes[owner.class as usize].flows.first[k], i);
+        self.in_class.remove(&mut self.classes[owner.class.index()].flows.first[k], i);
         self.in_source.remove(&mut self.sources[source as usize].flows.first[k], i);
         self.count(source, kind, -1);
         if self.sources[source as usize].flows.is_empty() {
             self.index.remove(owner.source as u32, source);
             self.free.push(source);
-            let class = &mut self.classes[owner.class as usize];
+            let class = &mut self.classes[owner.class.index()];
             class.sources -= 1;
             self.active -= u32::from(class.sources == 0);
         }
@@ -189,13 +189,13 @@ impl Owners {
         let source = self.free.pop().unwrap_or_else(|| unreachable!("as many sources as places"));
         self.sources[source as usize] = Source { owner, flows: Flows::NONE };
         self.index.insert(owner.source as u32, source);
-        let places = owner.class + 1;
+        let places = owner.class.0 + 1;
         if self.classes.len() < places as usize {
             let empty = Class { flows: Flows::NONE, sources: 0, ranks: Ranks::EMPTY };
             self.classes.resize(places as usize, empty);
             self.class_ranks.iter_mut().for_each(|rings| rings.grow(places));
         }
-        let class = &mut self.classes[owner.class as usize];
+        let class = &mut self.classes[owner.class.index()];
         self.active += u32::from(class.sources == 0);
         class.sources += 1;
         source
@@ -205,7 +205,7 @@ impl Owners {
     fn count(&mut self, source: u32, kind: Kind, by: i32) {
         let k = kind as usize;
         let Source { owner, flows } = &mut self.sources[source as usize];
-        let class = &mut self.classes[owner.class as usize];
+        let class = &mut self.classes[owner.class.index()];
         let change = |count: &mut u32| {
             let from = *count;
             *count = from.wrapping_add_signed(by);
@@ -217,11 +217,16 @@ impl Owners {
         if kind == Kind::Settled {
             class.ranks.change(&mut self.source_ranks, source, of_source, MANY);
         }
-        self.ranks[k].change(&mut self.class_ranks[k], owner.class, of_class, 1);
+        self.ranks[k].change(&mut self.class_ranks[k], owner.class.0, of_class, 1);
     }
 
-    fn class(&self, class: u32) -> Flows {
-        self.classes.get(class as usize).map_or(Flows::NONE, |class| class.flows)
+    fn class(&self, class: ClassId) -> Flows {
+        self.classes.get(class.index()).map_or(Flows::NONE, |class| class.flows)
+    }
+
+    /// Returns the class with the most flows of a kind, among those that are compared.
+    fn largest(&self, k: usize) -> Option<ClassId> {
+        self.ranks[k].most(&self.class_ranks[k], |class| self.class(ClassId(class)).count[k]).map(ClassId)
     }
 
     /// Returns the flow that gives up its place to a new one of `owner`. `None` if the other flows are
@@ -239,9 +244,9 @@ impl Owners {
     /// if that has too many. Among its oldest such flows, the source with the most loses its oldest.
     fn opening(&self, owner: Owner) -> Option<u32> {
         let k = Kind::Transient as usize;
-        let too_many =
-            |class: &u32| self.class(*class).count[k] > OPENINGS.max(self.capacity / OPENINGS_PART);
-        let most = || self.ranks[k].most(&self.class_ranks[k], |class| self.class(class).count[k]);
+        let most_openings = OPENINGS.max(self.capacity / OPENINGS_PART);
+        let too_many = |class: &ClassId| self.class(*class).count[k] > most_openings;
+        let most = || self.largest(k);
         let class = Some(owner.class).filter(too_many).or_else(|| most().filter(too_many))?;
         let of_source = |i: u32| self.sources[self.source_of[i as usize] as usize].flows.count[k];
         let oldest = self.in_class.some(self.class(class).first[k], SAMPLE);
@@ -251,17 +256,16 @@ impl Owners {
     /// Returns a settled flow of the class with the most, or else of the owner's.
     fn settled(&mut self, owner: Owner, silence: impl Fn(u32) -> Silence) -> Option<u32> {
         let k = Kind::Settled as usize;
-        let count = |class: u32| self.class(class).count[k];
-        let most = self.ranks[k].most(&self.class_ranks[k], count);
-        let most = most.filter(|&class| count(class) > count(owner.class));
+        let count = |class: ClassId| self.class(class).count[k];
+        let most = self.largest(k).filter(|&class| count(class) > count(owner.class));
         let of_most = most.and_then(|class| self.settled_of(class, owner, &silence));
         of_most.or_else(|| self.settled_of(owner.class, owner, &silence))
     }
 
     /// Returns a settled flow of this class, from the source with the most if that has a large part of them.
-    fn settled_of(&mut self, class: u32, owner: Owner, silence: impl Fn(u32) -> Silence) -> Option<u32> {
+    fn settled_of(&mut self, class: ClassId, owner: Owner, silence: impl Fn(u32) -> Silence) -> Option<u32> {
         let k = Kind::Settled as usize;
-        let of_class = self.classes.get(class as usize)?;
+        let of_class = self.classes.get(class.index())?;
         let (have, sources) = (of_class.flows.count[k], of_class.sources.max(1));
         let own = self.find(owner).filter(|_| class == owner.class);
         let of_source = |source: u32| self.sources[source as usize].flows.count[k];
@@ -277,7 +281,7 @@ impl Owners {
             Some(source) => {
                 longest(&mut self.sources[source as usize].flows.first[k], &self.in_source, &silence)
             }
-            None => longest(&mut self.classes[class as usize].flows.first[k], &self.in_class, &silence),
+            None => longest(&mut self.classes[class.index()].flows.first[k], &self.in_class, &silence),
         }?;
         (too_many || silence(victim) >= ACTIVE_MS).then_some(victim)
     }

@@ -2,7 +2,7 @@
 //! held ACKs when the engine dies. The flow's timer belongs to the wheel, and its place in the order of
 //! activity to the table.
 
-use super::{Key, LawState};
+use super::{ClassId, Key, LawState};
 use crate::base::time::Duration;
 use crate::packet::Segments;
 use crate::tcp::track::Doubt;
@@ -137,7 +137,7 @@ pub struct Record {
     /// `PassReason` of a flow that passes, see [`flag::PASSES`].
     pub pass: u8,
     /// Place of the class.
-    pub class: u32,
+    pub class: ClassId,
     /// Bytes acknowledged with ECE and not yet reported to the sender, less those reported in excess.
     pub marked: i32,
     /// Pure ACKs held as numbers since the last release.

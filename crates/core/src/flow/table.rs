@@ -4,7 +4,7 @@
 //! decides which flow is evicted when there are no transient ones.
 
 use super::owners::{Kind, Owner, Owners, Silence};
-use super::{flag, Ages, FlowId, Index, Key, Record};
+use super::{flag, Ages, ClassId, FlowId, Index, Key, Record};
 use crate::base::time::Time;
 
 /// Memory of the records.
@@ -121,7 +121,7 @@ impl Table {
     /// Adds a fresh record for `key`, which is not in the table, as a transient flow of a class. `inward`
     /// tells that the data's sender is on the WAN. Returns `None` when the table is full: remove
     /// [`Table::victim`] first.
-    pub fn insert(&mut self, key: Key, class: u32, inward: bool, now_ms: u32) -> Option<FlowId> {
+    pub fn insert(&mut self, key: Key, class: ClassId, inward: bool, now_ms: u32) -> Option<FlowId> {
         let i = FlowId(self.ages.newest(FREE)?);
         self.ages.remove(FREE, i.0);
         self[i] = Record {
@@ -140,7 +140,7 @@ impl Table {
     }
 
     /// Moves the flow to this class.
-    pub fn set_class(&mut self, i: FlowId, class: u32) {
+    pub fn set_class(&mut self, i: FlowId, class: ClassId) {
         self.owners.leave(i.0, self.kind(i));
         self[i].class = class;
         let r = &self[i];
@@ -149,7 +149,7 @@ impl Table {
 
     /// Returns the flow to remove when a new one of this key and class needs room. `None`: the other flows
     /// are entitled to their places.
-    pub fn victim(&mut self, key: &Key, class: u32, inward: bool, now: Time) -> Option<FlowId> {
+    pub fn victim(&mut self, key: &Key, class: ClassId, inward: bool, now: Time) -> Option<FlowId> {
         let owner = self.owner(key, class, inward);
         let now_ms = (now.as_nanos() / 1_000_000) as u32;
         let Table { slab, owners, .. } = self;
@@ -161,12 +161,12 @@ impl Table {
 
     /// Returns the owner of a flow: its class, and within it the address on the LAN's side. For IPv6 it is
     /// the /64 network.
-    fn owner(&self, key: &Key, class: u32, inward: bool) -> Owner {
+    fn owner(&self, key: &Key, class: ClassId, inward: bool) -> Owner {
         let mut src = if inward { key.dst } else { key.src };
         if !key.src_ip().is_ipv4() {
             src[8..].fill(0);
         }
-        let [a, b] = [class as u16, (class >> 16) as u16];
+        let [a, b] = [class.0 as u16, (class.0 >> 16) as u16];
         let source = Key { src, dst: [0; 16], src_port: a, dst_port: b, tags: [0; 2] };
         Owner { class, source: source.tagged([key.vlan(), key.inner_vlan()]).hash(self.seed) }
     }
@@ -315,7 +315,7 @@ mod tests {
 
     /// Returns the flow that gives way to one of its class from another address.
     fn victim(t: &mut Table, now_ms: u32) -> Option<FlowId> {
-        t.victim(&Key { src: [1; 16], ..Key::default() }, 0, false, Time::from_millis(now_ms.into()))
+        t.victim(&Key { src: [1; 16], ..Key::default() }, ClassId(0), false, Time::from_millis(now_ms.into()))
     }
 
     #[test]
@@ -324,7 +324,7 @@ mod tests {
         let active = |t: &Table, now| t.active(now, 10_000).map(|i| t[i].key.src_port).collect::<Vec<u16>>();
         assert_eq!(active(&t, 0), [] as [u16; 0]);
         for (n, at) in [(1, 0), (2, 1_000), (3, 2_000)] {
-            let i = t.insert(key(n), 0, false, at).unwrap();
+            let i = t.insert(key(n), ClassId(0), false, at).unwrap();
             t.set_transient(i, n == 2);
         }
         assert_eq!(active(&t, 2_000), [3, 1, 2]);
@@ -338,15 +338,15 @@ mod tests {
     fn a_syn_flood_displaces_itself() {
         let mut t = Table::new(8, 1);
         for n in 0..4 {
-            let i = t.insert(key(n), 0, false, 0).unwrap();
+            let i = t.insert(key(n), ClassId(0), false, 0).unwrap();
             t.set_transient(i, false);
         }
         for n in 100..200 {
-            if t.insert(key(n), 0, false, 1).is_none() {
+            if t.insert(key(n), ClassId(0), false, 1).is_none() {
                 let v = victim(&mut t, 1).unwrap();
                 assert!(t[FlowId(v.0)].has(flag::TRANSIENT));
                 t.remove(FlowId(v.0));
-                t.insert(key(n), 0, false, 1).unwrap();
+                t.insert(key(n), ClassId(0), false, 1).unwrap();
             }
         }
         assert!((0..4).all(|n| t.find(&key(n)).is_some()));
@@ -356,7 +356,7 @@ mod tests {
     fn the_least_recently_active_goes_first() {
         let mut t = Table::new(3, 1);
         for n in 0..3 {
-            let i = t.insert(key(n), 0, false, 0).unwrap();
+            let i = t.insert(key(n), ClassId(0), false, 0).unwrap();
             t.set_transient(i, false);
         }
         let first = t.find(&key(0)).unwrap();
@@ -371,7 +371,7 @@ mod tests {
         let records: &'static mut [Record] = Box::leak(vec![Record::default(); 4].into());
         {
             let mut t = Table::new(4, 7);
-            let i = t.insert(key(9), 0, false, 5).unwrap();
+            let i = t.insert(key(9), ClassId(0), false, 5).unwrap();
             t[i].set(flag::SYNCED | flag::SCALE_KNOWN, true);
             t[i].scale = 7;
             records.copy_from_slice(t.records());
@@ -399,7 +399,7 @@ mod tests {
                             prop_assert_eq!(t[FlowId(v.0)].key.src_port, model.remove(0));
                             t.remove(FlowId(v.0));
                         }
-                        let i = t.insert(key(n), 0, false, now).unwrap();
+                        let i = t.insert(key(n), ClassId(0), false, now).unwrap();
                         t.set_transient(i, false);
                         model.push(n);
                     }

@@ -11,7 +11,7 @@ use super::flows::stats::PassReason;
 use super::flows::{direction_of, millis};
 use super::Gateway;
 use crate::classify::Direction;
-use crate::flow::{flag, FlowId, Key, Record};
+use crate::flow::{flag, ClassId, FlowId, Key, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::wire::{self, Flags};
@@ -72,7 +72,13 @@ impl Gateway {
     }
 
     /// Makes the record of a flow that this class wants, if there is room.
-    fn begin_flow(&mut self, cx: &mut Cx<'_>, direction: Direction, key: &Key, class: u32) -> Option<FlowId> {
+    fn begin_flow(
+        &mut self,
+        cx: &mut Cx<'_>,
+        direction: Direction,
+        key: &Key,
+        class: ClassId,
+    ) -> Option<FlowId> {
         let now_ms = millis(cx.now);
         self.expire(cx, now_ms);
         let inward = direction == Direction::In;
@@ -98,7 +104,7 @@ impl Gateway {
     }
 
     /// Makes room for a flow of this key and class.
-    fn evict(&mut self, cx: &mut Cx<'_>, key: &Key, class: u32, inward: bool) -> Option<()> {
+    fn evict(&mut self, cx: &mut Cx<'_>, key: &Key, class: ClassId, inward: bool) -> Option<()> {
         let victim = self.flows.table.victim(key, class, inward, cx.now)?;
         if !self.retire(cx, victim) {
             return None;

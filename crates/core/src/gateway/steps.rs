@@ -34,7 +34,7 @@
 use super::turns::{Visit, GAP_STUCK};
 use super::Gateway;
 use crate::ack::{window, ShareRelease};
-use crate::flow::{flag, FlowId};
+use crate::flow::{flag, ClassId, FlowId};
 use crate::node::Cx;
 use crate::systems::postack::{Departure, Driver, Next};
 
@@ -132,7 +132,7 @@ impl Gateway {
     }
 
     /// Listed flows whose turn it is have it; the first one in any case if the class has nothing to send.
-    fn visit_listed(&mut self, cx: &mut Cx<'_>, place: u32) {
+    fn visit_listed(&mut self, cx: &mut Cx<'_>, place: ClassId) {
         let busy = self.flows.classes.share(place).is_some_and(|share| share.departures.busy);
         for _ in 0..if busy { TURNS } else { 1 } {
             let Some(share) = self.flows.classes.share(place) else { return };
@@ -159,7 +159,7 @@ impl Gateway {
     }
 
     /// The time of a class has come that may have had nothing to send since its last turn.
-    pub(super) fn serve_idle(&mut self, cx: &mut Cx<'_>, place: u32) {
+    pub(super) fn serve_idle(&mut self, cx: &mut Cx<'_>, place: ClassId) {
         if self.flows.classes.share(place).is_some_and(|share| share.law.driver() == Some(Driver::Queue)) {
             return self.one_queue_idle(cx, place);
         }
@@ -171,7 +171,7 @@ impl Gateway {
 
     /// It is the turn of a flow of the class in this place that holds something: it is released an ACK,
     /// unless its scheme has it skip the turn.
-    pub(super) fn visit_step(&mut self, cx: &mut Cx<'_>, i: FlowId, place: u32) -> Visit {
+    pub(super) fn visit_step(&mut self, cx: &mut Cx<'_>, i: FlowId, place: ClassId) -> Visit {
         let Some(share) = self.flows.classes.share(place) else { return Visit::Stuck };
         let (Some(scheme), queues) = (share.law.scheme(), share.departures.queues) else {
             return Visit::Stuck;
@@ -219,7 +219,7 @@ impl Gateway {
     }
 
     /// Packets have left the queue of the class at this place.
-    fn one_queue_left(&mut self, cx: &mut Cx<'_>, place: u32, departure: Departure) {
+    fn one_queue_left(&mut self, cx: &mut Cx<'_>, place: ClassId, departure: Departure) {
         let Some(share) = self.flows.classes.share_mut(place) else { return };
         let list = &mut share.departures;
         let others = departure.packets.min(list.others);
@@ -233,7 +233,7 @@ impl Gateway {
     }
 
     /// The queue of the class at this place is empty, and a turn is due.
-    fn one_queue_idle(&mut self, cx: &mut Cx<'_>, place: u32) {
+    fn one_queue_idle(&mut self, cx: &mut Cx<'_>, place: ClassId) {
         let Some(share) = self.flows.classes.share_mut(place) else { return };
         if share.departures.busy || share.departures.next_idle > cx.now {
             return self.flows.arm_idle(place, cx.now);
@@ -244,7 +244,7 @@ impl Gateway {
     }
 
     /// Flows have the turns that there are. Those that none of them needs are lost.
-    fn take_turns(&mut self, cx: &mut Cx<'_>, place: u32) {
+    fn take_turns(&mut self, cx: &mut Cx<'_>, place: ClassId) {
         for _ in 0..VISITS {
             let Some(share) = self.flows.classes.share(place) else { return };
             if share.departures.turns <= 0 {

@@ -6,7 +6,7 @@
 
 use super::Gateway;
 use crate::ack::window;
-use crate::flow::{flag, FlowId};
+use crate::flow::{flag, ClassId, FlowId};
 use crate::node::{Cx, Port};
 use crate::systems::postack::Driver;
 use crate::time::Duration;
@@ -66,7 +66,8 @@ impl Gateway {
     /// The time of a class, whose timer was just taken off its wheel, has come: at most one ACK is made.
     #[inline(never)]
     pub(super) fn serve(&mut self, cx: &mut Cx<'_>, timer: u32, port: Port) {
-        let (place, due) = (timer - self.flows.table.capacity(), self.flows.timers.due(timer).min(cx.now));
+        let (place, due) =
+            (ClassId(timer - self.flows.table.capacity()), self.flows.timers.due(timer).min(cx.now));
         match self.flows.classes.share(place) {
             Some(share) if share.law.driver() == Some(Driver::Delay) => return,
             Some(share) if share.parent().is_some() => return self.flows.tree(place).settle(place, due),
@@ -102,7 +103,7 @@ impl Gateway {
     }
 
     /// It is the turn of a flow of the class in this place.
-    pub(super) fn visit(&mut self, cx: &mut Cx<'_>, i: FlowId, place: u32) -> Visit {
+    pub(super) fn visit(&mut self, cx: &mut Cx<'_>, i: FlowId, place: ClassId) -> Visit {
         if !self.revise(cx, i) || !self.flows.table[i].has(flag::LISTED) || self.flows.table[i].class != place
         {
             return Visit::Passed;

@@ -6,6 +6,7 @@
 
 use super::stats::{ClassStats, GatewayStats};
 use crate::classify::ClassConfig;
+use crate::flow::ClassId;
 use crate::stats::{DropReason, Ledger};
 use core::hash::{Hash, Hasher};
 use core::ops::{Deref, DerefMut};
@@ -83,54 +84,54 @@ impl ClassAccounts {
 
     /// The places in which these classes are found again, in their order. What classes had at one time, and
     /// not so far, is nothing.
-    pub(in crate::gateway) fn find(&mut self, classes: &[ClassConfig]) -> Vec<Option<u32>> {
+    pub(in crate::gateway) fn find(&mut self, classes: &[ClassConfig]) -> Vec<Option<ClassId>> {
         let ClassAccounts::Outlive(accounts) = self else { return vec![None; classes.len()] };
         let used = accounts.iter_mut().zip(0..).filter(|(account, _)| account.id != 0);
         let known = |(account, place): (&mut ClassAccount, u32)| {
             account.stats.begin_anew();
-            (account.id, place)
+            (account.id, ClassId(place))
         };
-        let mut known: HashMap<u64, u32> = used.map(known).collect();
+        let mut known: HashMap<u64, ClassId> = used.map(known).collect();
         classes.iter().map(|class| known.remove(&id(class))).collect()
     }
 
     /// A class begins in this place.
-    pub(in crate::gateway) fn open(&mut self, place: u32, class: &ClassConfig) {
+    pub(in crate::gateway) fn open(&mut self, place: ClassId, class: &ClassConfig) {
         let account = ClassAccount { id: id(class), stats: ClassStats::default() };
         match self {
-            ClassAccounts::Own(own) if place as usize == own.len() => own.push(account),
+            ClassAccounts::Own(own) if place.index() == own.len() => own.push(account),
             _ => self[place] = account,
         }
     }
 
     #[inline(always)]
-    pub(in crate::gateway) fn stats(&self, place: u32) -> &ClassStats {
+    pub(in crate::gateway) fn stats(&self, place: ClassId) -> &ClassStats {
         &self[place].stats
     }
 
     #[inline(always)]
-    pub(super) fn stats_mut(&mut self, place: u32) -> &mut ClassStats {
+    pub(super) fn stats_mut(&mut self, place: ClassId) -> &mut ClassStats {
         &mut self[place].stats
     }
 }
 
-impl core::ops::Index<u32> for ClassAccounts {
+impl core::ops::Index<ClassId> for ClassAccounts {
     type Output = ClassAccount;
     #[inline(always)]
-    fn index(&self, place: u32) -> &ClassAccount {
+    fn index(&self, place: ClassId) -> &ClassAccount {
         match self {
-            ClassAccounts::Own(own) => &own[place as usize],
-            ClassAccounts::Outlive(accounts) => &accounts[place as usize],
+            ClassAccounts::Own(own) => &own[place.index()],
+            ClassAccounts::Outlive(accounts) => &accounts[place.index()],
         }
     }
 }
 
-impl core::ops::IndexMut<u32> for ClassAccounts {
+impl core::ops::IndexMut<ClassId> for ClassAccounts {
     #[inline(always)]
-    fn index_mut(&mut self, place: u32) -> &mut ClassAccount {
+    fn index_mut(&mut self, place: ClassId) -> &mut ClassAccount {
         match self {
-            ClassAccounts::Own(own) => &mut own[place as usize],
-            ClassAccounts::Outlive(accounts) => &mut accounts[place as usize],
+            ClassAccounts::Own(own) => &mut own[place.index()],
+            ClassAccounts::Outlive(accounts) => &mut accounts[place.index()],
         }
     }
 }

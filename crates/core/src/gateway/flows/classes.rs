@@ -5,6 +5,7 @@ use super::accounts::{ClassAccount, ClassAccounts};
 use super::stats::ClassStats;
 use crate::ack::AckControl;
 use crate::classify::{ClassConfig, Config, Direction};
+use crate::flow::ClassId;
 use crate::node::{Port, LAN, WAN};
 use crate::systems::class_rate::{Share, Shares};
 use std::collections::HashMap;
@@ -32,7 +33,7 @@ pub(in crate::gateway) struct Classes {
     /// Their totals.
     accounts: ClassAccounts,
     /// Places of the configuration's classes, in its order.
-    order: Vec<u32>,
+    order: Vec<ClassId>,
     /// Some borrow from others.
     nested: bool,
 }
@@ -44,7 +45,7 @@ impl Classes {
         let mut places = Vec::new();
         for (place, class) in had.into_iter().zip(&config.classes).filter_map(|(place, c)| Some((place?, c)))
         {
-            let place = place as usize;
+            let place = place.index();
             if place >= places.len() {
                 places.resize_with(place + 1, Class::nobody);
             }
@@ -58,7 +59,7 @@ impl Classes {
 
     /// The accounts, by place.
     pub(in crate::gateway) fn accounts(&self) -> impl Iterator<Item = ClassAccount> + '_ {
-        (0..self.len()).map(|place| self.accounts[place])
+        self.ids().map(|place| self.accounts[place])
     }
 
     /// Do the totals outlive the gateway?
@@ -90,7 +91,7 @@ impl Classes {
     /// had, if they are known.
     pub(super) fn change(&mut self, config: &Config, found: Option<&[Option<u32>]>) {
         self.places.iter_mut().for_each(|class| class.index = None);
-        let kept: Vec<Option<u32>> = match found {
+        let kept: Vec<Option<ClassId>> = match found {
             Some(found) => found.iter().map(|index| index.map(|i| self.order[i as usize])).collect(),
             None => self.by_name(config),
         };
@@ -143,16 +144,17 @@ impl Classes {
     }
 
     /// The place that each class of a configuration has already.
-    fn by_name(&self, config: &Config) -> Vec<Option<u32>> {
-        let named = |(place, class): (usize, &Class)| ((class.name.clone(), class.direction), place as u32);
-        let mut known: HashMap<(String, Direction), u32> =
+    fn by_name(&self, config: &Config) -> Vec<Option<ClassId>> {
+        let named =
+            |(place, class): (usize, &Class)| ((class.name.clone(), class.direction), ClassId(place as u32));
+        let mut known: HashMap<(String, Direction), ClassId> =
             self.places.iter().enumerate().map(named).collect();
         config.classes.iter().map(|c| known.remove(&(c.name.clone(), c.direction))).collect()
     }
 
     /// The class in this place stays, with another policy.
-    pub(in crate::gateway) fn keep(&mut self, place: u32, index: u32, config: &ClassConfig) {
-        let class = &mut self.places[place as usize];
+    pub(in crate::gateway) fn keep(&mut self, place: ClassId, index: u32, config: &ClassConfig) {
+        let class = &mut self.places[place.index()];
         class.index = Some(index);
         let Some(policy) = config.ack else {
             return; // its flows find out that they are controlled no longer
@@ -166,13 +168,13 @@ impl Classes {
     }
 
     /// Places that nobody refers to any more.
-    pub(super) fn free(&self) -> Vec<u32> {
+    pub(super) fn free(&self) -> Vec<ClassId> {
         let is_free = |(_, c): &(usize, &Class)| c.index.is_none() && c.members == 0;
-        self.places.iter().enumerate().filter(is_free).map(|(place, _)| place as u32).collect()
+        self.places.iter().enumerate().filter(is_free).map(|(place, _)| ClassId(place as u32)).collect()
     }
 
     /// A new class in a `free` place, or in one more.
-    pub(super) fn add(&mut self, free: Option<u32>, index: u32, config: &ClassConfig) -> u32 {
+    pub(super) fn add(&mut self, free: Option<ClassId>, index: u32, config: &ClassConfig) -> ClassId {
         let class = Class {
             name: config.name.clone(),
             direction: config.direction,
@@ -182,12 +184,12 @@ impl Classes {
         };
         let place = match free {
             Some(place) => {
-                self.places[place as usize] = class;
+                self.places[place.index()] = class;
                 place
             }
             None => {
                 self.places.push(class);
-                (self.places.len() - 1) as u32
+                ClassId((self.places.len() - 1) as u32)
             }
         };
         self.shares.put(place, config.ack.and_then(|ack| ack.release.share().map(Share::new)));
@@ -196,19 +198,19 @@ impl Classes {
     }
 
     /// The place of the class with this index in the configuration.
-    pub(in crate::gateway) fn place(&self, index: usize) -> u32 {
+    pub(in crate::gateway) fn place(&self, index: usize) -> ClassId {
         self.order[index]
     }
 
     /// The index in the configuration of the class in this place.
-    pub(in crate::gateway) fn index(&self, place: u32) -> Option<usize> {
-        self.places[place as usize].index.map(|index| index as usize)
+    pub(in crate::gateway) fn index(&self, place: ClassId) -> Option<usize> {
+        self.places[place.index()].index.map(|index| index as usize)
     }
 
     /// Returns the ACK control of flows that refer to this place.
     #[inline(always)]
-    pub(in crate::gateway) fn policy(&self, place: u32) -> &AckControl {
-        match &self.places[place as usize].policy {
+    pub(in crate::gateway) fn policy(&self, place: ClassId) -> &AckControl {
+        match &self.places[place.index()].policy {
             Some(policy) => policy,
             None => unreachable!("flows refer to classes that control ACKs"),
         }
@@ -217,8 +219,11 @@ impl Classes {
     /// Returns the ACK control of flows that refer to this place, the totals of their class, and its index in
     /// the configuration.
     #[inline(always)]
-    pub(in crate::gateway) fn of_flow(&mut self, place: u32) -> (&AckControl, &mut ClassStats, Option<u32>) {
-        let Class { policy, index, .. } = &self.places[place as usize];
+    pub(in crate::gateway) fn of_flow(
+        &mut self,
+        place: ClassId,
+    ) -> (&AckControl, &mut ClassStats, Option<u32>) {
+        let Class { policy, index, .. } = &self.places[place.index()];
         match policy {
             Some(policy) => (policy, self.accounts.stats_mut(place), *index),
             None => unreachable!("flows refer to classes that control ACKs"),
@@ -226,23 +231,23 @@ impl Classes {
     }
 
     /// Returns the state of the class in this place, if its flows share a rate.
-    pub(in crate::gateway) fn share(&self, place: u32) -> Option<&Share> {
+    pub(in crate::gateway) fn share(&self, place: ClassId) -> Option<&Share> {
         self.shares.get(place)
     }
 
     /// See [`Classes::share`].
-    pub(in crate::gateway) fn share_mut(&mut self, place: u32) -> Option<&mut Share> {
+    pub(in crate::gateway) fn share_mut(&mut self, place: ClassId) -> Option<&mut Share> {
         self.shares.get_mut(place)
     }
 
     /// Returns the state of all classes whose flows share a rate, and the totals of the class in this place.
-    pub(super) fn split(&mut self, place: u32) -> (&mut Shares, &mut ClassStats) {
+    pub(super) fn split(&mut self, place: ClassId) -> (&mut Shares, &mut ClassStats) {
         (&mut self.shares, self.accounts.stats_mut(place))
     }
 
     /// The port by which ACKs of the class's flows leave.
-    pub(in crate::gateway) fn ack_out(&self, place: u32) -> Port {
-        match self.places[place as usize].direction {
+    pub(in crate::gateway) fn ack_out(&self, place: ClassId) -> Port {
+        match self.places[place.index()].direction {
             Direction::Out => LAN,
             Direction::In => WAN,
         }
@@ -253,19 +258,24 @@ impl Classes {
         self.places.iter().map(|class| class.index.is_some()).zip(self.shares.iter_mut())
     }
 
+    /// Returns the numbers of all places, used or not.
+    pub(in crate::gateway) fn ids(&self) -> impl Iterator<Item = ClassId> + 'static {
+        (0..self.len()).map(ClassId)
+    }
+
     /// Places that there are.
     pub(in crate::gateway) fn len(&self) -> u32 {
         self.places.len() as u32
     }
 
     /// One flow more refers to this place.
-    pub(in crate::gateway) fn join(&mut self, place: u32) {
-        self.places[place as usize].members += 1;
+    pub(in crate::gateway) fn join(&mut self, place: ClassId) {
+        self.places[place.index()].members += 1;
     }
 
     /// One flow less refers to this place.
-    pub(in crate::gateway) fn leave(&mut self, place: u32) {
-        self.places[place as usize].members -= 1;
+    pub(in crate::gateway) fn leave(&mut self, place: ClassId) {
+        self.places[place.index()].members -= 1;
     }
 
     /// Totals of the configuration's classes, in its order.
@@ -282,15 +292,15 @@ impl Class {
     }
 }
 
-impl core::ops::Index<u32> for Classes {
+impl core::ops::Index<ClassId> for Classes {
     type Output = ClassStats;
-    fn index(&self, place: u32) -> &ClassStats {
+    fn index(&self, place: ClassId) -> &ClassStats {
         self.accounts.stats(place)
     }
 }
 
-impl core::ops::IndexMut<u32> for Classes {
-    fn index_mut(&mut self, place: u32) -> &mut ClassStats {
+impl core::ops::IndexMut<ClassId> for Classes {
+    fn index_mut(&mut self, place: ClassId) -> &mut ClassStats {
         self.accounts.stats_mut(place)
     }
 }
@@ -369,7 +379,7 @@ mod tests {
         assert!(c.have_room(&fewer, None, Some(100_000)) && !c.have_room(&fewer, None, Some(99_999)));
         c.change(&fewer, None);
         assert_eq!((c.place(49_999), c.index(last), c[last].flows), (last, Some(49_999), 3));
-        assert_eq!((c.index(0), c.places.len()), (None, 100_000));
+        assert_eq!((c.index(ClassId(0)), c.places.len()), (None, 100_000));
         c.change(&all, None);
         assert_eq!((c.place(99_999), c.places.len()), (last, 100_000));
     }

@@ -6,7 +6,7 @@ use super::verdicts::Verdict;
 use super::{direction_of, Register};
 use crate::ack::{Counts, Turns, Window};
 use crate::classify::Direction;
-use crate::flow::{flag, FlowId, Key, Record};
+use crate::flow::{flag, ClassId, FlowId, Key, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::steer::{
@@ -152,7 +152,7 @@ impl Register {
     /// Returns the unresponsive traffic that passed of the class with this index in the configuration, and
     /// that was dropped.
     pub fn others_of(&self, class: usize) -> Counted {
-        let tally = self.tallies().get(self.classes.place(class) as usize);
+        let tally = self.tallies().get(self.classes.place(class).index());
         tally.map_or(Counted::default(), Tally::counted)
     }
 
@@ -161,7 +161,7 @@ impl Register {
         [Direction::Out, Direction::In].map(|direction| self.config.fields(direction))
     }
 
-    fn counted_place(&self, direction: Direction, key: &Key) -> Option<u32> {
+    fn counted_place(&self, direction: Direction, key: &Key) -> Option<ClassId> {
         let place = self.controls(direction, key)?;
         self.classes.share(place).map(|_| place)
     }
@@ -200,7 +200,7 @@ impl Register {
             return;
         }
         let place = self.counted_place(direction, &key);
-        if let Some(tally) = place.and_then(|place| self.tallies().get(place as usize)) {
+        if let Some(tally) = place.and_then(|place| self.tallies().get(place.index())) {
             tally.count(1, bytes);
         }
         self.verdicts.count(fields.of(&key), place);
@@ -213,7 +213,7 @@ impl Register {
     }
 
     /// The data of a flow that is not controlled is charged to this class, if that shares a rate.
-    pub(in crate::gateway) fn count_data(&mut self, key: Key, class: u32) {
+    pub(in crate::gateway) fn count_data(&mut self, key: Key, class: ClassId) {
         if self.classes.share(class).is_some() {
             self.verdicts.count(key, Some(class));
         }
@@ -234,7 +234,7 @@ impl Register {
 
     /// Bound of the class with this index in the configuration.
     pub fn bound_of(&self, class: usize) -> &Bound {
-        &self.bounds.all()[self.classes.place(class) as usize]
+        &self.bounds.all()[self.classes.place(class).index()]
     }
 
     /// Does a direction have a class with a bound?
@@ -249,7 +249,7 @@ impl Register {
 
     /// Places of the configuration's classes, in its order.
     pub fn places(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.config.classes.len()).map(|class| self.classes.place(class))
+        (0..self.config.classes.len()).map(|class| self.classes.place(class).0)
     }
 
     /// The classes of the configuration have the bounds that it says, others have none.
@@ -257,10 +257,10 @@ impl Register {
         (self.bounded, self.bounded_flows) = ([false; 2], [false; 2]);
         self.compare_anew();
         let bounds = self.bounds.all();
-        for (place, bound) in (0..self.classes.len()).zip(bounds) {
+        for (place, bound) in self.classes.ids().zip(bounds) {
             let class = self.classes.index(place);
             let limit = class.and_then(|class| self.config.limit(class));
-            let at = |class: u32| self.classes.place(class as usize);
+            let at = |class: u32| self.classes.place(class as usize).0;
             bound.set(limit.map(|limit| Limit { above: limit.above.map(at), ..limit }));
             if let Some(class) = class.filter(|_| limit.is_some()) {
                 let inward = self.config.classes[class].direction == Direction::In;
@@ -330,17 +330,17 @@ impl Register {
 
     /// Lets held TCP pass that [is spared](steer::is_spared), whatever its class's bound.
     pub fn spare(&self, direction: Direction, key: &Key, load: &Load, now: Time) {
-        if let Some(bound) = self.controls(direction, key).and_then(|p| self.bounds.all().get(p as usize)) {
+        if let Some(bound) = self.controls(direction, key).and_then(|p| self.bounds.all().get(p.index())) {
             bound.spare(load, now);
         }
     }
 
     /// As above, to the class at this place.
-    fn admits_to(&self, place: u32, flow: Option<&FlowBound>, load: &Load, now: Time) -> bool {
+    fn admits_to(&self, place: ClassId, flow: Option<&FlowBound>, load: &Load, now: Time) -> bool {
         if flow.is_none() && self.classes.share(place).is_none() {
             return true;
         }
-        steer::admits(self.bounds.all(), self.tallies(), place, flow, load, now)
+        steer::admits(self.bounds.all(), self.tallies(), place.0, flow, load, now)
     }
 
     /// May a segment pass, in a gateway without hooks?
@@ -365,7 +365,7 @@ impl Register {
     }
 
     /// Place of the class that controls a flow, which may have a record.
-    fn class_of(&self, flow: Option<FlowId>, direction: Direction, key: &Key) -> Option<u32> {
+    fn class_of(&self, flow: Option<FlowId>, direction: Direction, key: &Key) -> Option<ClassId> {
         let record = flow.map(|i| &self.table[i]);
         let known = record.filter(|r| r.generation == self.generation && direction_of(r) == direction);
         known.map_or_else(|| self.controls(direction, key), |r| Some(r.class))

@@ -58,7 +58,7 @@ pub(super) mod verdicts;
 
 use crate::ack::{AckControl, Window};
 use crate::classify::{ClassConfig, Compiled, Config, Direction};
-use crate::flow::{flag, FlowId, Key, Record, Table, Timers};
+use crate::flow::{flag, ClassId, FlowId, Key, Record, Table, Timers};
 use crate::frame::Frame;
 use crate::node::{Cx, Port, PortSet, LAN, WAN};
 use crate::steer::{slot_flag, Bound, FlowBound, Slot, Strangers, Tally};
@@ -197,7 +197,7 @@ impl Register {
     }
 
     /// The place of the class that controls the flow's ACKs.
-    pub(super) fn controls(&self, direction: Direction, key: &Key) -> Option<u32> {
+    pub(super) fn controls(&self, direction: Direction, key: &Key) -> Option<ClassId> {
         let class = self.config.classify(direction, key)?;
         self.config.classes[class].ack.is_some().then(|| self.classes.place(class))
     }
@@ -363,10 +363,10 @@ impl Register {
     /// Classes stand where they belong in their trees, which are others.
     fn stand_anew(&mut self) {
         let now = self.now;
-        for place in 0..self.classes.len() {
+        for place in self.classes.ids() {
             self.tree(place).disarm(place);
         }
-        for place in 0..self.classes.len() {
+        for place in self.classes.ids() {
             if self.classes.share(place).is_some_and(Share::offers) {
                 self.tree(place).settle(place, now);
             }
@@ -374,7 +374,7 @@ impl Register {
     }
 
     /// The flow refers to another class, and what it holds is held there.
-    pub(super) fn move_to(&mut self, cx: &mut Cx<'_>, i: FlowId, place: u32) {
+    pub(super) fn move_to(&mut self, cx: &mut Cx<'_>, i: FlowId, place: ClassId) {
         self.clear_acks(cx, i);
         self.unlist(i, self.now);
         self.give_up_least(i);

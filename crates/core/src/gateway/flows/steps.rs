@@ -5,7 +5,7 @@ use super::blocked::wheel;
 use super::{direction_of, millis, Register};
 use crate::ack::Window;
 use crate::classify::Direction;
-use crate::flow::{flag, FlowId, Key};
+use crate::flow::{flag, ClassId, FlowId, Key};
 use crate::node::Cx;
 use crate::steer::after;
 use crate::systems::postack::{Alone, Came, Driver, Rules};
@@ -56,7 +56,7 @@ impl Register {
         self.drop_silent_first(self.table[i].class, now);
     }
 
-    fn drop_silent_first(&mut self, place: u32, now: Time) {
+    fn drop_silent_first(&mut self, place: ClassId, now: Time) {
         let Some(first) = self.classes.share(place).and_then(|share| share.head()) else { return };
         self.drop_silent(first, now);
     }
@@ -192,7 +192,7 @@ impl Register {
     }
 
     /// Is the flow one of the class at this place, whose turns are of ACKs?
-    pub(in crate::gateway) fn is_of(&self, i: FlowId, place: u32) -> bool {
+    pub(in crate::gateway) fn is_of(&self, i: FlowId, place: ClassId) -> bool {
         i < FlowId(self.table.capacity()) && {
             let r = &self.table[i];
             r.class == place && r.takes_steps() && r.has(flag::USED | flag::SYNCED) && !r.has(flag::CLOSED)
@@ -231,9 +231,9 @@ impl Register {
     }
 
     /// While the class has nothing to send, turns come faster than it could send packets.
-    pub(in crate::gateway) fn arm_idle(&mut self, place: u32, now: Time) {
+    pub(in crate::gateway) fn arm_idle(&mut self, place: ClassId, now: Time) {
         let Some(share) = self.classes.share(place) else { return };
-        let timer = self.table.capacity() + place;
+        let timer = self.table.capacity() + place.0;
         if !share.departures.busy && share.head().is_some() && !self.timers.is_armed(timer) {
             let at = match share.law.driver() {
                 Some(Driver::Queues) => now + share.idle_time(),
@@ -302,7 +302,7 @@ impl Register {
     }
 
     /// Turns that departures gave were had.
-    pub(in crate::gateway) fn spend_departures(&mut self, place: u32, turns: u32, now: Time) {
+    pub(in crate::gateway) fn spend_departures(&mut self, place: ClassId, turns: u32, now: Time) {
         let Some(share) = self.classes.share_mut(place) else { return };
         share.departures.turns = share.departures.turns.saturating_sub_unsigned(turns);
         share.note_turn(now);

@@ -15,7 +15,7 @@
 use super::blocked::wheel;
 use super::stats::ClassStats;
 use super::Register;
-use crate::flow::{flag, FlowId, Record};
+use crate::flow::{flag, ClassId, FlowId, Record};
 use crate::systems::class_rate::{Charged, ClassTree, Guarantee, Repeats, Share};
 use crate::systems::postack::Driver;
 use crate::time::Time;
@@ -109,7 +109,7 @@ impl Register {
     }
 
     /// The class at this place, with those that are above it.
-    pub(in crate::gateway) fn tree(&mut self, place: u32) -> ClassTree<'_> {
+    pub(in crate::gateway) fn tree(&mut self, place: ClassId) -> ClassTree<'_> {
         let wheel = wheel(self.classes.ack_out(place));
         ClassTree {
             shares: &mut self.classes.shares,
@@ -121,7 +121,7 @@ impl Register {
 
     /// Returns the flow whose turn it is below a class at the top, and the class of that flow, if the clock
     /// is not ahead.
-    pub(in crate::gateway) fn ready(&mut self, top: u32, now: Time) -> Option<(FlowId, u32)> {
+    pub(in crate::gateway) fn ready(&mut self, top: ClassId, now: Time) -> Option<(FlowId, ClassId)> {
         self.classes.share(top).filter(|share| share.may_release(now))?;
         let place = self.tree(top).pick(top)?;
         Some((self.classes.share(place)?.first(&self.table, now)?, place))
@@ -260,20 +260,20 @@ impl Register {
     /// ahead: what exceeded the rate and could not be held back.
     pub fn exceeded(&self, class: usize, now: Time) -> u64 {
         let place = self.classes.place(class);
-        let Some((share, tally)) = self.classes.share(place).zip(self.tallies().get(place as usize)) else {
+        let Some((share, tally)) = self.classes.share(place).zip(self.tallies().get(place.index())) else {
             return 0;
         };
         let passed = tally.counted().since(share.others.counted);
         let cost = share.law.cost_of_packets(passed.packets, passed.bytes);
         let since = share.others.at;
-        let beyond = |place: u32| self.classes.share(place).map(|above| above.beyond(cost, since, now));
+        let beyond = |place: ClassId| self.classes.share(place).map(|above| above.beyond(cost, since, now));
         let above = core::iter::successors(Some(place), |&at| self.classes.share(at)?.parent());
         self.classes[place].forgiven_bytes + above.filter_map(beyond).max().unwrap_or(0)
     }
 
     /// Charges the classes below one at the top what has passed that is none of their flows': some of them,
     /// each time others.
-    pub(in crate::gateway) fn charge_others(&mut self, top: u32, now: Time) {
+    pub(in crate::gateway) fn charge_others(&mut self, top: ClassId, now: Time) {
         let leaves = |gateway: &Register| gateway.classes.share(top)?.node().map(|node| node.leaves.len());
         let Some(leaves) = leaves(self) else { return self.charge_others_of(top, now) };
         for _ in 0..LEAVES.min(leaves) {
@@ -286,9 +286,9 @@ impl Register {
     }
 
     /// Charges the class what has passed that is none of its flows', and what these have sent again.
-    fn charge_others_of(&mut self, place: u32, now: Time) {
-        let Some(tally) = self.tallies.all().get(place as usize) else { return };
-        let (counted, bound) = (tally.counted(), self.bounds.all().get(place as usize));
+    fn charge_others_of(&mut self, place: ClassId, now: Time) {
+        let Some(tally) = self.tallies.all().get(place.index()) else { return };
+        let (counted, bound) = (tally.counted(), self.bounds.all().get(place.index()));
         let owes = self.classes.shares.owe(place);
         let Some(share) = self.classes.share_mut(place) else { return };
         let (cost, since) = share.others.look(&share.law, counted, now);

@@ -1,6 +1,6 @@
 //! Verdicts on flows for the kernel, kept until the driver fetches them.
 
-use crate::flow::Key;
+use crate::flow::{ClassId, Key};
 use crate::time::{Duration, Time};
 use std::collections::VecDeque;
 
@@ -111,8 +111,8 @@ impl Verdicts {
     }
 
     /// See [`Verdict::Count`]. It may be lost.
-    pub(in crate::gateway) fn count(&mut self, key: Key, tally: Option<u32>) {
-        self.may_be_lost(Verdict::Count { key, tally });
+    pub(in crate::gateway) fn count(&mut self, key: Key, class: Option<ClassId>) {
+        self.may_be_lost(Verdict::Count { key, tally: class.map(|class| class.0) });
     }
 
     fn may_be_lost(&mut self, verdict: Verdict) {

@@ -9,6 +9,7 @@
 use super::average::ONE;
 use super::node::List;
 use super::{ClassTree, Share, ShareRelease, Shares};
+use crate::flow::ClassId;
 use crate::rate::Rate;
 use crate::time::{Duration, Time};
 
@@ -67,7 +68,7 @@ impl Share {
 
 impl Shares {
     /// Is a debt of unresponsive bytes left in the class, or in one above it?
-    pub(crate) fn owe(&self, place: u32) -> bool {
+    pub(crate) fn owe(&self, place: ClassId) -> bool {
         let owes =
             |share: &Share| share.debt.bytes > 0 || share.node().is_some_and(|node| node.debt.bytes > 0);
         let mut above = core::iter::successors(self.get(place), |share| self.get(share.parent()?));
@@ -78,7 +79,7 @@ impl Shares {
 impl ClassTree<'_> {
     /// Charges a class, and those above it, unresponsive bytes that passed from `since` to `now`. Returns
     /// those that are written off.
-    pub(crate) fn charge_unresponsive(&mut self, place: u32, bytes: u64, since: Time, now: Time) -> u64 {
+    pub(crate) fn charge_unresponsive(&mut self, place: ClassId, bytes: u64, since: Time, now: Time) -> u64 {
         let mut beyond = 0;
         let mut at = place;
         while let Some(share) = self.shares.get_mut(at) {

@@ -1,6 +1,7 @@
 //! Bytes that may pass of a class's flows before they are looked at, where its rate does not bind.
 
 use super::{ClassTree, Share};
+use crate::flow::ClassId;
 use crate::time::{Duration, Time};
 
 /// Longest time to the next look.
@@ -30,7 +31,7 @@ fn clamp(bytes: u64) -> u32 {
 
 impl ClassTree<'_> {
     /// Have others than its flows not been looked at for some time?
-    pub(crate) fn is_due_for_others(&self, top: u32, now: Time) -> bool {
+    pub(crate) fn is_due_for_others(&self, top: ClassId, now: Time) -> bool {
         let Some(share) = self.shares.get(top) else { return false };
         let looked = match share.node() {
             Some(node) => node.looked,
@@ -41,7 +42,7 @@ impl ClassTree<'_> {
 
     /// Bytes that may pass unasked of flows with this round trip by the next look: none where the class or
     /// one above it is ahead of its clock, or was lately.
-    pub(crate) fn free(&mut self, place: u32, rtt: Duration, now: Time) -> u64 {
+    pub(crate) fn free(&mut self, place: ClassId, rtt: Duration, now: Time) -> u64 {
         let long = rtt.saturating_mul(FREE_ROUNDS).max(FREE_LEAST);
         let mut least = u64::MAX;
         let mut at = Some(place);
@@ -60,16 +61,16 @@ impl ClassTree<'_> {
         least
     }
 
-    pub(crate) fn reserve(&mut self, place: u32, bytes: u64) {
+    pub(crate) fn reserve(&mut self, place: ClassId, bytes: u64) {
         self.each_above(place, |share| share.granted += bytes);
     }
 
-    pub(crate) fn unreserve(&mut self, place: u32, bytes: u64) {
+    pub(crate) fn unreserve(&mut self, place: ClassId, bytes: u64) {
         self.each_above(place, |share| share.granted = share.granted.saturating_sub(bytes));
     }
 
     /// Changes the class and all above it.
-    pub(crate) fn each_above(&mut self, place: u32, mut change: impl FnMut(&mut Share)) {
+    pub(crate) fn each_above(&mut self, place: ClassId, mut change: impl FnMut(&mut Share)) {
         let mut at = Some(place);
         while let Some(share) = at.and_then(|at| self.shares.get_mut(at)) {
             change(share);

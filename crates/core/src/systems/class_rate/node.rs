@@ -7,7 +7,7 @@ use super::debt::Debt;
 use super::meter::{Meter, LESS};
 use super::Nested;
 use crate::base::ring::{Links, Ring};
-use crate::base::NONE;
+use crate::flow::ClassId;
 use crate::time::{Duration, Time};
 
 /// Least credit of a class while others have their turns, at its ceiling and at its own rate. A millisecond
@@ -62,8 +62,8 @@ impl Children {
 
 /// See the module documentation.
 pub(crate) struct Node {
-    /// The place of the class that it borrows from; [`NONE`] at the top.
-    pub(crate) parent: u32,
+    /// The class that it borrows from. None at the top.
+    pub(crate) parent: Option<ClassId>,
     /// Others borrow from it.
     pub(crate) lends: bool,
     /// The class's clock is one of the most that it may send.
@@ -95,16 +95,16 @@ pub(crate) struct Node {
     pub(crate) ahead: Time,
     /// At the top: the classes below that have flows, and which of them is looked at next for what ACKs
     /// cannot slow.
-    pub(crate) leaves: Vec<u32>,
+    pub(crate) leaves: Vec<ClassId>,
     pub(crate) next_leaf: usize,
     /// Time at which any were.
     pub(crate) looked: Time,
 }
 
 impl Node {
-    pub(crate) fn new(nested: &Nested, parent: Option<u32>) -> Node {
+    pub(crate) fn new(nested: &Nested, parent: Option<ClassId>) -> Node {
         let mut node = Node {
-            parent: NONE,
+            parent: None,
             lends: false,
             bounded: false,
             own: None,
@@ -132,8 +132,8 @@ impl Node {
     }
 
     /// The settings are others, and it is in no list.
-    pub(crate) fn set(&mut self, nested: &Nested, parent: Option<u32>) {
-        self.parent = parent.unwrap_or(NONE);
+    pub(crate) fn set(&mut self, nested: &Nested, parent: Option<ClassId>) {
+        self.parent = parent;
         (self.lends, self.weight) = (nested.lends, nested.weight);
         self.bounded = nested.bound().is_some();
         let own = nested.rate.filter(|_| parent.is_some());

@@ -8,8 +8,7 @@ use super::others::Others;
 use super::repeats::Repeats;
 use super::{Nested, ShareRelease, Turns};
 use crate::base::ring::Ring;
-use crate::base::NONE;
-use crate::flow::{FlowId, Table};
+use crate::flow::{ClassId, FlowId, Table};
 use crate::rate::Rate;
 use crate::systems::postack::Departures;
 use crate::time::{Duration, Time};
@@ -98,7 +97,7 @@ impl Share {
     }
 
     /// It is nested in the class at this place, or at the top.
-    pub(crate) fn nest(&mut self, nested: &Nested, parent: Option<u32>) {
+    pub(crate) fn nest(&mut self, nested: &Nested, parent: Option<ClassId>) {
         match &mut self.node {
             Some(node) => node.set(nested, parent),
             none => *none = Some(Box::new(Node::new(nested, parent))),
@@ -118,7 +117,7 @@ impl Share {
     }
 
     /// A class with flows is below this one, which is at the top.
-    pub(crate) fn has_leaf(&mut self, place: u32) {
+    pub(crate) fn has_leaf(&mut self, place: ClassId) {
         if let Some(node) = self.node_mut() {
             node.leaves.push(place);
         }
@@ -186,8 +185,8 @@ impl Share {
     }
 
     /// The place of the class that it borrows from.
-    pub(crate) fn parent(&self) -> Option<u32> {
-        self.node().map(|node| node.parent).filter(|&parent| parent != NONE)
+    pub(crate) fn parent(&self) -> Option<ClassId> {
+        self.node()?.parent
     }
 
     /// Do other classes borrow from it?

@@ -1,6 +1,7 @@
 //! The classes whose flows share a rate, by place.
 
 use super::Share;
+use crate::flow::ClassId;
 
 /// State of each class, by its place in the gateway. A place without a shared rate has none.
 #[derive(Default)]
@@ -8,18 +9,18 @@ pub(crate) struct Shares(Vec<Option<Share>>);
 
 impl Shares {
     /// Returns what is kept of the class at a place.
-    pub(crate) fn get(&self, place: u32) -> Option<&Share> {
-        self.0.get(place as usize)?.as_ref()
+    pub(crate) fn get(&self, place: ClassId) -> Option<&Share> {
+        self.0.get(place.index())?.as_ref()
     }
 
     /// Returns what is kept of the class at a place, for changes.
-    pub(crate) fn get_mut(&mut self, place: u32) -> Option<&mut Share> {
-        self.0.get_mut(place as usize)?.as_mut()
+    pub(crate) fn get_mut(&mut self, place: ClassId) -> Option<&mut Share> {
+        self.0.get_mut(place.index())?.as_mut()
     }
 
     /// Puts what is kept of a class, or nothing, at its place.
-    pub(crate) fn put(&mut self, place: u32, share: Option<Share>) {
-        let place = place as usize;
+    pub(crate) fn put(&mut self, place: ClassId, share: Option<Share>) {
+        let place = place.index();
         if place >= self.0.len() {
             self.0.resize_with(place + 1, || None);
         }
@@ -32,7 +33,7 @@ impl Shares {
     }
 
     /// Returns the place of the class at the top of the tree that this one is in.
-    pub(crate) fn top(&self, place: u32) -> u32 {
+    pub(crate) fn top(&self, place: ClassId) -> ClassId {
         core::iter::successors(Some(place), |&at| self.get(at)?.parent()).last().unwrap_or(place)
     }
 }

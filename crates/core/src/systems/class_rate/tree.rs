@@ -17,7 +17,8 @@ mod entitled;
 use super::node::{List, Node, Standing};
 use super::{Share, Shares, DEEPEST};
 use crate::base::ring::{Linked, Links};
-use crate::base::{Timers, NONE};
+use crate::base::Timers;
+use crate::flow::ClassId;
 use crate::time::Time;
 
 /// Classes looked at for a turn in one call.
@@ -34,33 +35,37 @@ pub(crate) struct ClassTree<'a> {
 
 impl Linked for Shares {
     fn links(&self, i: u32) -> Links {
-        self.get(i).and_then(Share::node).map_or(Links::NONE, |node| node.links)
+        self.get(ClassId(i)).and_then(Share::node).map_or(Links::NONE, |node| node.links)
     }
 
     fn set_links(&mut self, i: u32, links: Links) {
-        if let Some(node) = self.get_mut(i).and_then(Share::node_mut) {
+        if let Some(node) = self.get_mut(ClassId(i)).and_then(Share::node_mut) {
             node.links = links;
         }
     }
 }
 
 impl ClassTree<'_> {
-    fn node(&self, place: u32) -> Option<&Node> {
+    fn node(&self, place: ClassId) -> Option<&Node> {
         self.shares.get(place)?.node()
     }
 
-    fn node_mut(&mut self, place: u32) -> Option<&mut Node> {
+    fn node_mut(&mut self, place: ClassId) -> Option<&mut Node> {
         self.shares.get_mut(place)?.node_mut()
     }
 
     /// The place of the class that it borrows from.
-    fn parent(&self, place: u32) -> Option<u32> {
+    fn parent(&self, place: ClassId) -> Option<ClassId> {
         self.shares.get(place)?.parent()
+    }
+
+    fn timer(&self, place: ClassId) -> u32 {
+        self.first + place.0
     }
 
     /// Something is held in the class that was not, or the other way round, or its clocks have moved: it and
     /// those above it stand where they belong.
-    pub(crate) fn settle(&mut self, place: u32, now: Time) {
+    pub(crate) fn settle(&mut self, place: ClassId, now: Time) {
         let mut at = place;
         while let Some(parent) = self.parent(at) {
             self.settle_one(at, parent, now);
@@ -69,7 +74,7 @@ impl ClassTree<'_> {
         self.arm(at, now);
     }
 
-    fn settle_one(&mut self, place: u32, parent: u32, now: Time) {
+    fn settle_one(&mut self, place: ClassId, parent: ClassId, now: Time) {
         let Some(share) = self.shares.get(place) else { return };
         let Some(node) = share.node() else { return };
         let (at, to) = (node.standing, share.standing(node, now));
@@ -89,10 +94,10 @@ impl ClassTree<'_> {
         self.wake(place, now);
     }
 
-    fn leave(&mut self, place: u32, parent: u32, from: Standing) {
+    fn leave(&mut self, place: ClassId, parent: ClassId, from: Standing) {
         let Standing::Listed(list) = from else { return };
         self.relist(place, parent, list, |children, shares, portion| {
-            children.ring.remove(shares, place);
+            children.ring.remove(shares, place.0);
             children.count -= 1;
             children.sum -= portion;
         });
@@ -100,15 +105,15 @@ impl ClassTree<'_> {
 
     /// A class that has not used its last turn in a list goes on with it: or else those that stay would have
     /// more turns.
-    fn join(&mut self, place: u32, parent: u32, to: Standing) {
+    fn join(&mut self, place: ClassId, parent: ClassId, to: Standing) {
         let Some(node) = self.node_mut(place) else { return };
         node.standing = to;
         let Standing::Listed(list) = to else { return };
         let goes_on = node.deficits[list as usize] > 0;
         self.relist(place, parent, list, |children, shares, portion| {
             match goes_on {
-                true => children.ring.push_front(shares, place),
-                false => children.ring.push(shares, place),
+                true => children.ring.push_front(shares, place.0),
+                false => children.ring.push(shares, place.0),
             }
             children.count += 1;
             children.sum += portion;
@@ -118,8 +123,8 @@ impl ClassTree<'_> {
     /// Changes a list of a class by one of its children.
     fn relist(
         &mut self,
-        child: u32,
-        parent: u32,
+        child: ClassId,
+        parent: ClassId,
         list: List,
         change: impl FnOnce(&mut super::node::Children, &mut Shares, u64),
     ) {
@@ -131,7 +136,7 @@ impl ClassTree<'_> {
         }
     }
 
-    fn note_child(&mut self, place: u32, parent: u32, holds: bool, now: Time) {
+    fn note_child(&mut self, place: ClassId, parent: ClassId, holds: bool, now: Time) {
         let Some((own, weight)) = self.node(place).map(|n| (n.own_bps(), n.portion(List::Borrows))) else {
             return;
         };
@@ -141,7 +146,7 @@ impl ClassTree<'_> {
     }
 
     /// The class has a timer for when it stands elsewhere, if only time is missing.
-    fn wake(&mut self, place: u32, now: Time) {
+    fn wake(&mut self, place: ClassId, now: Time) {
         let Some(share) = self.shares.get(place) else { return };
         let Some(node) = share.node() else { return };
         let at = match node.standing {
@@ -149,23 +154,23 @@ impl ClassTree<'_> {
             Standing::Listed(List::Borrows) => node.own.as_ref().map(|own| own.due()),
             _ => None,
         };
-        let timer = self.first + place;
+        let timer = self.timer(place);
         if let Some(at) = at.filter(|_| !self.timers.is_armed(timer)) {
             self.timers.arm(self.wheel, timer, at.max(now));
         }
     }
 
     /// The class has no timer.
-    pub(crate) fn disarm(&mut self, place: u32) {
-        let timer = self.first + place;
+    pub(crate) fn disarm(&mut self, place: ClassId) {
+        let timer = self.timer(place);
         if self.timers.is_armed(timer) {
             self.timers.disarm(self.wheel, timer);
         }
     }
 
     /// The class at the top has a timer for its next turn, if there is anything to release.
-    pub(crate) fn arm(&mut self, top: u32, now: Time) {
-        let timer = self.first + top;
+    pub(crate) fn arm(&mut self, top: ClassId, now: Time) {
+        let timer = self.timer(top);
         let Some(share) = self.shares.get_mut(top).filter(|share| share.offers()) else { return };
         share.note_bound(now);
         if !self.timers.is_armed(timer) {
@@ -174,15 +179,15 @@ impl ClassTree<'_> {
     }
 
     /// The class at the top may release earlier than it has a timer for.
-    fn hasten(&mut self, top: u32, now: Time) {
-        if self.timers.is_armed(self.first + top) {
+    fn hasten(&mut self, top: ClassId, now: Time) {
+        if self.timers.is_armed(self.timer(top)) {
             self.disarm(top);
             self.arm(top, now);
         }
     }
 
     /// The class with flows whose turn it is, of a class at the top.
-    pub(crate) fn pick(&mut self, top: u32) -> Option<u32> {
+    pub(crate) fn pick(&mut self, top: ClassId) -> Option<ClassId> {
         let mut at = top;
         for _ in 0..DEEPEST {
             if !self.shares.get(at)?.lends() {
@@ -194,13 +199,13 @@ impl ClassTree<'_> {
     }
 
     /// The child whose turn it is.
-    fn child(&mut self, parent: u32) -> Option<u32> {
+    fn child(&mut self, parent: ClassId) -> Option<ClassId> {
         for _ in 0..VISITS {
             let share = self.shares.get(parent)?;
             let node = share.node()?;
             let list = List::BOTH.into_iter().find(|&list| node.lists[list as usize].count > 0)?;
             let mut children = node.lists[list as usize];
-            let child = children.ring.head()?;
+            let child = ClassId(children.ring.head()?);
             let quantum = u128::from(share.quantum) * u128::from(children.count);
             let node = self.node_mut(child)?;
             let deficit = &mut node.deficits[list as usize];
@@ -210,8 +215,8 @@ impl ClassTree<'_> {
             let portion = node.portion(list);
             let turn = quantum * u128::from(portion) / u128::from(children.sum.max(1));
             node.deficits[list as usize] += (turn as i64).max(1);
-            children.ring.remove(self.shares, child);
-            children.ring.push(self.shares, child);
+            children.ring.remove(self.shares, child.0);
+            children.ring.push(self.shares, child.0);
             self.node_mut(parent)?.lists[list as usize] = children;
         }
         None
@@ -219,7 +224,7 @@ impl ClassTree<'_> {
 
     /// The senders of a class were permitted `bytes` from `since` to `now`, all that is above it with them.
     /// Returns those that are forgiven.
-    pub(crate) fn charge(&mut self, place: u32, bytes: u64, since: Time, now: Time) -> u64 {
+    pub(crate) fn charge(&mut self, place: ClassId, bytes: u64, since: Time, now: Time) -> u64 {
         let mut forgiven = 0;
         let mut at = place;
         while let Some(share) = self.shares.get_mut(at) {
@@ -235,7 +240,7 @@ impl ClassTree<'_> {
     }
 
     /// `bytes` that were permitted will not be sent.
-    pub(crate) fn give_back(&mut self, place: u32, bytes: u64, now: Time) {
+    pub(crate) fn give_back(&mut self, place: ClassId, bytes: u64, now: Time) {
         let mut at = place;
         while let Some(share) = self.shares.get_mut(at) {
             share.give_back(bytes, now);
@@ -250,11 +255,11 @@ impl ClassTree<'_> {
     }
 
     /// Notes bytes of unresponsive traffic that have passed of a class.
-    pub(crate) fn note_others(&mut self, place: u32, bytes: u64, now: Time) {
+    pub(crate) fn note_others(&mut self, place: ClassId, bytes: u64, now: Time) {
         let mut at = Some(place);
         while let Some(node) = at.and_then(|place| self.node_mut(place)) {
             node.others.note(bytes, now);
-            at = Some(node.parent).filter(|&parent| parent != NONE);
+            at = node.parent;
         }
     }
 }

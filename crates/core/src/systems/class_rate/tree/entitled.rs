@@ -1,7 +1,7 @@
 //! Rate that the flows of a class have together now.
 
 use super::{ClassTree, Share};
-use crate::base::NONE;
+use crate::flow::ClassId;
 use crate::rate::Rate;
 use crate::systems::class_rate::node::List;
 use crate::systems::class_rate::DEEPEST;
@@ -16,15 +16,15 @@ const LEAST: u64 = 8_000;
 
 impl ClassTree<'_> {
     /// As [`ClassTree::entitle`], if that was some time ago.
-    pub(crate) fn refresh(&mut self, place: u32, now: Time) {
+    pub(crate) fn refresh(&mut self, place: ClassId, now: Time) {
         if self.node(place).is_some_and(|node| now.since(node.entitled) >= FRESH) {
             self.entitle(place, now);
         }
     }
 
     /// Finds what the flows of a class have together, by what is used now: windows are for that.
-    pub(crate) fn entitle(&mut self, place: u32, now: Time) {
-        let mut path = [NONE; DEEPEST];
+    pub(crate) fn entitle(&mut self, place: ClassId, now: Time) {
+        let mut path = [ClassId::default(); DEEPEST];
         let mut depth = 0;
         let mut at = Some(place);
         while let (Some(place), true) = (at, depth < DEEPEST) {
@@ -50,7 +50,7 @@ impl ClassTree<'_> {
 
     /// Returns a class's part of what its parent has: by rates and weights, or what the others leave if that
     /// is more, up to its ceiling.
-    fn entitled(&self, child: u32, parent: u32, rate: u64) -> Option<u64> {
+    fn entitled(&self, child: ClassId, parent: ClassId, rate: u64) -> Option<u64> {
         let share = self.shares.get(child)?;
         let (c, p) = (share.node()?, self.node(parent)?);
         let others = p.others.bps().saturating_sub(c.others.bps());
