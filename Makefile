@@ -5,6 +5,7 @@
 # make build  target/release/weir, and weir-bench
 # make deb    Debian packages and a tarball, in target/debian
 # make book   the pages of docs as a book, in target/book
+# make py     the Python package, in the environment target/python
 # make bench  the figures of docs/measurements.md
 # make kernels  all BPF programs and a shaped transfer each way on Debian's kernels, in virtual machines
 # make verify [PART=kernels]  what takes too long for every change, all of it or a part
@@ -33,9 +34,9 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 		table5-unpaced.toml table5-tbf.toml table5-tbf-4m.toml window.toml window-clock.toml fig3.toml fig8.toml fig8-unpaced.toml fig9.toml fig9-unpaced.toml) \
 	$(addprefix experiments/papers/paced-chirping/,lone.toml pair.toml fig6.toml both-start.toml both-fig6.toml vanish.toml reorder.toml fig5.toml fig5-alone.toml fig7.toml)
 
-.PHONY: demo test quick build repro repro-short deb book deny packages commands bench kernels miri random additions papers mutations prometheus verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
+.PHONY: demo test quick build repro repro-short deb book py python deny packages commands bench kernels miri random additions papers mutations prometheus verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
 
-PARTS := deny book commands packages kernels miri random additions papers mutations prometheus
+PARTS := deny book commands packages kernels miri random additions papers mutations prometheus python
 PART ?= $(PARTS)
 
 build: setup
@@ -48,6 +49,13 @@ deb: setup
 deny:
 	@command -v cargo-deny >/dev/null || cargo install --quiet --locked cargo-deny --version 0.20.2
 	cargo deny check licenses bans sources
+
+# The Python package: installed, and its tests.
+py: setup
+	scripts/python --install
+
+python: setup
+	scripts/python
 
 book:
 	@command -v mdbook >/dev/null || cargo install --quiet --locked mdbook --version 0.5.4

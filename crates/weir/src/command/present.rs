@@ -1,6 +1,7 @@
 //! Presentation of results by a command: tables, charts, files, exit codes.
 
 use crate::command::error::Failure;
+use crate::experiment::config::changes;
 use crate::experiment::config::experiment::Experiment;
 use crate::experiment::plan::Plan;
 use crate::report::{self, chart, table};
@@ -16,6 +17,9 @@ pub struct Common {
     /// Use this seed instead of the file's
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Use another value for a key, by its path: path.wan.rate=20Mbit; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
     /// Destinations of results.
     #[command(flatten)]
     pub to: Presentation,
@@ -39,6 +43,14 @@ pub struct Presentation {
 }
 
 impl Common {
+    /// Returns the changes to the file, in the words of [`changes`].
+    pub fn changes(&self) -> Result<String, Failure> {
+        let line = |set: &String| {
+            changes::line(set).ok_or_else(|| Failure::Input(format!("--set {set}: write KEY=VALUE")))
+        };
+        self.set.iter().map(line).collect()
+    }
+
     /// Returns the experiment's plan in a world, with the requested seed.
     pub fn plan(&self, experiment: Experiment, world: Backend) -> Result<Plan, Failure> {
         let mut plan = experiment.plan_for(world)?;

@@ -2,10 +2,10 @@
 
 use super::diag::{Diagnostic, Errors, Fault, Located, Source};
 use super::gateway::Files;
-use super::reader::{parse_toml, FromValue, Only, Positive, Refused, Scalar, Section, Sink};
+use super::reader::{FromValue, Only, Positive, Refused, Scalar, Section, Sink};
 use super::units;
 use super::value::choice;
-use super::{baseline, bins, flow, gateway, graph, host, lab, measure, names, path, tcp};
+use super::{baseline, bins, changes, flow, gateway, graph, host, lab, measure, names, path, tcp};
 use crate::experiment::plan::{Baseline, Lab, Path, Plan, Reference, SeriesKind, Tcp};
 use crate::result::{Backend, Parity};
 use sha2::{Digest, Sha256};
@@ -13,7 +13,7 @@ use toml::de::DeTable;
 use weir_core::link::TRILLION;
 use weir_core::time::Duration;
 
-pub use super::sweep::{runs, Run};
+pub use super::sweep::{runs, runs_with, Run};
 
 /// Experiment that is not yet bound to a world.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,7 +64,12 @@ const REFUSED: [Refused; 1] = [(
 /// Parses a single experiment; [`runs`] takes sweeps too. All errors of the file come at once. Checks on
 /// results are read only if the rest is right.
 pub fn parse(source: &Source) -> Result<Experiment, Errors> {
-    from_table(&parse_toml(source)?, source)
+    parse_with(source, "")
+}
+
+/// Parses a single experiment with changes, see [`changes`](super::changes).
+pub fn parse_with(source: &Source, changes: &str) -> Result<Experiment, Errors> {
+    changes::read(source, changes, |source, table| from_table(&table, source))
 }
 
 /// Reads an experiment from the root table of its file. Faults of its baselines are reported once the rest is

@@ -10,6 +10,7 @@ pub mod addresses;
 mod aqm;
 mod baseline;
 mod bins;
+pub mod changes;
 pub mod class;
 pub mod customers;
 mod decimal;

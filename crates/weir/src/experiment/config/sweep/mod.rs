@@ -6,6 +6,7 @@
 
 pub(super) mod place;
 
+use super::changes;
 use super::diag::{Diagnostic, Errors, Fault, Source};
 use super::experiment::{self, Experiment};
 use super::reader::{parse_toml, Sink};
@@ -34,7 +35,15 @@ const MOST_FAULTS: usize = 20;
 /// Returns the runs of a file, one without `[sweep]`. The values of the first path change slowest. All errors
 /// of the file come at once.
 pub fn runs(source: &Source) -> Result<Vec<Run>, Errors> {
-    let mut table = parse_toml(source)?;
+    runs_of(source, parse_toml(source)?)
+}
+
+/// Returns the runs of a file with changes, which come before `[sweep]`.
+pub fn runs_with(source: &Source, changes: &str) -> Result<Vec<Run>, Errors> {
+    changes::read(source, changes, runs_of)
+}
+
+fn runs_of(source: &Source, mut table: Spanned<DeTable<'_>>) -> Result<Vec<Run>, Errors> {
     let Some((key, sweep)) = table.get_mut().remove_entry("sweep") else {
         let experiment = experiment::from_table(&table, source)?;
         return Ok(vec![Run { settings: Vec::new(), experiment }]);

@@ -1,0 +1,28 @@
+//! Private extension of the Python package `weir`: runs, result files, and tables as Arrow streams.
+//!
+//! - `run`: a result of one run, and the runs of a file;
+//! - `make`: runs in virtual time, without the interpreter's lock;
+//! - `tables`: flows, links, classes and series of results, by the catalogue of metrics;
+//! - `table`: columns, and their export by Arrow's C stream interface;
+//! - `fault`: errors as Python's exceptions.
+
+mod fault;
+mod make;
+mod run;
+mod table;
+mod tables;
+
+/// Extension module.
+#[pyo3::pymodule]
+mod _weir {
+    #[pymodule_export]
+    use super::fault::{ExperimentError, RunError};
+    #[pymodule_export]
+    use super::make::{check_for_lab, simulate};
+    #[pymodule_export]
+    use super::run::{load, Run};
+    #[pymodule_export]
+    use super::table::Table;
+    #[pymodule_export]
+    use super::tables::{classes, flows, links, series};
+}

@@ -1,0 +1,90 @@
+//! Runs in virtual time.
+
+use crate::fault::{wrong, ExperimentError};
+use crate::run::Run;
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{channel, RecvTimeoutError};
+use std::time::Duration;
+use weir::execute::sim::{self, Options};
+use weir::execute::sweep::{self, Job};
+use weir::experiment::config::experiment::{parse_with, runs_with};
+use weir::experiment::config::{Errors, Source};
+use weir::report::expect;
+use weir::result::{Backend, RunResult};
+
+/// Interval between looks for signals, such as that of Ctrl-C.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Makes the runs of an experiment: one, or those of its sweep, each with so many seeds.
+///
+/// `name` is that of the file, for messages and for the lists that the file names. `changes` are lines of
+/// TOML, `"PATH" = VALUE` each. At most `jobs` runs are made at the same time: by default one for each
+/// processor. An interruption ends all runs.
+#[pyfunction]
+#[pyo3(signature = (name, text, changes, seeds=1, jobs=None))]
+pub fn simulate(
+    py: Python<'_>,
+    name: &str,
+    text: &str,
+    changes: &str,
+    seeds: u32,
+    jobs: Option<usize>,
+) -> PyResult<Vec<Run>> {
+    let source = Source::new(name, text);
+    let planned = py.detach(|| plan(&source, changes, seeds)).map_err(|errors| wrong(py, &errors))?;
+    if planned.is_empty() {
+        return Err(ExperimentError::new_err(format!("{name}: no runs: `seeds` is 0")));
+    }
+    let (stop, at_once) = (AtomicBool::new(false), jobs.unwrap_or_else(sweep::processors));
+    let made = py.detach(|| {
+        beside_signals(&stop, || sweep::run(&planned, at_once, &stop, |_, job| one(job, &stop)))
+    })?;
+    Ok(made.into_iter().map(|result| Run { result }).collect())
+}
+
+/// Checks an experiment for the lab. Errors are those of [`simulate`].
+#[pyfunction]
+pub fn check_for_lab(py: Python<'_>, name: &str, text: &str, changes: &str) -> PyResult<()> {
+    let source = Source::new(name, text);
+    let plan = parse_with(&source, changes).and_then(|experiment| experiment.plan_for(Backend::Lab));
+    plan.map(drop).map_err(|errors| wrong(py, &errors))
+}
+
+fn plan(source: &Source, changes: &str, seeds: u32) -> Result<Vec<Job>, Errors> {
+    let jobs = runs_with(source, changes)?.into_iter().map(|run| {
+        let plan = run.experiment.plan_for(Backend::Sim)?;
+        Ok(Job { settings: run.settings, plan })
+    });
+    let jobs = jobs.collect::<Result<Vec<_>, _>>()?;
+    Ok(if seeds == 0 { Vec::new() } else { sweep::seeded(jobs, seeds) })
+}
+
+fn one(job: &Job, stop: &AtomicBool) -> Result<RunResult, String> {
+    let mut result = sim::run(&job.plan, &Options { pcap: None, progress: None, stop })?;
+    expect::conclude(&job.plan, &mut result);
+    Ok(result)
+}
+
+/// Calls `work` in another thread, and looks for signals meanwhile. A signal sets `stop`, and its exception is
+/// raised when the work has ended.
+fn beside_signals<T: Send>(stop: &AtomicBool, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    std::thread::scope(|scope| {
+        let (done, is_done) = channel();
+        let worker = scope.spawn(move || {
+            let made = work();
+            // The receiver waits until the end of this thread.
+            let _ = done.send(());
+            made
+        });
+        let mut signalled = Ok(());
+        while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(LOOK) {
+            if signalled.is_ok() {
+                signalled = Python::attach(|py| py.check_signals());
+                stop.fetch_or(signalled.is_err(), Relaxed);
+            }
+        }
+        let made = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        signalled.map(|()| made)
+    })
+}

@@ -1,0 +1,161 @@
+"""The package, against arithmetic, the command and other readers of Arrow."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import duckdb
+import pandas
+import polars
+import pyarrow
+import pytest
+import weir
+
+BULK = {
+    "name": "bulk",
+    "duration": "5s",
+    "path": {"wan": {"rate": "10Mbit", "delay": "20ms"}},
+    "flow": [{"id": "a"}, {"id": "b", "start": "1s"}],
+    "series": ["cwnd"],
+}
+
+
+def changed(**values):
+    return {**BULK, **values}
+
+
+def test_a_link_is_filled():
+    result = weir.sim(BULK)
+    assert result.ok and result.world == "sim" and result.error is None
+    link = dict(zip(result.links["name"], result.links["bytes"]))
+    # At most 10 Mbit/s for five seconds, and nearly that.
+    assert 0.9 * 6.25e6 < link["wan.out"] <= 6.25e6
+    assert result.flows["id"] == ["a.0", "b.0"]
+    assert sum(result.flows["bytes"]) < link["wan.out"]
+
+
+def test_a_seed_gives_the_same_run():
+    lossy = changed(path={"wan": {"rate": "10Mbit", "delay": "20ms", "loss": "1%"}})
+    bytes_of = lambda seed: weir.sim(lossy, seed=seed).flows["bytes"]
+    assert bytes_of(3) == bytes_of(3) != bytes_of(4)
+
+
+def test_changes_are_by_path():
+    slow = weir.sim(BULK, path__wan__rate="1Mbit")
+    same = weir.sim(BULK, **{"path.wan.rate": "1Mbit"})
+    assert slow.flows["bytes"] == same.flows["bytes"]
+    assert sum(slow.flows["bytes"]) <= 0.625e6
+    with pytest.raises(TypeError, match="path: a dict"):
+        weir.sim(BULK, path={"wan": {}})
+
+
+def test_every_reader_of_arrow_reads_tables():
+    flows = weir.sim(BULK).flows
+    want = flows["goodput_bps"]
+    assert pyarrow.table(flows).column("goodput_bps").to_pylist() == want
+    assert polars.from_arrow(pyarrow.table(flows))["goodput_bps"].to_list() == want
+    assert polars.DataFrame(flows)["goodput_bps"].to_list() == want
+    assert pandas.DataFrame(pyarrow.table(flows).to_pandas())["goodput_bps"].to_list() == want
+    found = duckdb.sql("select sum(goodput_bps) from flows").fetchone()[0]
+    assert found == pytest.approx(sum(want))
+    # A stream is used up, a table is not.
+    assert pyarrow.table(flows) == pyarrow.table(flows)
+    assert len(flows) == 2 and "goodput_bps" in repr(flows)
+    with pytest.raises(KeyError, match="goodput"):
+        flows["goodput"]
+
+
+def test_types_do_not_depend_on_values():
+    empty = weir.sim(changed(flow=[{"id": "a", "start": "4.999s"}]), duration="5s").flows
+    assert pyarrow.table(empty).schema == pyarrow.table(weir.sim(BULK).flows).schema
+
+
+def test_series():
+    series = weir.sim(BULK).series
+    assert "a.0" in series and len(series["a.0"]) > 10
+    times = series["a.0"]["t_s"]
+    assert times == sorted(times) and times[-1] <= 5.0
+    with pytest.raises(KeyError):
+        series["c.0"]
+
+
+def test_errors_are_those_of_the_command(tmp_path):
+    file = tmp_path / "wrong.toml"
+    file.write_text('name = "w"\nduration = "5s"\nflow = [{ id = "a", congestion = "cubic" }]\n')
+    with pytest.raises(weir.ExperimentError) as error:
+        weir.sim(file)
+    name, line, column, message, _ = error.value.faults[0]
+    assert (name, line) == (str(file), 3) and column > 1 and "congestion" in message
+    assert f"{file}:3:{column}: " in str(error.value)
+    with pytest.raises(weir.ExperimentError, match="`flow.0.congestion`|congestion"):
+        weir.sim(changed(flow=[{"id": "a", "congestion": "cubic"}]))
+    with pytest.raises(FileNotFoundError):
+        weir.sim(tmp_path / "none.toml")
+    with pytest.raises(weir.ExperimentError, match="furlongs"):
+        weir.sim(BULK, path__wan__rate="9 furlongs")
+
+
+def test_a_failed_check_is_a_result():
+    check = {"what": "flow.*.goodput_bps", "op": "at_least", "target": "1Gbit"}
+    result = weir.sim(changed(expect=[check]))
+    assert not result.ok and result.status == "failed" and not result.checks[0]["ok"]
+
+
+def test_sweep():
+    over = {"path.wan.rate": ["1Mbit", "2Mbit"], "flow.a.cc": ["reno", "cubic"]}
+    runs = weir.sweep(BULK, over, seeds=2, jobs=2)
+    assert len(runs) == 8 and runs.ok
+    assert [run.settings["path.wan.rate"] for run in runs] == [1e6] * 4 + [2e6] * 4
+    assert runs.flows["flow.a.cc"][:8] == ["reno"] * 4 + ["cubic"] * 4
+    assert runs.flows["run"] == [n for n in range(1, 9) for _ in range(2)]
+    assert sorted(set(runs.flows["seed"])) == [1, 2]
+    assert len(runs[2:4]) == 2
+    with pytest.raises(weir.ExperimentError, match="8 runs"):
+        weir.sim(changed(sweep={"path": {"wan": {"rate": [f"{n}Mbit" for n in range(1, 9)]}}}))
+
+
+def test_results_are_read(tmp_path):
+    file = tmp_path / "result.json"
+    made = weir.sim(BULK)
+    file.write_text(json.dumps(made.data))
+    for path in [file, tmp_path]:
+        assert weir.load(path).flows["bytes"] == made.flows["bytes"]
+    file.write_text('{"schema": 99}')
+    with pytest.raises(weir.ExperimentError, match="another version"):
+        weir.load(file)
+
+
+def test_threads_run_beside_each_other():
+    ticks = []
+    runner = threading.Thread(target=lambda: weir.sim(BULK, duration="60s"))
+    runner.start()
+    while runner.is_alive():
+        ticks.append(time.monotonic())
+        time.sleep(0.001)
+    # With the lock held there would be one tick, or two.
+    assert len(ticks) > 20
+
+
+def test_an_interruption_ends_a_run():
+    code = (
+        "import weir\n"
+        "try:\n"
+        f"    weir.sim({changed(duration='100000s')!r})\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60)[0] == "interrupted\n"
+
+
+def test_without_the_program_the_lab_says_so(monkeypatch):
+    monkeypatch.delenv("WEIR", raising=False)
+    monkeypatch.setenv("PATH", os.devnull)
+    with pytest.raises(weir.RunError, match="no program `weir`"):
+        weir.lab({key: value for key, value in BULK.items() if key != "series"})
