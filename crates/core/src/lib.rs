@@ -15,6 +15,7 @@ pub mod gateway;
 pub mod link;
 pub mod node;
 pub mod packet;
+pub mod quality;
 pub mod queue;
 #[cfg(any(test, feature = "rig"))]
 pub mod rig;

@@ -21,14 +21,15 @@ pub use bounds::{Bounds, Budget};
 use flows::{Flows, Known, Opening};
 use std::collections::VecDeque;
 use weir_core::combined::Acks;
-use weir_core::flow::Key;
+use weir_core::flow::{FlowId, Key};
 use weir_core::frame::{Checksum, Frame};
 use weir_core::gateway::{
-    Config, Direction, Gateway, LAN, LAN_SET_BACK, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP,
+    Config, Direction, Gateway, Register, LAN, LAN_SET_BACK, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP,
 };
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
+use weir_core::quality::Data;
 use weir_core::stats::{DropReason, Ledger};
-use weir_core::steer::{self, Action, Fields, FlowBound, Kind, Load, Seen, Slot};
+use weir_core::steer::{self, Action, Fields, FlowBound, Kind, Load, Seen};
 use weir_core::time::Time;
 use weir_core::wire::{self, Flags, Packet, Tcp};
 
@@ -150,7 +151,7 @@ impl Steered {
             return self.on_other(cx, port, frame);
         };
         let charged = steer::is_charged(packet.charged_len(frame.len()), tcp.payload_len.into());
-        if charged && !self.admits_segment(cx, port, &packet, &tcp, frame.len()) {
+        if charged && !self.admits_segment(cx, port, &packet, &tcp, &frame) {
             return self.police(cx, frame);
         }
         let asked = self.is_asked_for(port, &packet, &tcp);
@@ -244,23 +245,30 @@ impl Steered {
 
     /// Returns whether a segment with data may pass. It is charged to its class, or counted if its flow
     /// passes untouched.
-    fn admits_segment(&mut self, cx: &Cx<'_>, port: Port, packet: &Packet, tcp: &Tcp, len: usize) -> bool {
+    fn admits_segment(&mut self, cx: &Cx<'_>, port: Port, packet: &Packet, tcp: &Tcp, frame: &Frame) -> bool {
         let direction = data_direction(port);
         let key = Key::of_data(packet, tcp);
         let untouched = self.flows.tally_of_segment(&key);
+        let slot = self.flows.slot(&key.reversed(), self.gateway.flows.slots());
+        if self.gateway.flows.is_bounded(direction) && tcp.payload_len > 0 {
+            if let Some(slot) = slot {
+                let options = wire::tcp_options(cx.frames.bytes(frame), packet, tcp).unwrap_or_default();
+                let data = Data::of(tcp, &options, cx.now);
+                self.gateway.flows.see_data(FlowId(slot as u32), direction, &key, &data);
+            }
+        }
         if self.gateway.flows.is_bounded(direction) && self.engine != Engine::Runs {
             self.unheld = Some(cx.now);
         }
         if !self.gateway.flows.is_bounded(direction) || self.engine != Engine::Runs {
             return untouched.is_none() || !self.polices(cx, untouched, packet);
         }
-        let slot = self.flows.slot(&key.reversed(), self.gateway.flows.slots());
         let kind = match slot {
             Some(_) => Kind::Held,
             None if untouched.is_some() => Kind::Counted,
             None => Kind::Free,
         };
-        let bytes = packet.charged_len(len);
+        let bytes = packet.charged_len(frame.len());
         let load = Load { packets: 1, bytes, payload: tcp.payload_len.into(), kind };
         if slot.is_some() && self.unheld.is_some_and(|unheld| steer::is_spared(unheld, cx.now)) {
             self.gateway.flows.spare(direction, &key, &load, cx.now);
@@ -322,10 +330,13 @@ impl Steered {
         }
         let ends = tcp.flags.contains(Flags::FIN);
         let key = Key::of_data(packet, tcp);
+        let slot = self.flows.slot(&key, self.gateway.flows.slots()).filter(|_| shaped);
+        if let Some(slot) = slot {
+            return controlled(cx, &self.gateway.flows, FlowId(slot as u32), frame, packet, tcp);
+        }
         let known = match self.flows.find(&key, self.gateway.flows.slots()) {
             _ if !shaped => true,
-            Known::Shaped(slot) => return controlled(cx, slot, frame, packet, tcp),
-            Known::Passes => true,
+            Known::Shaped(_) | Known::Passes => true,
             Known::Not => false,
         };
         if !known && is_broken(cx, frame, packet) {
@@ -446,12 +457,21 @@ impl Steered {
 }
 
 /// Returns the action for a segment of a controlled flow.
-fn controlled(cx: &Cx<'_>, slot: &Slot, frame: &mut Frame, packet: &Packet, tcp: &Tcp) -> Action {
+fn controlled(
+    cx: &Cx<'_>,
+    flows: &Register,
+    slot: FlowId,
+    frame: &mut Frame,
+    packet: &Packet,
+    tcp: &Tcp,
+) -> Action {
     let options = wire::tcp_options(cx.frames.bytes(frame), packet, tcp).unwrap_or_default();
     let seen = Seen::of(tcp, &options, cx.now);
+    let (number, slot) = (slot, &flows.slots()[slot.index()]);
     if slot.wants_sum(&seen) && is_broken(cx, frame, packet) {
         return Action::Pass;
     }
+    flows.see_granted(number, &seen, cx.now);
     let action = slot.segment(&seen);
     if action == Action::Take {
         slot.take();
@@ -544,6 +564,8 @@ mod tests_claims;
 mod tests_grants;
 #[cfg(test)]
 mod tests_missed;
+#[cfg(test)]
+mod tests_quality;
 #[cfg(test)]
 mod tests_unread;
 #[cfg(test)]

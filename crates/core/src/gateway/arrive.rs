@@ -52,7 +52,7 @@ impl Gateway {
         if frame.checksum == Checksum::Unknown {
             frame.checksum = wire::checksum::verify_frame(cx.frames, &frame, &segment.packet);
         }
-        if !self.flows.admits_data(cx, from_lan, &segment, frame.len()) {
+        if !self.flows.admits_data(cx, from_lan, &segment, &frame) {
             self.flows.stats.ledger.drops.count(DropReason::Policed);
             return cx.drop(frame, DropReason::Policed);
         }

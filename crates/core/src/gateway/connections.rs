@@ -92,6 +92,7 @@ impl Gateway {
         if let Some(bounds) = self.flows.flow_bounds.get() {
             bounds.all()[i.index()].begin();
         }
+        self.flows.measured.begin(i);
         let r = &mut self.flows.table[i];
         r.generation = self.flows.generation;
         r.mss = 1460;

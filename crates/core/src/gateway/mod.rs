@@ -44,6 +44,7 @@ pub use flows::{Changed, Register, Unchangeable};
 use crate::flow::{flag, FlowId, Record, Table, Timers};
 use crate::frame::{Frame, Frames};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
+use crate::quality::Sight;
 use crate::stats::DropReason;
 use crate::steer::{Bound, FlowBound, Slot, Tally};
 use crate::systems::class_rate::Share;
@@ -53,6 +54,7 @@ use core::cell::OnceCell;
 use flows::accounts::{ClassAccounts, Kept};
 use flows::blocked::Blocked;
 use flows::classes::Classes;
+use flows::quality::Measures;
 use flows::slots::{Places, Slots};
 use flows::verdicts::Verdicts;
 use outbox::Outbox;
@@ -158,6 +160,7 @@ impl Gateway {
         let classes = Classes::new(&config, accounts);
         let mut flows = Register {
             timers: Timers::new(table.capacity() + classes.len()),
+            measured: Measures::new(table.capacity(), classes.len()),
             blocked: Blocked::new(),
             unshown: if table.is_empty() { table.capacity() } else { 0 },
             flow_bounds: OnceCell::new(),
@@ -218,6 +221,15 @@ impl Gateway {
     pub fn flows_bounded_in(mut self, bounds: &'static [FlowBound]) -> Gateway {
         assert!(bounds.len() >= self.flows.table.capacity() as usize, "a record for each slot");
         self.flows.flow_bounds = OnceCell::from(Places::Shared(bounds));
+        self
+    }
+
+    /// Returns this gateway with hooks that see the data of each flow for these, one for each slot. Panics if
+    /// there are fewer than records.
+    #[must_use]
+    pub fn seen_in(mut self, sights: &'static [Sight]) -> Gateway {
+        assert!(sights.len() >= self.flows.table.capacity() as usize, "a sight for each slot");
+        self.flows.measured.sights = Places::Shared(sights);
         self
     }
 

@@ -28,6 +28,7 @@ impl Gateway {
         let (tx, shown) = (self.flows.table[i].tx, self.flows.table[i].has(flag::SHOWN));
         let reading = Reading::of(cx.frames.bytes(&frame), segment, cx.now);
         if shown && self.flows.is_unreported(i, &reading.seen) {
+            self.flows.see_granted(i, &reading.seen, cx.now);
             match self.flows.slots[i].believed(&reading.seen) {
                 Action::SetBack { ack, window, .. } => {
                     self.forward_set_back(cx, i, segment, frame, ack, window);

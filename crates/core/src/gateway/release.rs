@@ -110,7 +110,9 @@ impl Gateway {
                 let rtt = r.rtt(config.assumed_rtt);
                 let maker = Maker { outbox, stats, hooked: *hooked };
                 let out = Out { i, timers, maker, rtt, ends: *ends };
-                return r.tick(&mut Cx { now: due, frames: cx.frames }, slot, policy, class, out);
+                r.tick(&mut Cx { now: due, frames: cx.frames }, slot, policy, class, out);
+                let to = r.tx;
+                return self.flows.measure_left(i, to, due);
             }
         }
         self.release_other(cx, i, port);
@@ -218,6 +220,8 @@ impl Gateway {
         let rtt = r.rtt(config.assumed_rtt);
         let maker = Maker { outbox, stats, hooked: *hooked };
         r.tick(cx, slot, policy, class, Out { i, timers, maker, rtt, ends: *ends });
+        let to = r.tx;
+        self.flows.measure_left(i, to, cx.now);
     }
 }
 

@@ -137,7 +137,11 @@ impl Gateway {
         let r = &mut table[i];
         let class = &mut classes[r.class];
         let ack = NewAck { to, at, limit, field: None };
-        Maker { outbox, stats, hooked: *hooked }.make(cx, r, &slots[i], class, &ack)
+        let made = Maker { outbox, stats, hooked: *hooked }.make(cx, r, &slots[i], class, &ack);
+        if made {
+            self.flows.measure_left(i, to, at);
+        }
+        made
     }
 
     /// Forwards an ACK of the receiver with `ack` in its ACK field and the window that may go with it.
@@ -179,6 +183,7 @@ impl Gateway {
                 return self.flows.absorb(cx, i, frame);
             }
         }
+        self.flows.measure_left(i, ack, cx.now);
         let class = &mut self.flows.classes[self.flows.table[i].class];
         class.acks_rewritten += u64::from(rewritten);
         class.acks_forwarded += u64::from(!rewritten);

@@ -208,7 +208,8 @@ struct bound {
 	__u64 flow_most;
 	__u64 dropped;
 	__u64 dropped_bytes;
-	__u64 spares[2];
+	__u64 repeated;
+	__u64 reordered;
 };
 
 #define FLOW_PARTS 15
@@ -217,6 +218,18 @@ struct bound {
 struct flow_bound {
 	__u32 parts[FLOW_PARTS];
 	__u32 newest;
+};
+
+/* Layout of weir_core::quality::Sight, which says what each field means. */
+struct sight {
+	__u32 end;
+	__u32 stage;
+	__u32 number;
+	__u32 at;
+	__u32 sample;
+	__u32 repeated;
+	__u32 reordered;
+	__u32 hole;
 };
 
 #define COUNTS_PAYLOAD (1 << 16)

@@ -105,8 +105,10 @@ static __always_inline int controlled_by(struct hook *h, struct packet *p, struc
 		h->count->doubted++;
 	if (action.act == ACT_COPY)
 		return show(h);
-	if (action.granted)
+	if (action.granted) {
 		h->count->granted++;
+		sight_passes(p, p->slot);
+	}
 	if (action.act == ACT_TAKE) {
 		carry(h->skb, p, slot);
 		if (take(h, slot))

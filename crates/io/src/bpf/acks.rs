@@ -17,6 +17,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::AtomicBool;
+use weir_core::quality::Sight;
 use weir_core::steer::{Bound, FlowBound, Slot, Tally};
 use weir_core::time::Duration;
 
@@ -159,6 +160,7 @@ pub struct Acks {
     pub(super) tallies: &'static [Tally],
     bounds: &'static [Bound],
     flow_bounds: &'static [FlowBound],
+    sights: &'static [Sight],
     /// Places for conditions in each half of an engine.
     pub(super) conditions: u32,
     /// The kernel updates many entries in one call (Linux 5.6).
@@ -202,7 +204,7 @@ impl Acks {
                 let result = match name.as_str() {
                     // A flow that is forgotten gives its entry back a little after its slot.
                     "flows" => map.set_max_entries(flows.saturating_add(flows / 8 + 64)),
-                    "slots" | "carried" | "flow_bounds" => map.set_max_entries(flows),
+                    "slots" | "carried" | "flow_bounds" | "sights" => map.set_max_entries(flows),
                     "tallies" => map.set_max_entries(tallies),
                     "bounds" => map.set_max_entries(tallies + UNREAD),
                     "places" => map.set_max_entries(2 * tallies),
@@ -228,6 +230,7 @@ impl Acks {
         let (slots, tallies) = (shared(&map(&object, "slots")?)?, shared(&map(&object, "tallies")?)?);
         let (bounds, flow_bounds) =
             (shared(&map(&object, "bounds")?)?, shared(&map(&object, "flow_bounds")?)?);
+        let sights = shared(&map(&object, "sights")?)?;
         Ok(Acks {
             hooks: Hooks::of(&object, 0)?,
             others: (1..options.engines as usize)
@@ -249,6 +252,7 @@ impl Acks {
             tallies,
             bounds,
             flow_bounds,
+            sights,
             conditions: config.conditions,
             object,
             batches: AtomicBool::new(true),
@@ -313,6 +317,11 @@ impl Acks {
     /// Returns the bounds of the flows, by slot, of the engine with this number.
     pub fn flow_bounds_of(&self, number: usize) -> &'static [FlowBound] {
         &self.flow_bounds[self.part(self.flow_bounds, number)]
+    }
+
+    /// Returns the sights of the flows, by slot, of the engine with this number.
+    pub fn sights_of(&self, number: usize) -> &'static [Sight] {
+        &self.sights[self.part(self.sights, number)]
     }
 
     /// Returns an engine's part of what all engines have in equal parts.

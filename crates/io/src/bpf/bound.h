@@ -8,6 +8,7 @@
 
 #include "count.h"
 #include "lookup.h"
+#include "sight.h"
 
 /* Classes above one with flows, at most. */
 #define DEEPEST 8
@@ -714,6 +715,23 @@ __noinline int count_unlisted(struct __sk_buff *skb, struct packet *p, __u32 ing
 	return 0;
 }
 
+/* What the data of a flow with a slot tells of it. */
+static __always_inline void see_data(struct hook *h, struct packet *p, __u64 found)
+{
+	__u32 place = found >> FOUND_PLACE;
+	struct bound *b;
+	__u64 repeat;
+
+	if ((found >> FOUND_KIND & 3) != KIND_HELD || (__u32)found == NO_SLOT || !p->seen.payload)
+		return;
+	repeat = sight_data(h->skb, p, found);
+	if (!repeat)
+		return;
+	b = bpf_map_lookup_elem(&bounds, &place);
+	if (b)
+		__sync_fetch_and_add((__u32)repeat == REPEAT_AGAIN ? &b->repeated : &b->reordered, repeat >> 32);
+}
+
 /* A packet with data, in a direction with bounds. */
 static __always_inline bool is_beyond_bound(struct hook *h, struct packet *p)
 {
@@ -730,6 +748,7 @@ static __always_inline bool is_beyond_bound(struct hook *h, struct packet *p)
 		count_unlisted(h->skb, p, h->ingress);
 		return false;
 	}
+	see_data(h, p, found);
 	if (!exceeds(h->skb, p, engine_number(h), h->ingress, found))
 		return false;
 	h->count->policed++;

@@ -6,6 +6,7 @@ use crate::bpf::{
 use std::io;
 use std::ops::Range;
 use weir_core::gateway::Verdict;
+use weir_core::quality::Sight;
 use weir_core::steer::{Bound, FlowBound, Slot, Tally};
 use weir_core::time::Time;
 
@@ -195,6 +196,11 @@ impl<'a> Part<'a> {
     /// Bounds of the engine's flows; empty unless the programs take ACKs.
     pub fn flow_bounds(&self) -> &'static [FlowBound] {
         self.programs.acks().map_or(&[], |acks| acks.flow_bounds_of(self.number))
+    }
+
+    /// Sights of the engine's flows; empty unless the programs take ACKs.
+    pub fn sights(&self) -> &'static [Sight] {
+        self.programs.acks().map_or(&[], |acks| acks.sights_of(self.number))
     }
 
     /// Map that the engine's rules are written to, if the programs take ACKs.

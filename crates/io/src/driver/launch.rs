@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use weir_core::frame::Frames;
+use weir_core::quality::Sight;
 use weir_core::steer::{Bound, FlowBound, Slot, Tally};
 use weir_core::time::Time;
 
@@ -28,6 +29,8 @@ pub struct Launch<'a> {
     pub unread: &'static [Bound],
     /// Bounds of the flow of each slot; empty unless the programs take ACKs.
     pub flow_bounds: &'static [FlowBound],
+    /// Sight of the flow of each slot; empty unless the programs take ACKs.
+    pub sights: &'static [Sight],
     /// Map that its rules are written to; `None` unless the programs take ACKs.
     pub rules: Option<RuleBook>,
     /// Engines that ran before this one. Frames have bypassed shaping if there were any.

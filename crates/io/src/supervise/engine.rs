@@ -49,6 +49,7 @@ impl<'a> Common<'a> {
         let ring = programs.segments()?.map(Input::Ring);
         let inputs = ring.into_iter().chain(packets.into_iter().map(Input::Packets)).collect();
         let (slots, tallies, bounds) = (programs.slots(), programs.tallies(), programs.bounds());
+        let sights = programs.sights();
         let (unread, flow_bounds, rules) = (programs.unread(), programs.flow_bounds(), programs.rules()?);
         let frames = Frames::mapped(memory.leak(), pool.chunk, pool.reserve);
         let (letters, homes, unlisted, others) = (None, None, None, Vec::new());
@@ -59,6 +60,7 @@ impl<'a> Common<'a> {
             bounds,
             unread,
             flow_bounds,
+            sights,
             rules,
             restarts,
             began,

@@ -162,8 +162,10 @@ impl Receiver {
         Accepted { advanced: self.stream.next() - before, finished: self.finished() }
     }
 
-    /// Records the timestamp of the segment that the next ACK is for (RFC 7323 §4.3).
-    fn note_timestamp(&mut self, s: &Segment) {
+    /// Records the timestamp of the segment that the next ACK is for, with payload or without (RFC 7323
+    /// §4.3).
+    #[inline(always)]
+    pub fn note_timestamp(&mut self, s: &Segment) {
         let Some(t) = s.timestamps else { return };
         let sent = self.irs.wrapping_add(1).wrapping_add(self.acked as u32);
         if s.seq.wrapping_sub(sent) as i32 <= 0 && t.value.wrapping_sub(self.recent) as i32 >= 0 {

@@ -8,7 +8,7 @@ use crate::experiment::describe;
 use crate::field;
 #[cfg(feature = "linux")]
 use crate::report::metrics;
-use crate::result;
+use crate::result::{self, quality};
 use serde::Serialize;
 use std::path::PathBuf;
 #[cfg(feature = "linux")]
@@ -115,7 +115,9 @@ fn series(file: &File) -> Option<String> {
     let rows = 4 + g.gateway.classes.len() - of_customers;
     let (few, all) = (metrics::series(rows), metrics::series(rows + of_customers));
     let with = if of_customers > 0 { format!(", {all} with --customers") } else { String::new() };
-    Some(format!("weir metrics: {few} series{with}"))
+    let (flow, customer) = (quality::BYTES.0, quality::BYTES.1);
+    let of_customer = if of_customers > 0 { format!(", {customer} bytes a customer") } else { String::new() };
+    Some(format!("weir metrics: {few} series{with}\nmemory of quality: {flow} bytes a flow{of_customer}"))
 }
 
 /// Findings of a check, as `--json` writes them.
@@ -237,12 +239,15 @@ mod tests {
     use weir_core::gateway::{ClassConfig, Match, Prefix};
     use weir_core::rate::Rate;
 
-    /// Six rows: link and unlisted traffic in two directions, and two classes. Each has eleven values.
+    /// Six rows: link and unlisted traffic in two directions, and two classes. Each has seventeen values.
     #[test]
     fn series_are_counted_before_they_are_scraped() {
         let both = gateway::short("eth1", Some(Rate::mbit(1)), Some(Rate::mbit(1)));
         let file = File::Gateway(gateway::parse(&both).unwrap().into());
-        assert_eq!(series(&file).as_deref(), Some("weir metrics: 75 series"));
+        assert_eq!(
+            series(&file).as_deref(),
+            Some("weir metrics: 111 series\nmemory of quality: 64 bytes a flow")
+        );
     }
 
     #[test]

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use weir_core::combined::Combined;
 use weir_core::gateway::{Changed, Compiled, Direction, Gateway, Prefix, Verdict};
 use weir_core::node::{Cx, Node};
+use weir_core::quality::Quality;
 use weir_core::sharing::Sharing;
 use weir_core::steer::Fields;
 use weir_core::time::{Duration, Time};
@@ -295,6 +296,7 @@ impl<N: Inline> InlineEngine<N> {
             unlisted: of_unlisted.look(report::unlisted(report), report.now),
             classes: counted,
             shown: ask.shown.clone(),
+            quality: quality(&self.node, report.now),
             ..Snapshot::default()
         };
         self.start.lists.add_to(&mut said);
@@ -341,6 +343,12 @@ impl<N: Inline> InlineEngine<N> {
     }
 }
 
+/// Returns the distributions of round-trip times of all classes, if the node controls ACKs.
+fn quality(node: &impl Inline, now: Time) -> [Quality; 2] {
+    node.gateway()
+        .map_or_else(Default::default, |gateway| gateway.flows.quality_of_all().map(|way| way.at(now)))
+}
+
 /// Returns whether giant segments are split for this node.
 fn splits(node: &impl Inline) -> bool {
     node.queues().is_some_and(|queues| setup::splits(queues.config()))
@@ -351,8 +359,7 @@ fn with_queues(controlled: Vec<Counted>, queued: &[GatewayClass]) -> Vec<Counted
     let mut controlled: HashMap<usize, Load> = controlled.into_iter().map(|c| (c.place, c.load)).collect();
     let both = |(place, class): (usize, &GatewayClass)| {
         let acks = controlled.remove(&place).unwrap_or_default();
-        let (active_flows, held_bytes, target_bps) = (acks.active_flows, acks.held_bytes, acks.target_bps);
-        let queue = queues::load(class).map(|load| Load { active_flows, held_bytes, target_bps, ..load });
+        let queue = queues::load(class).map(|load| acks.with_queue(&load));
         Counted { place, load: queue.unwrap_or(acks) }
     };
     queued.iter().enumerate().map(both).collect()

@@ -1,6 +1,7 @@
 //! Activity of a gateway, with rates, in one form for running gateways and for their final report.
 
 use crate::result::observe::{self, flow_rate};
+use crate::result::quality::{Latency, OfFlow, Scores};
 use crate::result::running::{GatewayClass, GatewayFlow};
 use crate::result::traffic::{Counted, Kind, Load, Shown};
 use crate::result::ClassResult;
@@ -37,11 +38,52 @@ impl Look {
     }
 }
 
+/// Time over which loss is counted, at least.
+const LOSS: Duration = Duration::from_secs(300);
+
+/// Packets of each class, and those that were sent again, up to one moment.
+type Sent = Vec<(u64, u64)>;
+
+/// Base of the loss of the last five to ten minutes.
+#[derive(Default)]
+struct Losses {
+    older: Sent,
+    newer: Sent,
+    at: Option<Time>,
+}
+
+impl Losses {
+    /// Returns the packets that the class has sent since the base, and those sent again.
+    fn since(&self, class: usize, load: &Load) -> (u64, u64) {
+        let (packets, lost) = self.older.get(class).copied().unwrap_or_default();
+        (load.packets.saturating_sub(packets), load.retransmitted_packets.saturating_sub(lost))
+    }
+
+    /// Adds the quality of a class to its counters.
+    fn judged(&self, gateway: &Gateway, class: usize, load: Load, now: Time) -> Load {
+        let Some(quality) = gateway.flows.quality_of_class(class) else { return load };
+        let direction = gateway.flows.config().classes[class].direction;
+        let (wan, lan) = Latency::of_sides(&quality.at(now), direction);
+        let (packets, lost) = self.since(class, &load);
+        Load { rtt_wan_us: wan, rtt_lan_us: lan, score: Scores::of(&wan, &lan, lost, packets), ..load }
+    }
+
+    fn look(&mut self, loads: &[Load], now: Time) {
+        if self.at.is_some_and(|at| now.since(at) < LOSS) {
+            return;
+        }
+        self.at = Some(now);
+        let sent = loads.iter().map(|load| (load.packets, load.retransmitted_packets)).collect();
+        self.older = std::mem::replace(&mut self.newer, sent);
+    }
+}
+
 /// The last two looks. Two are kept because the last one may be too recent.
 #[derive(Default)]
 pub(super) struct Meters {
     older: Look,
     newer: Look,
+    losses: Losses,
 }
 
 impl Meters {
@@ -58,6 +100,7 @@ impl Meters {
     pub fn forget_classes(&mut self) {
         self.older.classes.clear();
         self.newer.classes.clear();
+        self.losses = Losses::default();
     }
 
     /// Looks at a gateway, or at a part of its traffic. Returns its classes in the configuration's order, its
@@ -68,7 +111,8 @@ impl Meters {
         let active: Vec<FlowStats> = gateway.flows.active(now, ACTIVE).collect();
         let configured = &gateway.flows.config().classes;
         let shown: Vec<&FlowStats> = active.iter().filter(|f| part.has(f)).take(MOST_FLOWS).collect();
-        let flows = shown.iter().map(|f| flow(f, &configured[f.class], since, now)).collect();
+        let flows = shown.iter().map(|f| flow(gateway, f, &configured[f.class], since, now)).collect();
+        let few = configured.len() <= MOST_CLASSES;
         let mut shaped = vec![0; configured.len()];
         active.iter().filter(|f| f.pass.is_none()).for_each(|f| shaped[f.class] += 1);
         let loads: Vec<Load> = gateway
@@ -78,10 +122,16 @@ impl Meters {
             .map(|(i, stats)| {
                 let load = Load { active_flows: shaped[i], ..load(gateway, i, stats) };
                 let then = since.classes.get(i).copied().unwrap_or(load.bytes);
-                Load { bps: since.rate(now, then, load.bytes), ..load }
+                let load = Load { bps: since.rate(now, then, load.bytes), ..load };
+                let idle = part.shown == &Shown::Busiest && !load.is_active() && !few;
+                if idle {
+                    load
+                } else {
+                    self.losses.judged(gateway, i, load, now)
+                }
             })
             .collect();
-        let few = configured.len() <= MOST_CLASSES;
+        self.losses.look(&loads, now);
         let listed = |i: usize, s: &ClassStats| match part.shown {
             Shown::Busiest | Shown::All if part.address.is_none() => {
                 few || shaped[i] > 0 || s.held_bytes > 0 || loads[i].is_active() || last && loads[i].bytes > 0
@@ -148,7 +198,8 @@ pub(super) struct Seen {
 /// Returns the counters of the class with this index, without rate and flows. Hooks count all of its bytes if
 /// it has a bound. Otherwise those of TCP are known by their acknowledgement.
 fn load(gateway: &Gateway, class: usize, stats: &ClassStats) -> Load {
-    let Passed { held, free, packets, dropped, dropped_bytes } = gateway.flows.bound_of(class).passed();
+    let Passed { held, free, packets, dropped, dropped_bytes, repeated, reordered } =
+        gateway.flows.bound_of(class).passed();
     let others = gateway.flows.others_of(class);
     let tcp_controlled_bytes = held.max(stats.acked_bytes);
     Load {
@@ -160,11 +211,15 @@ fn load(gateway: &Gateway, class: usize, stats: &ClassStats) -> Load {
         dropped_packets: dropped + others.dropped,
         dropped_bytes: dropped_bytes + others.dropped_bytes,
         held_bytes: stats.held_bytes,
+        retransmitted_packets: repeated,
+        reordered_packets: reordered,
         ..Load::default()
     }
 }
 
-fn flow(f: &FlowStats, class: &ClassConfig, since: &Look, now: Time) -> GatewayFlow {
+fn flow(gateway: &Gateway, f: &FlowStats, class: &ClassConfig, since: &Look, now: Time) -> GatewayFlow {
+    let quality = gateway.flows.quality_of(&f.key);
+    let quality = quality.map(|(flow, sight)| OfFlow::new(&flow, sight, class.direction));
     // All bytes of a new flow were acknowledged since then.
     let then = since.flows.get(&f.key).copied().unwrap_or(0);
     let (src, dst) = ((f.key.src_ip(), f.key.src_port), (f.key.dst_ip(), f.key.dst_port));
@@ -186,6 +241,7 @@ fn flow(f: &FlowStats, class: &ClassConfig, since: &Look, now: Time) -> GatewayF
         rtt_us: f.rtt.as_micros(),
         window: f.window,
         period_us: f.period.as_micros(),
+        quality: quality.unwrap_or_default(),
     }
 }
 

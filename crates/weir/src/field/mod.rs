@@ -195,6 +195,7 @@ fn gateways(
             .bounded_in(launch.bounds)
             .unread_bounded_in(launch.unread)
             .flows_bounded_in(launch.flow_bounds)
+            .seen_in(launch.sights)
     });
     Ok(gateways.collect())
 }

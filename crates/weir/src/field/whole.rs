@@ -124,6 +124,7 @@ mod tests {
             rtt_us: 0,
             window: 0,
             period_us: 0,
+            quality: Default::default(),
         }
     }
 

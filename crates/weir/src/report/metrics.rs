@@ -72,7 +72,12 @@ fn bytes(bps: u64) -> f64 {
     bps as f64 / 8.0
 }
 
-static OF_TRAFFIC: [OfTraffic; 11] = [
+/// Seconds of microseconds.
+fn seconds(us: u64) -> f64 {
+    us as f64 / 1e6
+}
+
+static OF_TRAFFIC: [OfTraffic; 17] = [
     OfTraffic {
         name: "traffic",
         help: "Bytes that passed, as the rate counts them",
@@ -138,6 +143,42 @@ static OF_TRAFFIC: [OfTraffic; 11] = [
         help: "Bytes acknowledged by receivers and held back now",
         unit: Some(Unit::Bytes),
         value: |load| Value::Gauge(load.held_bytes as f64),
+    },
+    OfTraffic {
+        name: "traffic_retransmitted_packets",
+        help: "Packets of controlled TCP that were sent again",
+        unit: None,
+        value: |load| Value::Count(load.retransmitted_packets),
+    },
+    OfTraffic {
+        name: "traffic_reordered_packets",
+        help: "Packets of controlled TCP that others overtook",
+        unit: None,
+        value: |load| Value::Count(load.reordered_packets),
+    },
+    OfTraffic {
+        name: "traffic_rtt_wan_median",
+        help: "Median round-trip time to the side of the WAN in the last minutes, 0 without samples",
+        unit: Some(Unit::Seconds),
+        value: |load| Value::Gauge(seconds(load.rtt_wan_us.p50)),
+    },
+    OfTraffic {
+        name: "traffic_rtt_wan_p99",
+        help: "99th percentile of round-trip times to the side of the WAN",
+        unit: Some(Unit::Seconds),
+        value: |load| Value::Gauge(seconds(load.rtt_wan_us.p99)),
+    },
+    OfTraffic {
+        name: "traffic_rtt_lan_median",
+        help: "Median round-trip time to the side of the LAN in the last minutes, 0 without samples",
+        unit: Some(Unit::Seconds),
+        value: |load| Value::Gauge(seconds(load.rtt_lan_us.p50)),
+    },
+    OfTraffic {
+        name: "traffic_rtt_lan_p99",
+        help: "99th percentile of round-trip times to the side of the LAN",
+        unit: Some(Unit::Seconds),
+        value: |load| Value::Gauge(seconds(load.rtt_lan_us.p99)),
     },
 ];
 

@@ -9,6 +9,7 @@ mod machine;
 pub mod metric;
 pub mod observe;
 mod pace;
+pub mod quality;
 mod quantiles;
 pub mod running;
 pub mod sample;

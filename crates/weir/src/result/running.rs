@@ -1,5 +1,6 @@
 //! Reports of a running gateway or emulator, as JSON. The lab reads them.
 
+use super::quality::OfFlow;
 use super::traffic::{Kind, Snapshot, Traffic};
 use super::{ClassResult, Counts, GatewayResult, LinkResult, QuantilesMax};
 use serde::{Deserialize, Serialize};
@@ -174,6 +175,9 @@ pub struct GatewayFlow {
     pub window: u16,
     /// Time between releases in microseconds.
     pub period_us: u64,
+    /// Round-trip times and counters of its data.
+    #[serde(flatten)]
+    pub quality: OfFlow,
 }
 
 /// Output of `weir wan --json`.

@@ -1,7 +1,10 @@
 //! Traffic of a running gateway: a row for each thing and direction, with the same keys for all things.
 
+use super::quality::{Latency, Scores};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use weir_core::gateway::Direction;
+use weir_core::quality::Quality;
 
 /// Kinds of things that have traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -64,10 +67,21 @@ pub struct Load {
     pub active_flows: u64,
     /// Bytes acknowledged by receivers and held back now.
     pub held_bytes: u64,
+    /// Packets of controlled TCP that were sent again.
+    pub retransmitted_packets: u64,
+    /// Packets of controlled TCP that others overtook before they came here.
+    pub reordered_packets: u64,
+    /// Round-trip times between here and the ends on the side of the WAN, of the last minutes.
+    pub rtt_wan_us: Latency,
+    /// Those on the side of the LAN.
+    pub rtt_lan_us: Latency,
+    /// Scores of applications by these times and the loss of the last minutes, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score: Option<Scores>,
 }
 
 impl Load {
-    /// Adds everything but the rate that it may have.
+    /// Adds everything but the rate that it may have, and what has no sum.
     fn add(&mut self, other: &Load) {
         self.bps += other.bps;
         self.bytes += other.bytes;
@@ -80,6 +94,22 @@ impl Load {
         self.marked_packets += other.marked_packets;
         self.active_flows += other.active_flows;
         self.held_bytes += other.held_bytes;
+        self.retransmitted_packets += other.retransmitted_packets;
+        self.reordered_packets += other.reordered_packets;
+    }
+
+    /// Takes what has no sum from the counters of the thing itself.
+    fn keep_own(&mut self, own: &Load) {
+        self.target_bps = own.target_bps;
+        (self.rtt_wan_us, self.rtt_lan_us, self.score) = (own.rtt_wan_us, own.rtt_lan_us, own.score);
+    }
+
+    /// Returns these counters of controlled TCP with those of the queue that its data waits in.
+    pub fn with_queue(&self, queue: &Load) -> Load {
+        let Load { bps, bytes, packets, dropped_packets, marked_packets, .. } = *queue;
+        let none = Load { bps, bytes, packets, dropped_packets, marked_packets, ..*self };
+        let (tcp_controlled_bytes, tcp_passed_bytes, unresponsive_bytes, dropped_bytes) = Default::default();
+        Load { tcp_controlled_bytes, tcp_passed_bytes, unresponsive_bytes, dropped_bytes, ..none }
     }
 
     /// Returns whether anything moved since the look before this one.
@@ -160,6 +190,8 @@ pub struct Snapshot {
     pub places: Arc<Vec<Place>>,
     /// Part that is shown.
     pub shown: Shown,
+    /// Distributions of round-trip times of what goes out, and of what comes in.
+    pub quality: [Quality; 2],
 }
 
 /// Customers and classes that a report shows unless it is asked for all.
@@ -172,6 +204,24 @@ impl Snapshot {
             (self.link.iter_mut().chain(&mut self.unlisted), other.link.iter().chain(&other.unlisted));
         ways.zip(others).for_each(|(all, part)| all.add(part));
         self.classes.extend(other.classes);
+        self.quality.iter_mut().zip(&other.quality).for_each(|(all, part)| all.merge(part));
+    }
+
+    /// Returns the traffic of the interface, with the quality of all classes.
+    fn link(&self) -> [Load; 2] {
+        let mut link = self.link;
+        for Counted { place, load } in &self.classes {
+            let Some(class) = self.places.get(*place) else { continue };
+            let way = &mut link[usize::from(class.direction == "in")];
+            way.retransmitted_packets += load.retransmitted_packets;
+            way.reordered_packets += load.reordered_packets;
+        }
+        for ((load, quality), direction) in
+            link.iter_mut().zip(&self.quality).zip([Direction::Out, Direction::In])
+        {
+            (load.rtt_wan_us, load.rtt_lan_us) = Latency::of_sides(quality, direction);
+        }
+        link
     }
 
     /// Returns the rows. What a class counted counts for all those above it.
@@ -182,7 +232,7 @@ impl Snapshot {
                 loads[above].add(load);
             }
             if let Some(own) = loads.get_mut(*place) {
-                own.target_bps = load.target_bps;
+                own.keep_own(load);
             }
         }
         let mut shown: Vec<usize> = match &self.shown {
@@ -193,7 +243,7 @@ impl Snapshot {
             self.keep_busiest(&mut shown, &loads);
         }
         let both = [
-            (Kind::Link, &self.dev, self.link),
+            (Kind::Link, &self.dev, self.link()),
             (Kind::Unlisted, &Kind::Unlisted.name().into(), self.unlisted),
         ];
         let both = both.into_iter().flat_map(|(kind, name, loads)| {

@@ -65,6 +65,7 @@ impl Register {
         }
         r.keep(class, ack, now);
         stats.ledger.absorbed += 1;
+        self.measure(i, ack.ack, now);
         true
     }
 
@@ -85,9 +86,11 @@ impl Register {
         let epoch = self.table.epoch();
         let r = &mut self.table[i];
         let from_syn = r.has(flag::SENDER_SYN | flag::RECEIVER_SYN) && !r.has(flag::SYNCED);
+        let before_ns = r.rtt_ns;
         if from_syn {
             r.note_rtt(now);
         }
+        let total_ns = r.rtt_ns;
         r.epoch = epoch;
         r.flags |= flag::SYNCED;
         r.flags &=
@@ -105,6 +108,9 @@ impl Register {
         r.obey(&policy);
         r.doubt.current(now);
         r.set(flag::LOSS, false);
+        if from_syn {
+            self.note_handshake(i, before_ns, total_ns, now);
+        }
         true
     }
 
@@ -156,6 +162,8 @@ impl Register {
         if !has_passed {
             return;
         }
+        self.measured.sight(i).overtaken(tx);
+        let r = &mut self.table[i];
         let passed = tx.wrapping_sub(r.tx);
         let since = if granted { r.kept().last_grant().1 } else { now };
         if after(tx, r.rx) {
@@ -209,6 +217,7 @@ impl Register {
             return;
         }
         slot.begin();
+        self.measured.sight(i).cancel();
         self.forget_acks(i);
         let (r, slot) = (&mut self.table[i], &self.slots[i]);
         let told = slot.tx();
@@ -266,6 +275,7 @@ impl Register {
     /// not `shown` it takes ACKs without payload.
     pub(in crate::gateway) fn action(&self, i: FlowId, seen: &Seen, shown: bool) -> Action {
         if !self.hooked && shown {
+            self.see_granted(i, seen, self.now);
             return self.slots[i].believed(seen);
         }
         if !seen.is_pure() {
@@ -318,11 +328,15 @@ impl Register {
             r.check_end();
             self.progressed(i, bytes, self.now, self.now);
             self.note_delay(i, self.now);
+            self.measure(i, ack, self.now);
         }
     }
 
     /// Keeps what generated ACKs are made of.
     pub(in crate::gateway) fn learn(&mut self, i: FlowId, cx: &Cx<'_>, segment: &Headers, frame: &Frame) {
+        if segment.tcp.window == 0 && self.table[i].window != 0 {
+            self.note_zero_window(i);
+        }
         let r = &mut self.table[i];
         r.template.learn(cx.frames.bytes(frame), &segment.packet);
         if after(r.rx, segment.tcp.ack) {

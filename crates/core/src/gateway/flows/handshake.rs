@@ -41,6 +41,7 @@ impl Register {
         self.give_back(i, 0, cx.now);
         self.give_up_least(i);
         self.slots[i].close();
+        self.measured.begin(i);
         self.table.set_transient(i, true);
         let epoch = self.table.epoch();
         self.table[i].restart(epoch);

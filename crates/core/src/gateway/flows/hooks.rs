@@ -9,6 +9,7 @@ use crate::classify::Direction;
 use crate::flow::{flag, ClassId, FlowId, Key, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
+use crate::quality::Data;
 use crate::steer::{
     self, hash_of_source, is_charged, slot_flag, Bound, Counted, Fields, FlowBound, Kind, Limit, Load,
     Strangers, Tally,
@@ -36,6 +37,7 @@ impl Register {
             r.window,
             steer::ticks(self.now),
         );
+        self.measured.sight(i).open(r.tx);
         let limit = self.window_limit(&self.table[i]);
         self.slots[i].width.store(limit.unwrap_or(0), Relaxed);
         self.tell_early(i);
@@ -72,6 +74,7 @@ impl Register {
             steer::ticks(self.now),
         );
         slot.width.store(limit, Relaxed);
+        self.measured.sight(i).open(tx);
         self.tell_early(i);
     }
 
@@ -349,8 +352,9 @@ impl Register {
         cx: &Cx<'_>,
         from_lan: bool,
         segment: &Headers,
-        len: usize,
+        frame: &Frame,
     ) -> bool {
+        let (bytes_of, len) = (cx.frames.bytes(frame), frame.len());
         let direction = if from_lan { Direction::Out } else { Direction::In };
         let payload = u64::from(segment.tcp.payload_len);
         let bytes = segment.packet.charged_len(len);
@@ -359,13 +363,17 @@ impl Register {
         }
         let key = Key::of_data(&segment.packet, &segment.tcp);
         let flow = self.table.find(&key);
+        if let Some(i) = flow.filter(|&i| payload > 0 && self.slots[i].is_open()) {
+            let options = wire::tcp_options(bytes_of, &segment.packet, &segment.tcp).unwrap_or_default();
+            self.see_data(i, direction, &key, &Data::of(&segment.tcp, &options, cx.now));
+        }
         let load = Load { packets: 1, bytes, payload, kind: self.kind_of(flow) };
         let Some(class) = self.class_of(flow, direction, &key) else { return true };
         self.admits_to(class, Some(self.flow_bound_of(flow, direction, &key)), &load, cx.now)
     }
 
     /// Place of the class that controls a flow, which may have a record.
-    fn class_of(&self, flow: Option<FlowId>, direction: Direction, key: &Key) -> Option<ClassId> {
+    pub(super) fn class_of(&self, flow: Option<FlowId>, direction: Direction, key: &Key) -> Option<ClassId> {
         let record = flow.map(|i| &self.table[i]);
         let known = record.filter(|r| r.generation == self.generation && direction_of(r) == direction);
         known.map_or_else(|| self.controls(direction, key), |r| Some(r.class))

@@ -6,7 +6,7 @@
 //! - `turns`, `steps`: classes whose flows share a rate, and have turns of bytes or of ACKs;
 //! - `grant`: what the hooks let pass without the gateway; `hooks`, `verdicts`: what they are told, and what
 //!   is done in their place where there are none; `bound`: what no class exceeds, whatever its flows do;
-//! - `generate`: an ACK out of a record;
+//! - `generate`: an ACK out of a record; `quality`: what is measured of flows and classes;
 //! - `classes`, `accounts`, `slots`, `stats`, `blocked`: the state that these work on.
 //!
 //! # A change of configuration
@@ -48,6 +48,7 @@ pub(super) mod handshake;
 pub(super) mod held;
 pub(super) mod hooks;
 pub(super) mod plain;
+pub(super) mod quality;
 pub(super) mod segment;
 pub(super) mod sizing;
 pub(super) mod slots;
@@ -72,6 +73,7 @@ use classes::Classes;
 use core::cell::OnceCell;
 use core::sync::atomic::Ordering::Relaxed;
 use held::Held;
+use quality::Measures;
 use slots::{Places, Slots};
 use stats::{ClassStats, FlowStats, GatewayStats};
 use verdicts::Verdicts;
@@ -115,6 +117,8 @@ pub struct Register {
     pub(super) unshown: u32,
     /// A class has its windows sized for the delay of the WAN as measured.
     pub(super) measures: bool,
+    /// Quality of flows and classes.
+    pub(super) measured: Measures,
     /// It has been told to stop: windows are the receivers' own.
     pub(super) ends: bool,
     /// Time at which the last frame came.
@@ -340,6 +344,7 @@ impl Register {
         }
         self.tallies.grow(self.classes.len());
         self.bounds.grow(self.classes.len());
+        self.measured.classes.grow(self.classes.len());
         self.tell_tallies();
         self.timers.grow(self.table.capacity() + self.classes.len());
         if nested || self.classes.are_nested() {

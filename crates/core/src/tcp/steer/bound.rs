@@ -76,7 +76,10 @@ pub struct Bound {
     dropped: AtomicU64,
     /// Their bytes.
     dropped_bytes: AtomicU64,
-    spares: [AtomicU64; 2],
+    /// Packets of controlled TCP that had passed before.
+    repeated: AtomicU64,
+    /// Packets of controlled TCP that others overtook.
+    reordered: AtomicU64,
 }
 
 const _: () = assert!(core::mem::size_of::<Bound>() == 128);
@@ -274,7 +277,19 @@ impl Bound {
             packets: self.packets.load(Relaxed),
             dropped: self.dropped.load(Relaxed),
             dropped_bytes: self.dropped_bytes.load(Relaxed),
+            repeated: self.repeated.load(Relaxed),
+            reordered: self.reordered.load(Relaxed),
         }
+    }
+
+    /// Counts packets of controlled TCP that had passed before.
+    pub fn count_repeated(&self, packets: u64) {
+        self.repeated.fetch_add(packets, Relaxed);
+    }
+
+    /// Counts packets of controlled TCP that others overtook.
+    pub fn count_reordered(&self, packets: u64) {
+        self.reordered.fetch_add(packets, Relaxed);
     }
 }
 
@@ -291,6 +306,10 @@ pub struct Passed {
     pub dropped: u64,
     /// Their bytes.
     pub dropped_bytes: u64,
+    /// Packets of controlled TCP that had passed before.
+    pub repeated: u64,
+    /// Packets of controlled TCP that others overtook.
+    pub reordered: u64,
 }
 
 fn cost_of(counts: Counts) -> u32 {

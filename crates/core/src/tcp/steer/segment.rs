@@ -269,6 +269,12 @@ impl Slot {
         self.set_back(by, n, seen, if progress { n.tx } else { seen.ack }, progress)
     }
 
+    /// Returns whether [`Slot::segment`] lets a segment pass by a grant.
+    pub fn lets_pass(&self, seen: &Seen) -> bool {
+        let n = self.numbers();
+        self.can_be(&n, seen) && self.grants(&n, seen)
+    }
+
     /// Returns whether [`Slot::segment`] deals with a segment that has payload without a report.
     pub fn deals_with(&self, seen: &Seen) -> bool {
         let n = self.numbers();

@@ -266,7 +266,7 @@ fn what_no_class_takes_is_counted_by_address() {
 }
 
 /// Hooks that hold all packets at egress to one class's rate.
-fn bounded(limit: Limit) -> Rig {
+pub(super) fn bounded(limit: Limit) -> Rig {
     bounded_by(limit, vec![])
 }
 
@@ -308,7 +308,7 @@ fn what_finds_no_room_is_dropped_whatever_it_is() {
         let passed = (0..400).filter(|n| rig.hook(Hook::Egress, &data(port(*n)), 0).0 == PASS).count();
         let served = now().since(from).as_micros() as usize * 131 / 1_000_000;
         assert!((70..=72 + served).contains(&passed), "{passed}, {served} of them served meanwhile");
-        let Passed { held, free, packets, dropped, dropped_bytes } = rig.acks.bounds_of(0)[0].passed();
+        let Passed { held, free, packets, dropped, dropped_bytes, .. } = rig.acks.bounds_of(0)[0].passed();
         assert_eq!((packets, packets + dropped), (passed as u64, 400));
         assert_eq!(dropped_bytes, 1_000 * dropped);
         assert_eq!(if uncontrolled { (free, held) } else { (held, free) }, (1_000 * passed as u64, 0));

@@ -11,3 +11,4 @@ mod random;
 pub mod rig;
 mod rows;
 mod several;
+mod sight;

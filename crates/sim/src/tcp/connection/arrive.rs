@@ -27,9 +27,12 @@ impl Connection {
             let accepted = rx.on_segment(&self.config, s, now);
             delivered.finished = accepted.finished && !before;
             delivered.bytes = accepted.advanced - u64::from(delivered.finished);
-        } else if s.seq.wrapping_add(1) == rx.ack() {
-            // A window probe or a keep-alive.
-            rx.acknowledge();
+        } else {
+            rx.note_timestamp(s);
+            if s.seq.wrapping_add(1) == rx.ack() {
+                // A window probe or a keep-alive.
+                rx.acknowledge();
+            }
         }
         if s.has(Flags::ACK) {
             delivered.rtt = self.on_ack(s, now);

@@ -136,6 +136,46 @@ pub(super) fn ways(traffic: &[Traffic]) -> Grid {
     grid
 }
 
+/// Builds the table of the quality of TCP, of things with samples.
+pub(super) fn quality(traffic: &[Traffic]) -> Grid {
+    let mut grid = Grid::new(vec![
+        Column::words("quality of TCP"),
+        Column::words("way"),
+        Column::numbers("WAN p50", "ms"),
+        Column::numbers("p99", "ms"),
+        Column::numbers("LAN p50", "ms"),
+        Column::numbers("p99", "ms"),
+        Column::numbers("resent", "packets"),
+        Column::numbers("web", "0-100"),
+        Column::numbers("call", ""),
+        Column::numbers("game", ""),
+    ]);
+    for row in traffic {
+        let Load { rtt_wan_us: wan, rtt_lan_us: lan, score, .. } = &row.load;
+        if wan.samples + lan.samples == 0 {
+            continue;
+        }
+        let times =
+            [(wan.samples, wan.p50), (wan.samples, wan.p99), (lan.samples, lan.p50), (lan.samples, lan.p99)];
+        let times = times.map(|(samples, us)| if samples > 0 { millis(us) } else { String::new() });
+        let scores =
+            score.map_or([const { String::new() }; 3], |s| [s.web, s.call, s.game].map(|n| n.to_string()));
+        let names = [cut(&row.name, NAME), cut(&row.direction, 3)];
+        let resent = [short(row.load.retransmitted_packets)];
+        grid.row(names.into_iter().chain(times).chain(resent).chain(scores).collect());
+    }
+    grid
+}
+
+/// Formats microseconds as milliseconds.
+pub fn millis(us: u64) -> String {
+    match us {
+        0 => String::new(),
+        1..100_000 => format!("{:.1}", us as f64 / 1e3),
+        _ => format!("{:.0}", us as f64 / 1e3),
+    }
+}
+
 /// Formats a count in at most seven characters.
 pub fn short(n: u64) -> String {
     match n {

@@ -11,6 +11,8 @@ use crate::result::traffic::Kind;
 
 /// Longest name that a table shows whole.
 const NAME: usize = 20;
+/// Longest name of a flow's class that a table shows whole.
+const FLOW_NAME: usize = 12;
 
 /// Formats the state, the traffic and the active flows.
 pub fn running(report: &GatewayReport) -> String {
@@ -18,6 +20,7 @@ pub fn running(report: &GatewayReport) -> String {
     let kinds = [Kind::Link, Kind::Site, Kind::Customer, Kind::Class, Kind::Unlisted, Kind::Address];
     parts.extend(kinds.into_iter().map(|kind| lines(&load::rates(&report.traffic, kind))));
     parts.push(lines(&load::ways(&report.traffic)));
+    parts.push(lines(&load::quality(&report.traffic)));
     parts.push(report.classes.iter().filter_map(reasons).flatten().collect());
     parts.push(lines(&queues(&report.classes)));
     parts.push(report.classes.iter().filter_map(|c| admission(&c.class)).collect());
@@ -120,16 +123,20 @@ fn flows(flows: &[GatewayFlow]) -> Vec<String> {
         Column::numbers("rate", "Mbit/s"),
         Column::numbers("of", "Mbit/s"),
         Column::numbers("held", "bytes"),
-        Column::numbers("RTT", "ms"),
+        Column::numbers("WAN", "ms"),
+        Column::numbers("LAN", "ms"),
+        Column::numbers("resent", "packets"),
         Column::words("passes"),
     ]);
     for f in flows {
         grid.row(vec![
-            cut(&f.class, NAME),
+            cut(&f.class, FLOW_NAME),
             mbit(f.bps),
             f.target_bps.map_or(String::new(), |bps| mbit(bps as f64)),
-            f.held_bytes.to_string(),
-            format!("{:.1}", f.rtt_us as f64 / 1e3),
+            load::short(f.held_bytes.into()),
+            load::millis(f.quality.rtt_wan_us.smoothed),
+            load::millis(f.quality.rtt_lan_us.smoothed),
+            load::short(f.quality.retransmitted_packets),
             f.pass_reason.clone().unwrap_or_default(),
         ]);
     }
@@ -158,6 +165,7 @@ fn ends_below(f: &GatewayFlow, ends: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::result::quality::{FlowRtt, Latency, OfFlow, Scores};
     use crate::result::traffic::{Load, Traffic};
     use crate::result::{ClassQueue, ClassResult};
     use weir_core::gateway::PassReason;
@@ -204,6 +212,10 @@ mod tests {
             row.load.dropped_packets = u32::MAX.into();
             (row.load.tcp_passed_bytes, row.load.dropped_bytes) = (1 << 50, 1 << 50);
             row.load.active_flows = 65_536;
+            let worst = Latency { samples: 1, p50: 8_000_000, p90: 8_000_000, p99: 8_000_000 };
+            (row.load.rtt_wan_us, row.load.rtt_lan_us) = (worst, worst);
+            row.load.score = Some(Scores { web: 100, call: 100, game: 100 });
+            row.load.retransmitted_packets = 1 << 40;
         }
         let passed_acks = PassReason::ALL.map(|reason| (reason.name().to_string(), 1_234_567_890)).into();
         let queue = Some(ClassQueue { marks: u32::MAX.into(), ..ClassQueue::default() });
@@ -218,6 +230,8 @@ mod tests {
         let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 80).collect();
         assert_eq!(wide, [""; 0], "{text}");
     }
+
+    const RTT: FlowRtt = FlowRtt { min: 1, smoothed: 4_194_000, last: 4_194_000 };
 
     fn a_flow() -> GatewayFlow {
         let at = (std::net::Ipv4Addr::LOCALHOST, 9).into();
@@ -238,7 +252,27 @@ mod tests {
             rtt_us: 999_999,
             window: 0,
             period_us: 0,
+            quality: OfFlow {
+                rtt_wan_us: RTT,
+                rtt_lan_us: RTT,
+                retransmitted_packets: 1 << 40,
+                ..OfFlow::default()
+            },
         }
+    }
+
+    #[test]
+    fn quality_is_a_row_for_each_direction_with_samples() {
+        let mut traffic = row(Kind::Customer, "17", "in", 1e6, 2_000_000);
+        traffic.load.rtt_wan_us = Latency { samples: 9, p50: 38_250, p90: 70_000, p99: 120_400 };
+        traffic.load.rtt_lan_us = Latency { samples: 9, p50: 900, p90: 2_000, p99: 3_100 };
+        traffic.load.retransmitted_packets = 7;
+        traffic.load.score = Some(Scores { web: 98, call: 100, game: 61 });
+        let report = GatewayReport { traffic: vec![traffic], ..GatewayReport::default() };
+        let text = running(&report);
+        let quality = text.split("quality of TCP").nth(1).unwrap_or_default();
+        let expected = ["17", "in", "38.2", "120", "0.9", "3.1", "7", "98", "100", "61"];
+        assert_eq!(cells(quality, "17 "), expected, "{text}");
     }
 
     #[test]
