@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What is measured of a flow: weir_core::quality::Sight in C, with the same names and the same order of tests.
- * Change both; the differential test compares them.
+ * What is measured of a flow: weir_core::quality::Sight in C, with the same names and the same order of
+ * tests. Change both; a test compares them.
  */
 #ifndef WEIR_SIGHT_H
 #define WEIR_SIGHT_H

@@ -62,6 +62,9 @@ pub enum Command {
     /// Give Prometheus the metrics of a running gateway
     Metrics(super::metrics::Args),
     #[cfg(feature = "linux")]
+    /// Show a running gateway on a page, and give its API
+    Dashboard(super::dashboard::Args),
+    #[cfg(feature = "linux")]
     /// Remove what a killed Weir left on this host
     Down(super::down::Args),
     /// Say what a file would do, and what this host lacks
@@ -136,7 +139,7 @@ pub enum Command {
 
 /// Commands by who uses them. A build may lack some.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Gateway", &["run", "check", "reload", "ctl", "top", "metrics", "down"]),
+    ("Gateway", &["run", "check", "reload", "ctl", "top", "metrics", "dashboard", "down"]),
     ("Emulator", &["wan", "shell"]),
     ("Experiments", &["sim", "lab", "compare", "repro", "model", "schema"]),
     ("Hosts", &["pace", "chirp"]),
@@ -180,6 +183,8 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Top(args) => super::top::run(&args),
         #[cfg(feature = "linux")]
         Command::Metrics(args) => super::metrics::run(&args),
+        #[cfg(feature = "linux")]
+        Command::Dashboard(args) => super::dashboard::run(&args),
         #[cfg(feature = "linux")]
         Command::Down(args) => super::down::run(&args),
         Command::Check(args) => super::check::run(&args, HOST_CHECKS),

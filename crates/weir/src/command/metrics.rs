@@ -43,12 +43,12 @@ pub struct Args {
 
 /// Place to listen at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+pub(super) enum Place {
     Loopback(SocketAddr),
     Socket(PathBuf),
 }
 
-fn place(text: &str) -> Result<Place, String> {
+pub(super) fn place(text: &str) -> Result<Place, String> {
     if text.starts_with('/') {
         return Ok(Place::Socket(text.into()));
     }
@@ -104,7 +104,7 @@ fn write(args: &Args, path: &Path) -> Result<(), Failure> {
 }
 
 /// Takes the place.
-fn listen(place: &Place) -> Result<Server, String> {
+pub(super) fn listen(place: &Place) -> Result<Server, String> {
     match place {
         Place::Loopback(address) => Server::http(address).map_err(|e| {
             format!("cannot listen at {address}: {e}; `ss -ltnp` shows who does, or take another port")

@@ -9,6 +9,8 @@ pub mod conformance;
 #[cfg(feature = "linux")]
 pub mod ctl;
 #[cfg(feature = "linux")]
+pub mod dashboard;
+#[cfg(feature = "linux")]
 pub mod device;
 #[cfg(feature = "linux")]
 pub mod down;

@@ -230,6 +230,7 @@ fn flow(gateway: &Gateway, f: &FlowStats, class: &ClassConfig, since: &Look, now
         src,
         dst,
         class: class.name.clone(),
+        direction: observe::direction(class.direction),
         bytes: f.acked_bytes,
         bps: since.rate(now, then, f.acked_bytes),
         target_bps: flow_rate(class).filter(|_| f.pass.is_none()),

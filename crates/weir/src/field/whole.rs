@@ -113,6 +113,7 @@ mod tests {
             src: at(port),
             dst: at(9),
             class: "a".into(),
+            direction: String::new(),
             bytes: 0,
             bps: 0.0,
             target_bps: None,

@@ -152,6 +152,9 @@ pub struct GatewayFlow {
     pub dst: SocketAddr,
     /// Class of the flow.
     pub class: String,
+    /// Direction of its data: `out` or `in`.
+    #[serde(default)]
+    pub direction: String,
     /// Bytes acknowledged towards the sender so far.
     pub bytes: u64,
     /// Present rate in bits per second.

@@ -275,6 +275,7 @@ mod tests {
                 src: SocketAddr::from((crate::execute::hosts::CLIENT, client_port(0))),
                 dst: SocketAddr::from((crate::execute::hosts::SERVER, 5000)),
                 class: "ten".into(),
+                direction: String::new(),
                 bytes: 0,
                 bps: 0.0,
                 target_bps: None,

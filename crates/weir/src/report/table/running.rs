@@ -241,6 +241,7 @@ mod tests {
             src: at,
             dst: at,
             class: "a".into(),
+            direction: String::new(),
             bytes: 0,
             bps: 98_765.4e6,
             target_bps: Some(100_000_000_000),
