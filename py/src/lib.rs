@@ -18,7 +18,7 @@ mod _weir {
     #[pymodule_export]
     use super::fault::{ExperimentError, RunError};
     #[pymodule_export]
-    use super::make::{check_for_lab, simulate};
+    use super::make::{check_for_lab, simulate, simulate_kept};
     #[pymodule_export]
     use super::run::{load, Run};
     #[pymodule_export]

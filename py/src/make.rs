@@ -1,12 +1,17 @@
 //! Runs in virtual time.
 
-use crate::fault::{wrong, ExperimentError};
+use crate::fault::{wrong, ExperimentError, RunError};
 use crate::run::Run;
 use pyo3::prelude::*;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::time::Duration;
+use weir::execute::kept::{self, Shard};
 use weir::execute::sim::{self, Options};
+use weir::execute::store::{version_of, Store};
 use weir::execute::sweep::{self, Job};
 use weir::experiment::config::experiment::{parse_with, runs_with};
 use weir::experiment::config::{Errors, Source};
@@ -41,6 +46,53 @@ pub fn simulate(
         beside_signals(&stop, || sweep::run(&planned, at_once, &stop, |_, job| one(job, &stop)))
     })?;
     Ok(made.into_iter().map(|result| Run { result }).collect())
+}
+
+/// Makes those runs of [`simulate`] that are not in the folder `store`, and returns all. `library` is the file
+/// of this extension: results of another one are not mixed in. Runs that another process makes at the moment
+/// are waited for.
+#[pyfunction]
+#[pyo3(signature = (name, text, changes, store, library, seeds=1, jobs=None))]
+#[allow(clippy::too_many_arguments)]
+pub fn simulate_kept(
+    py: Python<'_>,
+    name: &str,
+    text: &str,
+    changes: &str,
+    store: PathBuf,
+    library: PathBuf,
+    seeds: u32,
+    jobs: Option<usize>,
+) -> PyResult<Vec<Run>> {
+    let source = Source::new(name, text);
+    let planned = py.detach(|| plan(&source, changes, seeds)).map_err(|errors| wrong(py, &errors))?;
+    let store =
+        version_of(&library).and_then(|version| Store::open(&store, &version)).map_err(RunError::new_err)?;
+    let (stop, at_once) = (AtomicBool::new(false), jobs.unwrap_or_else(sweep::processors));
+    let made = py.detach(|| beside_signals(&stop, || kept(&planned, &store, at_once, &stop)))?;
+    Ok(made.map_err(RunError::new_err)?.into_iter().map(|result| Run { result }).collect())
+}
+
+/// Makes the missing runs, until all are there or have failed.
+fn kept(jobs: &[Job], store: &Store, at_once: usize, stop: &AtomicBool) -> Result<Vec<RunResult>, String> {
+    let reasons = RefCell::new(BTreeMap::new());
+    loop {
+        let say = |n: usize, reason: &str| drop(reasons.borrow_mut().insert(n, reason.to_owned()));
+        let counts = kept::make(jobs, Shard::WHOLE, store, at_once, stop, |job| one(job, stop), say)?;
+        if counts.elsewhere == 0 || stop.load(Relaxed) {
+            break;
+        }
+        std::thread::sleep(LOOK);
+    }
+    let reasons = reasons.into_inner();
+    let runs = kept::collect(jobs, store).into_iter().enumerate().map(|(n, run)| {
+        run.unwrap_or_else(|| {
+            let reason = reasons.get(&n).map_or("interrupted", String::as_str);
+            let failed = sweep::failed(&jobs[n].plan, Backend::Sim, reason.to_owned());
+            RunResult { settings: jobs[n].settings(), ..failed }
+        })
+    });
+    Ok(runs.collect())
 }
 
 /// Checks an experiment for the lab. Errors are those of [`simulate`].

@@ -118,6 +118,31 @@ def test_sweep():
         weir.sim(changed(sweep={"path": {"wan": {"rate": [f"{n}Mbit" for n in range(1, 9)]}}}))
 
 
+def test_kept_runs_are_not_made_again(tmp_path):
+    over = {"path.wan.rate": ["1Mbit", "2Mbit"]}
+    first = weir.sweep(BULK, over, seeds=2, store=tmp_path)
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    assert len(files) == 4 and first.flows["bytes"] == weir.sweep(BULK, over, seeds=2).flows["bytes"]
+    more = weir.sweep(BULK, {"path.wan.rate": ["1Mbit", "2Mbit", "3Mbit"]}, seeds=3, store=tmp_path)
+    assert len(more) == 9 and len(list(tmp_path.iterdir())) == 9
+    assert all(path.stat().st_mtime_ns == time for path, time in files.items())
+
+
+def test_processes_share_a_store(tmp_path):
+    code = (
+        "import sys, weir\n"
+        f"runs = weir.sweep({BULK!r}, {{'seed': list(range(1, 9))}}, store=sys.argv[1], jobs=1)\n"
+        "print(len(runs), all(run.ok for run in runs))\n"
+    )
+    start = lambda: subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    workers = [start() for _ in range(3)]
+    # A worker that is lost loses its own run only.
+    time.sleep(0.7)
+    workers[0].kill()
+    assert [worker.communicate(timeout=120)[0] for worker in workers[1:]] == ["8 True\n"] * 2
+    assert len([path for path in tmp_path.iterdir() if path.suffix == ".json"]) == 8
+
+
 def test_results_are_read(tmp_path):
     file = tmp_path / "result.json"
     made = weir.sim(BULK)

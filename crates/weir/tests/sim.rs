@@ -150,6 +150,56 @@ fn runs_that_fail_stop_no_others() {
     assert!(pcap.join("004/clients.pcap").is_file());
 }
 
+/// A sweep in three parts, of which one is killed and begun again, is the same as in one.
+#[test]
+fn parts_of_a_sweep_are_the_sweep() {
+    let d = directory("parts");
+    let sweep = format!("{LOSSY}[sweep]\n'path.wan.out.loss' = ['0.1%', '1%']\n'flow.a.count' = [1, 2]\n");
+    let (file, store) = (file(&d, "sweep.toml", &sweep), d.join("store"));
+    let common = [&file, "--store", store.to_str().unwrap(), "--seeds", "3"];
+    let call = |more: &[&str]| {
+        let args: Vec<&str> = more[..1].iter().chain(&common).chain(&more[1..]).copied().collect();
+        weir(&args)
+    };
+    let merged = call(&["merge"]);
+    assert_eq!(merged.status.code(), Some(2));
+    assert!(text(&merged.stderr).contains("12 of 12 runs are not in "), "{}", text(&merged.stderr));
+
+    let mut killed = Command::new(env!("CARGO_BIN_EXE_weir"));
+    killed.arg("sweep").args(common).args(["--shard", "1/3", "--jobs", "1"]).stdout(Stdio::null());
+    let mut killed = killed.spawn().unwrap();
+    let kept = || std::fs::read_dir(&store).map_or(0, |files| files.flatten().filter(is_result).count());
+    while kept() == 0 {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let before = kept();
+    let again = call(&["sweep", "--shard", "1/3"]);
+    assert_eq!(text(&again.stdout), format!("{} runs made, {before} were there\n", 4 - before));
+
+    let merged = call(&["merge"]);
+    assert_eq!(merged.status.code(), Some(2));
+    assert!(text(&merged.stderr).contains("8 of 12 runs are not in "), "{}", text(&merged.stderr));
+    assert_eq!(json(&call(&["merge", "--partial", "--json", "-"]))["runs"].as_array().unwrap().len(), 4);
+    for shard in ["2/3", "3/3"] {
+        assert_eq!(text(&call(&["sweep", "--shard", shard]).stdout), "4 runs made, 0 were there\n");
+    }
+    let out = d.join("out");
+    let parts = json(&call(&["merge", "--json", "-", "--out", out.to_str().unwrap()]));
+    let whole = json(&weir(&["sim", &file, "--seeds", "3", "--json", "-"]));
+    assert_eq!(timeless(parts), timeless(whole));
+    assert!(out.join("index.csv").is_file());
+    // A shard of none, and a folder that is a file.
+    assert_eq!(call(&["sweep", "--shard", "4/3"]).status.code(), Some(2));
+    let wrong = weir(&["sweep", &file, "--store", &file]);
+    assert_eq!(wrong.status.code(), Some(3), "{}", text(&wrong.stderr));
+}
+
+fn is_result(file: &std::fs::DirEntry) -> bool {
+    file.path().extension().is_some_and(|end| end == "json")
+}
+
 #[test]
 fn a_failed_expectation_is_exit_code_1() {
     let d = directory("expect");

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any, Iterable, Mapping, Optional
+from typing import Any, Iterable, Mapping, Optional, Union
 
 from . import _text, _weir
 from ._results import Result, Results, load, single
@@ -61,6 +61,7 @@ def sweep(
     *,
     seeds: int = 1,
     jobs: Optional[int] = None,
+    store: Union[str, "os.PathLike[str]", None] = None,
     **changes: Any,
 ) -> Results:
     """Run an experiment in virtual time with each combination of some values.
@@ -75,6 +76,9 @@ def sweep(
         Number of seeds for each combination.
     jobs : int, optional
         Most runs at the same time; by default one for each processor.
+    store : path-like, optional
+        Folder in which each run is kept. Runs that are there are not made again; several processes, on
+        several machines, may share it.
     **changes
         Other values for some keys, as for :func:`sim`.
 
@@ -97,7 +101,11 @@ def sweep(
     """
     name, text = _text.of(experiment)
     lists = {f"sweep.{path}": list(values) for path, values in (over or {}).items()}
-    return Results(_weir.simulate(name, text, _text.changes({**changes, **lists}), seeds, jobs))
+    changed = _text.changes({**changes, **lists})
+    if store is None:
+        return Results(_weir.simulate(name, text, changed, seeds, jobs))
+    library = str(_weir.__file__)
+    return Results(_weir.simulate_kept(name, text, changed, store, library, seeds, jobs))
 
 
 def lab(experiment: Experiment, **changes: Any) -> Result:

@@ -1,5 +1,6 @@
 """Private extension: runs, result files, and tables."""
 
+import os
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union, final
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "load",
     "series",
     "simulate",
+    "simulate_kept",
 ]
 
 class ExperimentError(ValueError):
@@ -41,6 +43,15 @@ class Table:
 
 def simulate(
     name: str, text: str, changes: str, seeds: int = 1, jobs: Optional[int] = None
+) -> List[Run]: ...
+def simulate_kept(
+    name: str,
+    text: str,
+    changes: str,
+    store: Union[str, os.PathLike[str]],
+    library: Union[str, os.PathLike[str]],
+    seeds: int = 1,
+    jobs: Optional[int] = None,
 ) -> List[Run]: ...
 def check_for_lab(name: str, text: str, changes: str) -> None: ...
 def load(text: str) -> List[Run]: ...

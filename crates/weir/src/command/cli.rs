@@ -78,6 +78,12 @@ pub enum Command {
     /// Run an experiment with this host's TCP, in network namespaces
     Lab(super::lab::Args),
     #[cfg(feature = "experiments")]
+    /// Run a sweep whose results are kept, in parts and on several machines
+    Sweep(super::sweep::Args),
+    #[cfg(feature = "experiments")]
+    /// Collect the results of a sweep
+    Merge(super::sweep::MergeArgs),
+    #[cfg(feature = "experiments")]
     /// Judge whether results of an experiment agree
     Compare(super::compare::Args),
     #[cfg(feature = "experiments")]
@@ -108,6 +114,12 @@ pub enum Command {
     #[cfg(not(feature = "experiments"))]
     /// Run an experiment with this host's TCP, in network namespaces
     Lab(Elsewhere),
+    #[cfg(not(feature = "experiments"))]
+    /// Run a sweep whose results are kept, in parts and on several machines
+    Sweep(Elsewhere),
+    #[cfg(not(feature = "experiments"))]
+    /// Collect the results of a sweep
+    Merge(Elsewhere),
     #[cfg(not(feature = "experiments"))]
     /// Judge whether results of an experiment agree
     Compare(Elsewhere),
@@ -194,6 +206,10 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         #[cfg(all(feature = "linux", feature = "experiments"))]
         Command::Lab(args) => super::lab::run(&args),
         #[cfg(feature = "experiments")]
+        Command::Sweep(args) => super::sweep::run(&args),
+        #[cfg(feature = "experiments")]
+        Command::Merge(args) => super::sweep::merge(&args),
+        #[cfg(feature = "experiments")]
         Command::Compare(args) => super::compare::run(&args),
         #[cfg(feature = "experiments")]
         Command::Repro(args) => super::repro::run(&args),
@@ -213,6 +229,10 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Sim(args) => args.run("sim"),
         #[cfg(not(feature = "experiments"))]
         Command::Lab(args) => args.run("lab"),
+        #[cfg(not(feature = "experiments"))]
+        Command::Sweep(args) => args.run("sweep"),
+        #[cfg(not(feature = "experiments"))]
+        Command::Merge(args) => args.run("merge"),
         #[cfg(not(feature = "experiments"))]
         Command::Compare(args) => args.run("compare"),
         #[cfg(not(feature = "experiments"))]

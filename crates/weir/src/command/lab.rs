@@ -36,7 +36,7 @@ pub struct Args {
 /// Runs the experiment and checks it, then prints and writes its result.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let source = super::source(&args.common.experiment)?;
-    let experiment = experiment::parse_with(&source, &args.common.changes()?)?;
+    let experiment = experiment::parse_with(&source, &args.common.changes.lines()?)?;
     present::say_notes(&experiment);
     let plan = args.common.plan(experiment, Backend::Lab)?;
     let options = Options::with_signals().map_err(|e| Failure::Other(format!("signals: {e}")))?;

@@ -36,6 +36,7 @@ pub mod schema;
 pub mod shell;
 pub mod short;
 pub mod sim;
+pub mod sweep;
 #[cfg(feature = "linux")]
 pub mod top;
 #[cfg(feature = "linux")]

@@ -17,9 +17,9 @@ pub struct Common {
     /// Use this seed instead of the file's
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Use another value for a key, by its path: path.wan.rate=20Mbit; may be given several times
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
+    /// Changes to the experiment.
+    #[command(flatten)]
+    pub changes: Changes,
     /// Destinations of results.
     #[command(flatten)]
     pub to: Presentation,
@@ -27,6 +27,24 @@ pub struct Common {
     /// virtual time, one for each link; several runs go into 001, 002, …
     #[arg(long, value_name = "DIR")]
     pub pcap: Option<PathBuf>,
+}
+
+/// Changes to an experiment.
+#[derive(clap::Args, Debug)]
+pub struct Changes {
+    /// Use another value for a key, by its path: path.wan.rate=20Mbit; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+}
+
+impl Changes {
+    /// Returns the changes as [`changes`] takes them.
+    pub fn lines(&self) -> Result<String, Failure> {
+        let line = |set: &String| {
+            changes::line(set).ok_or_else(|| Failure::Input(format!("--set {set}: write KEY=VALUE")))
+        };
+        self.set.iter().map(line).collect()
+    }
 }
 
 /// Destinations of results.
@@ -43,14 +61,6 @@ pub struct Presentation {
 }
 
 impl Common {
-    /// Returns the changes to the file, in the words of [`changes`].
-    pub fn changes(&self) -> Result<String, Failure> {
-        let line = |set: &String| {
-            changes::line(set).ok_or_else(|| Failure::Input(format!("--set {set}: write KEY=VALUE")))
-        };
-        self.set.iter().map(line).collect()
-    }
-
     /// Returns the experiment's plan in a world, with the requested seed.
     pub fn plan(&self, experiment: Experiment, world: Backend) -> Result<Plan, Failure> {
         let mut plan = experiment.plan_for(world)?;
@@ -86,6 +96,13 @@ impl Presentation {
     pub fn begin(&self) -> Result<(), Failure> {
         let Some(directory) = &self.out else { return Ok(()) };
         clear(directory).map_err(|e| Failure::Other(format!("{}: {e}", directory.display())))
+    }
+
+    /// Makes the directory of results, if one is asked for.
+    pub fn create(&self) -> Result<(), Failure> {
+        let Some(directory) = &self.out else { return Ok(()) };
+        std::fs::create_dir_all(directory)
+            .map_err(|e| Failure::Other(format!("{}: {e}", directory.display())))
     }
 
     /// Presents one run.

@@ -3,13 +3,13 @@
 use crate::command::error::Failure;
 use crate::execute::progress::Progress;
 use crate::execute::sim::{self, Options};
+use crate::execute::store::{self, Store};
 use crate::execute::sweep;
 use crate::output::Target;
 use crate::repro::asks::{self, Experiment};
 use crate::repro::judge::Verdict;
 use crate::repro::outcome::{self, Report, RowOutcome, World};
 use crate::repro::rows::Paper;
-use crate::repro::store::{self, Store};
 use crate::repro::{choose, page, rows, work};
 use crate::result::Backend;
 use std::path::{Path, PathBuf};

@@ -59,7 +59,7 @@ pub fn simulate(text: &str) -> Result<RunResult, String> {
 /// Returns the runs that the file and the arguments request.
 fn jobs(args: &Args, source: &Source) -> Result<Vec<Job>, Failure> {
     let mut jobs = Vec::new();
-    let runs = experiment::runs_with(source, &args.common.changes()?)?;
+    let runs = experiment::runs_with(source, &args.common.changes.lines()?)?;
     runs.first().into_iter().for_each(|run| present::say_notes(&run.experiment));
     for run in runs {
         let plan = args.common.plan(run.experiment, Backend::Sim)?;

@@ -3,7 +3,6 @@
 //! - `rows`: what `experiments/papers/PAPER/rows.toml` says of a paper;
 //! - `choose`: the rows that a command line means;
 //! - `asks`: the values that rows ask of experiment files, and the runs that give them;
-//! - `store`: what runs gave, kept between calls of one version of the program;
 //! - `work`: makes the runs that are missing;
 //! - `judge`: deviations and verdicts;
 //! - `outcome`: rows with their values and verdicts, as written to JSON;
@@ -16,5 +15,4 @@ pub mod outcome;
 pub mod page;
 mod picture;
 pub mod rows;
-pub mod store;
 pub mod work;

@@ -1,8 +1,8 @@
 //! Making of the runs that are not in the store, on several processors.
 
 use super::asks::{Experiment, Given};
-use super::store::Store;
 use crate::execute::progress::Progress;
+use crate::execute::store::Store;
 use crate::execute::sweep;
 use crate::result::RunResult;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,8 +1,8 @@
 use super::super::rows;
-use super::super::store::Store;
 use super::super::work::make;
 use super::*;
 use crate::execute::progress::Progress;
+use crate::execute::store::Store;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const EXPERIMENT: &str = r#"
