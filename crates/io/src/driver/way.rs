@@ -547,7 +547,7 @@ mod tests {
         assert_eq!(way.look(ms(201), &back(2, 2)), Turn::Open);
     }
 
-    /// Its interface is down for as long as nobody says so, or not long enough for anybody to notice.
+    /// The interface is down for as long as nobody says so, or not long enough for anybody to notice.
     #[test]
     fn a_way_opens_as_soon_as_its_socket_sends() {
         let down = stuck(libc::ENETDOWN, ms(0));

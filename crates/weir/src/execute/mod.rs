@@ -4,7 +4,8 @@
 //! - `lab`: in network namespaces (Linux), with `traffic` as its senders and receivers;
 //! - `hosts`, `measurements`: shared parts, at the flows' ends and in a flow's result;
 //! - `baselines`: variants of an experiment that run beside it;
-//! - `sweep`: several runs at once; `store`: results kept between calls; `kept`: a sweep whose results are kept;
+//! - `sweep`: several runs at once;
+//! - `store`: results kept between calls; `kept`: a sweep whose results are kept;
 //! - `progress`: progress of runs;
 //! - `machine`: processor time that was available to runs.
 

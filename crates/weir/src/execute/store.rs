@@ -93,8 +93,8 @@ impl Store {
 
     /// Claims to make the result with this key. `None` if another process does.
     ///
-    /// The claim is a lock on a file, which the system takes away from a process that ends. Where the folder is
-    /// on a network, its file system must have such locks (NFS has since version 4).
+    /// The claim is a lock on a file, which the system takes away from a process that ends. A folder on a network
+    /// needs a file system with such locks (NFS has them since version 4).
     pub fn claim(&self, key: &str) -> Result<Option<Claim>, String> {
         let path = self.folder.join(format!("{key}.claim"));
         let fault = |e: std::io::Error| format!("{}: {e}", path.display());
