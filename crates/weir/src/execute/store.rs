@@ -93,7 +93,7 @@ impl Store {
 
     /// Claims to make the result with this key. `None` if another process does.
     ///
-    /// The claim is a lock on a file, which the system takes away from a process that ends. A folder on a network
+    /// The claim is a lock on a file, which the system takes from a process that ends. A folder on a network
     /// needs a file system with such locks (NFS has them since version 4).
     pub fn claim(&self, key: &str) -> Result<Option<Claim>, String> {
         let path = self.folder.join(format!("{key}.claim"));
