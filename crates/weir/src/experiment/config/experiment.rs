@@ -67,7 +67,7 @@ pub fn parse(source: &Source) -> Result<Experiment, Errors> {
     parse_with(source, "")
 }
 
-/// Parses a single experiment with changes, see [`changes`](super::changes).
+/// Parses a single experiment with changes, see [`changes`].
 pub fn parse_with(source: &Source, changes: &str) -> Result<Experiment, Errors> {
     changes::read(source, changes, |source, table| from_table(&table, source))
 }
