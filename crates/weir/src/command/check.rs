@@ -8,7 +8,7 @@ use crate::experiment::describe;
 use crate::field;
 #[cfg(feature = "linux")]
 use crate::report::metrics;
-use crate::result::{self, quality};
+use crate::result;
 use serde::Serialize;
 use std::path::PathBuf;
 #[cfg(feature = "linux")]
@@ -115,7 +115,7 @@ fn series(file: &File) -> Option<String> {
     let rows = 4 + g.gateway.classes.len() - of_customers;
     let (few, all) = (metrics::series(rows), metrics::series(rows + of_customers));
     let with = if of_customers > 0 { format!(", {all} with --customers") } else { String::new() };
-    let (flow, customer) = (quality::BYTES.0, quality::BYTES.1);
+    let (flow, customer) = (result::quality::BYTES.0, result::quality::BYTES.1);
     let of_customer = if of_customers > 0 { format!(", {customer} bytes a customer") } else { String::new() };
     Some(format!("weir metrics: {few} series{with}\nmemory of quality: {flow} bytes a flow{of_customer}"))
 }
