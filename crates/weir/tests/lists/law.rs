@@ -175,10 +175,11 @@ fn with_unit(text: &str) -> Option<u128> {
 }
 
 fn times(text: &str, unit: u128) -> Option<u128> {
+    assert!(!text.contains('_'), "accepted with separated digits");
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits: String = [whole, fraction].concat().replace('_', "");
-    let places = fraction.replace('_', "").len() as i32 - exponent.parse::<i32>().ok()?;
+    let digits: String = [whole, fraction].concat();
+    let places = fraction.len() as i32 - exponent.parse::<i32>().ok()?;
     let number = digits.parse::<u128>().ok()?.checked_mul(unit)?;
     match u32::try_from(places) {
         Ok(places) if places > 38 => Some(0),
@@ -358,7 +359,7 @@ impl Random {
 
 /// A text in which one to three things are as a slip leaves them.
 pub fn mutated(text: &str, random: &mut Random) -> String {
-    const SLIPS: [&str; 20] = [
+    const SLIPS: [&str; 23] = [
         ",",
         "\"",
         " ",
@@ -370,6 +371,9 @@ pub fn mutated(text: &str, random: &mut Random) -> String {
         "#",
         "/",
         "e",
+        "+",
+        "_",
+        "1e2",
         "true",
         "null",
         "\"\"",

@@ -1,5 +1,6 @@
 //! Names of places in a network: ports, prefixes, interfaces.
 
+use super::decimal::whole;
 use super::diag::Fault;
 use crate::experiment::plan::Ports;
 use core::ops::RangeInclusive;
@@ -10,8 +11,8 @@ const PORTS_HELP: &str = "ports are 1 to 65535: 5001, \"5001\", or a range \"500
 /// Parses ports: `5001` or `5001-5008`.
 pub fn ports(text: &str) -> Result<RangeInclusive<u16>, Fault> {
     let wrong = |why: &str| Fault::new(format!("\"{text}\" is {why}"), PORTS_HELP);
-    let port = |t: &str| match t.trim().parse::<u16>() {
-        Ok(p) if p > 0 && !t.trim().starts_with('+') => Ok(p),
+    let port = |t: &str| match whole(t.trim()) {
+        Some(p @ 1..) => Ok(p),
         _ => Err(wrong("not a port or a range of ports")),
     };
     let (first, last) = text.split_once('-').unwrap_or((text, text));
@@ -47,7 +48,7 @@ pub fn prefix(text: &str) -> Result<Prefix, Fault> {
     let width: u8 = if addr.is_ipv4() { 32 } else { 128 };
     let len = match len {
         None => width,
-        Some(l) => l.trim().parse().map_err(|_| wrong("not an IP prefix"))?,
+        Some(l) => whole(l.trim()).ok_or_else(|| wrong("not an IP prefix"))?,
     };
     if len > width {
         return Err(wrong(&format!("longer than an address of {width} bits")));

@@ -1,5 +1,6 @@
 //! Tables `[[gateway.class]]`: rules for their flows, and their policy.
 
+use super::decimal::whole;
 use super::diag::{listed, Fault};
 use super::keys::{self, put, Key};
 use super::names::{name, DIRECTIONS};
@@ -45,7 +46,7 @@ fn protocol(value: &DeValue) -> Result<u8, Fault> {
         Scalar::Text(name) | Scalar::Number(name) => name,
     };
     let known = PROTOCOLS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number);
-    known.or_else(|| name.parse().ok()).ok_or_else(|| {
+    known.or_else(|| whole(&name)).ok_or_else(|| {
         let names = listed(PROTOCOLS.iter().map(|(name, _)| *name));
         Fault::new(format!("\"{name}\" is not a protocol"), format!("a number from 0 to 255, or {names}"))
     })

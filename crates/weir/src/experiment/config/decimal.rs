@@ -1,5 +1,7 @@
 //! Exact decimal numbers: text becomes integers without floating point.
 
+use core::str::FromStr;
+
 /// Exact decimal number, not negative: `digits` × 10^-`scale`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decimal {
@@ -81,6 +83,11 @@ impl Decimal {
     }
 }
 
+/// Parses a whole number in ASCII digits alone. `FromStr` of integers also accepts a plus.
+pub fn whole<N: FromStr>(text: &str) -> Option<N> {
+    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,6 +98,14 @@ mod tests {
         assert_eq!(Decimal::parse("2e3"), Some(Decimal { digits: 2000, scale: 0 }));
         for wrong in ["", ".", "1.", ".5", "1__0", "_1", "1_", "-1", "+1", "1e", "inf", "nan", "1e999"] {
             assert_eq!(Decimal::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn whole_numbers() {
+        assert_eq!([whole::<u8>("024"), whole("255")], [Some(24), Some(255)]);
+        for wrong in ["", "+1", "-1", "256", "1_0", "0x1", " 1", "1.0", "1e1", "\u{661}"] {
+            assert_eq!(whole::<u8>(wrong), None, "{wrong}");
         }
     }
 }

@@ -129,6 +129,9 @@ impl Fields<'_> {
             ("", true) => Err(Fault::new("no rate", "megabits a second: 50, or 2.5")),
             ("", false) => Err(Fault::new("no rate", "for example 50Mbit")),
             (text, true) => mbps(text),
+            (text, false) if text.contains('_') => {
+                Err(Fault::new(format!("\"{text}\" is not a rate"), "digits are not separated: 1000Mbit"))
+            }
             (text, false) => policy::flow_rate(text),
         };
         let parsed = parsed.map_err(|fault| {

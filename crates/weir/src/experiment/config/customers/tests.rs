@@ -90,6 +90,8 @@ fn what_is_wrong_is_named_with_row_and_column() {
             "3:17: column \"prefixes\": \"10.2.0.1/24\" has bits set beyond its length of 24",
         ),
         ("b,B,10.1.0.0/24,5 MB,1Mbit", "3:17: column \"down\": "),
+        ("b,B,10.1.0.0/24,1_000Mbit,1Mbit", "3:17: column \"down\": \"1_000Mbit\" is not a rate"),
+        ("b,B,10.1.0.0/+24,5Mbit,1Mbit", "3:5: column \"prefixes\": \"10.1.0.0/+24\" is not an IP prefix"),
         (
             "b,B,::ffff:10.1.0.1,5Mbit,1Mbit",
             "3:5: column \"prefixes\": \"::ffff:10.1.0.1/128\" is mapped from IPv4",

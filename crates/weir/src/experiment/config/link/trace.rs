@@ -6,6 +6,7 @@
 mod tests;
 
 use super::Draft;
+use crate::experiment::config::decimal::whole;
 use crate::experiment::config::diag::{Fault, Source};
 use crate::experiment::config::units;
 use crate::experiment::config::value::FromValue;
@@ -102,7 +103,7 @@ pub(super) fn frames(value: &DeValue, directory: Option<&Path>) -> Result<LossTr
     for (line, text) in lines(&source) {
         for word in text.split([' ', '\t', ',']).filter(|word| !word.is_empty()) {
             let (first, last) = word.split_once('-').unwrap_or((word, word));
-            let number = |text: &str| text.parse::<u64>().ok().filter(|n| *n > 0);
+            let number = |text: &str| whole::<u64>(text).filter(|n| *n > 0);
             let range = number(first).zip(number(last)).filter(|(first, last)| first <= last);
             let Some((first, last)) = range else {
                 return Err(wrong(&source, line, format_args!("`{word}` is no number of a frame"), FRAMES));
@@ -159,7 +160,7 @@ pub(super) fn deliveries(value: &DeValue, directory: Option<&Path>) -> Result<Ra
     let source = source(value, directory)?;
     let mut at_ms: Vec<u64> = Vec::new();
     for (line, text) in lines(&source) {
-        let ms = text.parse::<u64>().ok().filter(|ms| *ms <= 1 << 40);
+        let ms = whole::<u64>(text).filter(|ms| *ms <= 1 << 40);
         let Some(ms) = ms else {
             return Err(wrong(
                 &source,

@@ -26,6 +26,7 @@ fn losses_as_zeros_and_ones_and_as_numbers() {
         ("1\n0", "D/t:2: `0` is no number of a frame"),
         ("7-3", "D/t:1: `7-3` is no number of a frame"),
         ("x", "D/t:1: `x` is no number of a frame"),
+        ("+7", "D/t:1: `+7` is no number of a frame"),
         ("4-6\n\n6", "D/t:3: 6 does not come after 6"),
         ("1-99999999999", "D/t:1: more than 100000000 frames are lost"),
         ("", "D/t: nothing is in it"),
@@ -41,6 +42,7 @@ fn a_trace_of_mahimahi() {
     assert_eq!(o.at_ms, [1, 1, 4]);
     for (text, says) in [
         ("1\n2.5\n", "D/t:2: `2.5` is no time in milliseconds"),
+        ("1\n+2\n", "D/t:2: `+2` is no time in milliseconds"),
         ("3\n2\n", "D/t:2: 2 is before 3"),
         ("0\n0\n", "D/t:2: the trace lasts no time"),
         ("", "D/t: nothing is in it"),
