@@ -16,7 +16,7 @@ use weir_core::rate::Rate;
 /// Tolerance of times in seconds.
 const ROUNDING: f64 = 1e-9;
 /// Packets of a run that a test waits for.
-const MOST_PACKETS: u64 = 100_000;
+pub const MOST_PACKETS: u64 = 100_000;
 /// The largest frame.
 const GIANT: u64 = 65_535;
 
@@ -44,7 +44,7 @@ pub fn hold(text: &str) -> Result<Outcome, String> {
         Ok(plan) => plan,
         Err(errors) => return Ok(Outcome::Refused(errors.to_string())),
     };
-    if packets(&plan, text) > MOST_PACKETS {
+    if packets(&plan) > MOST_PACKETS {
         return Ok(Outcome::Skipped);
     }
     let result = run(&plan)?;
@@ -73,25 +73,26 @@ fn run(plan: &Plan) -> Result<RunResult, String> {
 }
 
 /// Estimates the most packets of a run.
-fn packets(plan: &Plan, text: &str) -> u64 {
-    let smallest = if text.contains("mss = 88\n") { 88 } else { 500 };
+pub fn packets(plan: &Plan) -> u64 {
     let both = [&plan.path.wan_out, &plan.path.wan_back];
+    let seconds = plan.duration.as_secs_f64();
     let window = 6_000_000 / plan.path.rtt().as_micros().max(1);
     let of = |f: &Flow| {
         let (data, acks) = match f.direction() {
             Direction::Out => (both[0], both[1]),
             Direction::In => (both[1], both[0]),
         };
-        let per_second = |rate: Rate| rate.bps() / 8;
-        let most = match (&f.group.protocol, data.rate, acks.rate) {
-            (Protocol::Udp { .. }, ..) => 0,
-            (Protocol::Tcp { app_rate: Some(rate) }, ..) => per_second(*rate),
-            (_, Some(rate), _) => per_second(rate),
+        let in_all = |rate: Rate| rate.bps() as f64 / 8.0 * seconds;
+        let (most, segment) = match (&f.group.protocol, data.rate, acks.rate) {
+            (Protocol::Udp { rate, datagram, .. }, ..) => (in_all(*rate), u64::from(*datagram)),
+            (Protocol::Tcp { app_rate: Some(rate) }, ..) => (in_all(*rate), 500),
+            (_, Some(rate), _) => (in_all(rate), 500),
             // An ACK of 66 bytes lets two segments leave.
-            (_, None, Some(rate)) => per_second(rate) * 44,
-            _ => window.saturating_mul(1_000_000),
+            (_, None, Some(rate)) => (in_all(rate) * 44.0, 500),
+            _ => (window as f64 * 1e6 * seconds, 500),
         };
-        f.bytes.unwrap_or(u64::MAX).min(most) / smallest
+        let smallest = f.group.tcp.number("mss").map_or(segment, |mss| mss.min(segment));
+        f.bytes.unwrap_or(u64::MAX).min(most as u64) / smallest
     };
     plan.flows().map(|f| of(&f)).fold(0, u64::saturating_add)
 }
@@ -131,7 +132,11 @@ fn links(plan: &Plan, result: &RunResult) -> Result<(), String> {
         let most = config.rate.map(|rate| (rate.bps() as f64 * result.duration_s / 8.0) as u64);
         // Each frame has 14 bytes that a rate may leave out.
         let counted = l.bytes.saturating_sub(14 * l.packets);
-        law(most.is_none_or(|most| counted <= most + config.burst + GIANT), "rate of a link", l)?;
+        law(
+            most.is_none_or(|most| counted <= config.burst.saturating_add(most + GIANT)),
+            "rate of a link",
+            l,
+        )?;
     }
     Ok(())
 }
@@ -179,7 +184,8 @@ fn rates(plan: &Plan, planned: &HashMap<String, Flow>, result: &RunResult) -> Re
         for name in names {
             let Config { rate, burst, .. } = direction(plan, name);
             let Some(rate) = rate else { continue };
-            let most = (rate.bps() as f64 * result.duration_s / 8.0) as u64 + burst + GIANT;
+            let most = (rate.bps() as f64 * result.duration_s / 8.0) as u64;
+            let most = burst.saturating_add(most + GIANT);
             law(bytes <= most, "bytes of all flows over a link", &(name, bytes, most))?;
         }
     }

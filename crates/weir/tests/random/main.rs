@@ -5,8 +5,10 @@
 //! RANDOM_EXPERIMENTS=100000 cargo test --release -p weir --no-default-features --test random -- --nocapture
 //! ```
 
+mod edges;
 mod generator;
 mod laws;
+mod manuals;
 
 use generator::{experiment, Draws};
 use laws::Outcome;
@@ -37,8 +39,30 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |n| n.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
+/// The experiment of this number, with one of its quantities at an edge.
+fn at_an_edge(number: u64) -> String {
+    let (text, mut rng) = (text(number), Rng::new(!number));
+    let all = edges::quantities(&text);
+    let mut draw = |most: usize| rng.below(most as u64) as usize;
+    let quantity = &all[draw(all.len())];
+    edges::replaced(&text, quantity, draw(edges::EACH))
+}
+
 #[test]
 fn random_experiments_obey_the_laws() {
+    let (ran, count) = all_hold(text);
+    assert!(count < FEW || ran * 2 > count, "too few of them are experiments that run");
+}
+
+/// Most are refused. What is accepted holds whatever its numbers are.
+#[test]
+fn experiments_with_a_quantity_at_an_edge_obey_the_laws() {
+    let (ran, count) = all_hold(at_an_edge);
+    assert!(count < FEW || ran * 10 > count, "too few of them are experiments that run");
+}
+
+/// Holds the experiments that `text` makes to the laws. Returns how many ran, and of how many.
+fn all_hold(text: fn(u64) -> String) -> (u64, u64) {
     let (first, count) = (number("RANDOM_FROM", 0), number("RANDOM_EXPERIMENTS", FEW));
     let next = AtomicU64::new(first);
     let [ran, skipped, refused] = [0; 3].map(AtomicU64::new);
@@ -76,5 +100,5 @@ fn random_experiments_obey_the_laws() {
         broken.iter().take(3).map(|(n, why)| format!("experiment {n}: {why}\n{}", text(*n))).collect();
     let numbers: Vec<u64> = broken.iter().map(|(n, _)| *n).collect();
     assert!(broken.is_empty(), "{} of {count} break a law {numbers:?}\n{}", broken.len(), shown.join("\n\n"));
-    assert!(count < FEW || ran * 2 > count, "too few of them are experiments that run");
+    (ran, count)
 }
