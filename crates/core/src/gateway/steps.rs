@@ -29,7 +29,8 @@
 //!
 //! The class has one clock, and each turn moves it on by what a full segment costs: so each of `n` flows has
 //! a turn in the time in which its share of the rate carries a segment, and one whose neighbours hold nothing
-//! has theirs as well.
+//! has theirs as well. Where flows have a guarantee, those without it have parts of turns while there is too
+//! little for all.
 
 use super::turns::{Visit, GAP_STUCK};
 use super::Gateway;
@@ -180,6 +181,9 @@ impl Gateway {
         if self.flows.table[i].law.steps().probe().is_none() {
             self.flows.ask_for_probe(i);
         }
+        if !self.flows.earns_turn(i) {
+            return Visit::Passed;
+        }
         let mut used = 0;
         if !scheme.skips(self.flows.table[i].law.steps_mut(), queues) {
             let Some(turns) = self.step(cx, i, 1) else { return Visit::Stuck };
@@ -187,7 +191,10 @@ impl Gateway {
             used = turns;
         }
         match scheme.driver() {
-            Driver::Clock => self.flows.spend_turns(i, used.max(1), cx.now),
+            Driver::Clock => {
+                self.flows.spend_parts(i, used.max(1));
+                self.flows.spend_turns(i, used.max(1), cx.now);
+            }
             Driver::Queue | Driver::Queues | Driver::Delay => {
                 self.flows.spend_departures(place, used.max(1), cx.now)
             }

@@ -17,7 +17,7 @@ use super::stats::ClassStats;
 use super::Register;
 use crate::flow::{flag, ClassId, FlowId, Record};
 use crate::systems::class_rate::{Charged, ClassTree, Guarantee, Repeats, Share};
-use crate::systems::postack::Driver;
+use crate::systems::postack::{Driver, TURN};
 use crate::time::Time;
 
 /// Classes of a tree that are looked at in one call.
@@ -192,11 +192,14 @@ impl Register {
     /// else short flows would come for nothing, and all others be late for it.
     pub(super) fn permit_first(&mut self, i: FlowId, now: Time) {
         let r = &self.table[i];
-        if !r.takes_turns() || !r.has(flag::EDGE_KNOWN) || r.takes_steps() {
+        if !r.takes_turns() || !r.has(flag::EDGE_KNOWN) {
             return;
         }
-        let window = r.edge.wrapping_sub(r.tx);
+        let (window, steps) = (r.edge.wrapping_sub(r.tx), r.takes_steps());
         self.begin_least(i);
+        if steps {
+            return;
+        }
         let r = &self.table[i];
         let Some(share) = self.classes.share(r.class) else { return };
         let bytes = share.law.initial(window, r.mss);
@@ -229,7 +232,7 @@ impl Register {
     /// A flow whose first window is known was confirmed by its receiver: it asks for the least rate.
     pub(in crate::gateway) fn begin_least(&mut self, i: FlowId) {
         let r = &self.table[i];
-        if r.takes_turns() && r.has(flag::EDGE_KNOWN) && !r.takes_steps() && !self.ask_for_least(i) {
+        if r.takes_turns() && r.has(flag::EDGE_KNOWN) && !self.ask_for_least(i) {
             self.classes[self.table[i].class].best_effort += 1;
         }
     }
@@ -245,6 +248,30 @@ impl Register {
             Some(Guarantee::NotAsked) | None => {}
         }
         true
+    }
+
+    /// Returns whether the flow, whose turns are ACKs, has a right to the turn that it comes to. Otherwise it
+    /// has earned a part of one, where flows of its class have a guarantee.
+    pub(in crate::gateway) fn earns_turn(&mut self, i: FlowId) -> bool {
+        if !self.has_parts(i) {
+            return true;
+        }
+        self.ask_for_least(i);
+        let r = &self.table[i];
+        let part =
+            self.classes.share(r.class).map_or(0, |share| share.part_of(r.has(flag::GUARANTEED), TURN));
+        self.table[i].law.steps_mut().earn(part)
+    }
+
+    /// The flow has had so many turns of an ACK.
+    pub(in crate::gateway) fn spend_parts(&mut self, i: FlowId, turns: u32) {
+        if self.has_parts(i) {
+            self.table[i].law.steps_mut().spend(turns);
+        }
+    }
+
+    fn has_parts(&self, i: FlowId) -> bool {
+        self.classes.share(self.table[i].class).is_some_and(|share| share.law.flow_min.is_some())
     }
 
     /// The flow has the guarantee no more: it ends, or is of another class.

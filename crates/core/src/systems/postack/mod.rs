@@ -18,6 +18,7 @@ pub(crate) use events::{Alone, Came, Departure, Next};
 pub(crate) use queue::Departures;
 pub(crate) use rules::{Driver, Rules};
 pub use steps::Steps;
+pub(crate) use steps::TURN;
 
 /// A scheme by which the flows of a class are released ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

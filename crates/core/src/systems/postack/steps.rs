@@ -16,7 +16,7 @@ pub struct Steps {
     /// End of a segment on its way, and the time at which it was seen, in microseconds; 0 without one.
     probe_end: u32,
     probe_us: u32,
-    /// State by the event that gives turns: [`Counted`], or [`Delayed`].
+    /// State by the event that gives turns: [`Counted`], [`Parted`] or [`Delayed`].
     own: [u64; 3],
 }
 
@@ -34,6 +34,15 @@ struct Counted {
     /// Bytes of the last grant, and its time.
     granted: u32,
     granted_at: u64,
+}
+
+/// State of a flow with turns by the class's clock where flows have a guarantee.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout)]
+#[repr(C)]
+struct Parted {
+    /// Turns that it has a right to, in units of `1 / TURN`; below 0 after an ACK that was worth several.
+    credit: i64,
+    others: [u64; 2],
 }
 
 /// State of a flow whose ACKs have a time each.
@@ -69,6 +78,9 @@ impl Delayed {
     }
 }
 
+/// A turn, in units of a flow's credit.
+pub(crate) const TURN: u32 = 1 << 16;
+
 impl Steps {
     /// Returns the state of a flow that begins.
     pub fn begin() -> Steps {
@@ -91,6 +103,21 @@ impl Steps {
     /// See [`Steps::delayed`].
     pub(crate) fn delayed_mut(&mut self) -> &mut Delayed {
         zerocopy::transmute_mut!(&mut self.own)
+    }
+
+    /// Gives the flow a part of a turn, of [`TURN`], unless it has a right to one already. Returns whether it
+    /// had. With turns by the class's clock, whose flows have a guarantee.
+    pub(crate) fn earn(&mut self, part: u32) -> bool {
+        let own: &mut Parted = zerocopy::transmute_mut!(&mut self.own);
+        let has = own.credit > 0;
+        own.credit += if has { 0 } else { part.into() };
+        has
+    }
+
+    /// Takes `turns` from those that [`Steps::earn`] has given.
+    pub(crate) fn spend(&mut self, turns: u32) {
+        let own: &mut Parted = zerocopy::transmute_mut!(&mut self.own);
+        own.credit -= i64::from(turns) * i64::from(TURN);
     }
 
     /// Forgets the data that the flow has sent: it was lost with its queues.
@@ -226,6 +253,21 @@ mod tests {
         assert_eq!((steps.packets(9), steps.packets(10)), (5, 0));
         steps.set_packets(9, 1 << 20);
         assert_eq!(steps.packets(9), 0xffff);
+    }
+
+    #[test]
+    fn a_flow_with_half_turns_has_every_second_one() {
+        let mut steps = Steps::begin();
+        let had: Vec<bool> = (0..6)
+            .map(|_| {
+                let has = steps.earn(TURN / 2);
+                if has {
+                    steps.spend(1);
+                }
+                has
+            })
+            .collect();
+        assert_eq!(had, [false, true, false, false, true, false]);
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub(in crate::experiment::config) fn shared(rate: Rate, class: &Section, nested:
     keys::read(BESIDE_RATE, &[class], &mut policy);
     let Some(s) = class.section("ack") else { return policy };
     if let Some(preset) = turns::preset(&s) {
-        return turns::of_rate(class, s, preset, rate, nested);
+        return turns::of_rate(class, s, preset, (rate, share(&policy).flow_min), nested);
     }
     for key in ["preset", "flow_rate", "hold", "release", "action", "burst", "when", "threshold"] {
         if s.has(key) {

@@ -6,14 +6,15 @@ use crate::experiment::config::diag::Fault;
 use crate::experiment::config::keys::{self, set};
 use crate::experiment::config::reader::Section;
 use crate::experiment::config::value::one_of;
-use weir_core::ack::{AckControl, ClassPreset, Counts, Leaf, Release, CLASS_PRESETS};
+use weir_core::ack::{AckControl, ClassPreset, Leaf, Release, Scheme, ShareRelease, Turns, CLASS_PRESETS};
 use weir_core::class::Spec;
 use weir_core::pace::Target;
 use weir_core::queue::{self, Kind};
 use weir_core::rate::Rate;
 
 /// Keys that a preset of this kind leaves open, without a queue.
-static KEYS: &[PolicyKey] = &[PolicyKey::new("counts", |p, v| set(counts_mut(p), one_of(v, &COUNTS, &[])))];
+static KEYS: &[PolicyKey] =
+    &[PolicyKey::new("counts", |p, v| set(&mut law_mut(p).counts, one_of(v, &COUNTS, &[])))];
 
 /// Keys of choices that a preset has made.
 const CHOSEN: [&str; 15] = [
@@ -73,18 +74,21 @@ pub(in crate::experiment::config) fn of_queue(
     Some(finish(s, preset, policy))
 }
 
-/// Reads the policy `preset` of a class of this rate without a queue; the class borrows if it is `nested`.
+/// Reads the policy `preset` of a class without a queue, of this rate and perhaps with a guarantee for flows.
+/// The class borrows if it is `nested`.
 pub(in crate::experiment::config) fn of_rate(
     class: &Section,
     s: Section,
     preset: &ClassPreset,
-    rate: Rate,
+    (rate, least): (Rate, Option<Rate>),
     nested: bool,
 ) -> AckControl {
     if preset.leaf != Leaf::None {
         refuse_leaf(&s, preset, Some(Leaf::None));
     }
-    for key in OF_BYTES.into_iter().filter(|&key| class.has(key)) {
+    let in_round = law(&(preset.policy)(rate)).turns == Turns::Acks(Scheme::Round);
+    let combines = |key| in_round && key == "flow_min";
+    for key in OF_BYTES.into_iter().filter(|&key| class.has(key) && !combines(key)) {
         class.fault(key, Fault::new(combined(key, preset), "leave it out: flows have equal shares"));
     }
     if nested {
@@ -93,6 +97,9 @@ pub(in crate::experiment::config) fn of_rate(
     }
     let mut policy = (preset.policy)(rate);
     keys::read(KEYS, &[&s], &mut policy);
+    if in_round {
+        law_mut(&mut policy).flow_min = least;
+    }
     finish(s, preset, policy)
 }
 
@@ -141,12 +148,13 @@ pub(super) fn takes_turns(policy: &AckControl) -> bool {
     preset_of(policy).is_some()
 }
 
-/// Returns the preset of this kind that a policy has, whatever its rate counts.
+/// Returns the preset of this kind that a policy has, whatever its rate counts and its flows are guaranteed.
 fn preset_of(policy: &AckControl) -> Option<&'static ClassPreset> {
     let law = policy.release.share().filter(|law| law.is_of_acks())?;
     CLASS_PRESETS.iter().find(|preset| {
         let mut other = (preset.policy)(law.rate);
-        *counts_mut(&mut other) = law.counts;
+        let own = law_mut(&mut other);
+        (own.counts, own.flow_min) = (law.counts, law.flow_min);
         other == *policy
     })
 }
@@ -156,19 +164,22 @@ pub(super) fn words(policy: &AckControl) -> Option<String> {
     let preset = preset_of(policy)?;
     let rate = match preset.leaf {
         Leaf::None => {
-            format!(", all flows together {} of {}", policy.release.rate(), counts_words(counts(policy)))
+            let least =
+                law(policy).flow_min.map_or(String::new(), |least| format!(", each at least {least}"));
+            let counts = counts_words(law(policy).counts);
+            format!(", all flows together {} of {counts}{least}", policy.release.rate())
         }
         Leaf::Fifo | Leaf::Pfq => String::new(),
     };
     Some(format!("{}{rate}", preset.description))
 }
 
-fn counts(policy: &AckControl) -> Counts {
+fn law(policy: &AckControl) -> &ShareRelease {
     let Release::Share(law) = &policy.release else { unreachable!("{OF_ITS_LAW}") };
-    law.counts
+    law
 }
 
-fn counts_mut(policy: &mut AckControl) -> &mut Counts {
+fn law_mut(policy: &mut AckControl) -> &mut ShareRelease {
     let Release::Share(law) = &mut policy.release else { unreachable!("{OF_ITS_LAW}") };
-    &mut law.counts
+    law
 }
