@@ -1,8 +1,9 @@
 //! Per-flow queues served by deficit round robin (Shreedhar and Varghese, SIGCOMM 1995).
 //!
-//! The addresses, ports, protocol and tags of a frame identify its flow ([`Key`]). Only backlogged flows take
-//! room: a bounded table, in sets of eight ways, holds them by a keyed hash of the key. If more than eight
-//! flows of a set are backlogged, two of them share a queue until a queue is empty.
+//! The addresses, ports, protocol and tags of a frame identify its flow ([`Key`]). Only backlogged flows need
+//! room: a bounded table, in sets of eight ways, holds them by a keyed hash of the key. A flow that leaves in
+//! debt keeps its way until a backlogged one needs it. If more than eight flows of a set are backlogged, two
+//! of them share a queue until a queue is empty.
 //!
 //! Each operation takes constant time, whatever the number of flows. `rounds` decides the turns. Beyond the
 //! limit, frames are dropped from the head of the longest flow, or of one more than half as long (`sizes`). A
@@ -176,13 +177,31 @@ impl Pfq {
     fn find(&mut self, hash: u64) -> u32 {
         let tag = (hash as u32).max(FREE + 1);
         let number = (hash >> 32) as usize % self.tags.len();
-        let set = &mut self.tags[number];
-        let way = |tag| set.iter().position(|&t| t == tag);
-        let way = way(tag).or_else(|| way(FREE)).unwrap_or(tag as usize % WAYS);
-        if set[way] == FREE {
-            set[way] = tag;
+        let way = |tag| self.tags[number].iter().position(|&t| t == tag);
+        let own = way(tag);
+        let way = own.or_else(|| way(FREE)).or_else(|| self.vacate(number)).unwrap_or(tag as usize % WAYS);
+        let i = number * WAYS + way;
+        if own.is_none() && self.flows[i].list.is_empty() {
+            self.tags[number][way] = tag;
+            self.flows[i].turn = Turn::NONE;
         }
-        (number * WAYS + way) as u32
+        i as u32
+    }
+
+    /// Returns a way of a full set whose flow has nothing waiting: one that owes nothing any more, or else
+    /// any.
+    fn vacate(&mut self, number: usize) -> Option<usize> {
+        let ways = &mut self.flows[number * WAYS..][..WAYS];
+        let idle = ways.iter().position(|flow| flow.list.is_empty())?;
+        let paid = |flow: &mut Flow| flow.list.is_empty() && !self.rounds.owes(flow);
+        Some(ways.iter_mut().position(paid).unwrap_or(idle))
+    }
+
+    /// Frees the way of a flow that has left, unless it left in debt.
+    fn leave(&mut self, i: u32) {
+        if !self.rounds.owes(&mut self.flows[i as usize]) {
+            self.tags[i as usize / WAYS][i as usize % WAYS] = FREE;
+        }
     }
 
     /// Sets the waiting bytes of a flow.
@@ -205,7 +224,6 @@ impl Pfq {
         if ends {
             flow.owner = NOBODY;
             self.waiting -= 1;
-            self.tags[i as usize / WAYS][i as usize % WAYS] = FREE;
         }
         self.backlog.leave(waiting.charge);
         self.set_bytes(i, bytes);
@@ -239,6 +257,7 @@ impl Pfq {
             self.backlog.drop(cx, waiting.frame, DropReason::QueueFull);
             if self.flows[longest as usize].list.is_empty() {
                 self.rounds.end(&mut self.flows, longest);
+                self.leave(longest);
                 dropped |= longest == i;
             }
         }
@@ -290,6 +309,9 @@ impl Discipline for Pfq {
         let waiting = self.take(frames, i)?;
         let ends = self.flows[i as usize].list.is_empty();
         self.rounds.charge(&mut self.flows, i, waiting.charge.bytes, ends);
+        if ends {
+            self.leave(i);
+        }
         self.load(frames);
         Some(waiting)
     }

@@ -6,7 +6,10 @@
 //!   that it stands for, so it waits for the rounds that these take. The flows of one round are a list, and
 //!   the rounds are a ring of lists.
 //! - A flow that becomes backlogged is placed behind the flows already served in this round. A flow with
-//!   nothing left is forgotten, and so is its debt.
+//!   nothing left leaves, but its debt stays with it. The rounds that pass meanwhile pay it off, a quantum
+//!   each; a flow that comes back earlier waits for those that are missing. Otherwise a flow of giant
+//!   segments that come one at a time would have a segment in each round. If nobody is left, all debts are
+//!   forgiven: nobody waited for them.
 
 use super::links::{Ends, Links};
 
@@ -15,19 +18,24 @@ const ROUNDS: usize = 64;
 /// Maximum rounds that a flow waits at once. Debt beyond these is kept.
 const MOST_ROUNDS: i64 = ROUNDS as i64 - 1;
 
+/// Rounds that pass when nobody is left: they pay off any giant segment, whatever the quantum.
+const FORGIVEN: u32 = 1 << 17;
+
 /// Scheduling state of one flow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     /// Bytes that the flow may still send in its round.
     deficit: i64,
     links: Links,
+    /// Rounds that had passed when the flow left, modulo 2^32.
+    left: u32,
     /// Round that the flow waits for.
     round: u8,
 }
 
 impl Turn {
     /// State of a flow that waits for no round.
-    pub(super) const NONE: Turn = Turn { deficit: 0, links: Links::ALONE, round: 0 };
+    pub(super) const NONE: Turn = Turn { deficit: 0, links: Links::ALONE, left: 0, round: 0 };
 
     /// Returns the flow that waits behind this one in its round.
     pub(super) fn behind(&self) -> Option<u32> {
@@ -52,6 +60,8 @@ pub(super) struct Rounds {
     occupied: u64,
     /// Round that is being served.
     round: u8,
+    /// Rounds that have passed, modulo 2^32. A flow that comes back after all of these may pay a debt twice.
+    passed: u32,
     /// Bytes that each flow may send in a round.
     quantum: i64,
     /// Bytes of the flows that were placed before others in this round.
@@ -65,6 +75,7 @@ impl Rounds {
             rounds: [Ends::EMPTY; ROUNDS],
             occupied: 0,
             round: 0,
+            passed: 0,
             quantum: quantum.max(1).into(),
             ahead: 0,
         }
@@ -75,11 +86,28 @@ impl Rounds {
         self.rounds[usize::from(self.round)].first()
     }
 
-    /// Adds a flow behind those that were served in this round.
+    /// Adds a flow behind those that were served in this round, or in the round in which its debt is paid.
     pub(super) fn begin<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
+        let turn = flows[i as usize].turn();
+        let debt = self.debt(turn);
+        if debt > 0 && self.occupied != 0 {
+            turn.deficit = -debt;
+            return self.enter_in_debt(flows, i);
+        }
+        turn.deficit = self.quantum;
         let rounds_on = u8::from(self.occupied != 0);
-        flows[i as usize].turn().deficit = self.quantum;
         self.enter(flows, i, rounds_on);
+    }
+
+    /// Bytes that a flow that has left still owes.
+    fn debt(&self, turn: &Turn) -> i64 {
+        let paid = i64::from(self.passed.wrapping_sub(turn.left)).saturating_mul(self.quantum);
+        (-turn.deficit).saturating_sub(paid).max(0)
+    }
+
+    /// Returns whether a flow that has left owes something to those that are there.
+    pub(super) fn owes<T: TakesTurns>(&self, flow: &mut T) -> bool {
+        self.occupied != 0 && self.debt(flow.turn()) > 0
     }
 
     /// Adds a flow before the others of this round, unless it has had its turn in the round. So a flow that
@@ -90,7 +118,8 @@ impl Rounds {
     pub(super) fn begin_first<T: TakesTurns>(&mut self, flows: &mut [T], i: u32, bytes: u64) {
         let turn = flows[i as usize].turn();
         let ahead = self.ahead.saturating_add(bytes);
-        if self.occupied == 0 || turn.round == self.round || ahead > self.quantum.unsigned_abs() {
+        let served = turn.round == self.round || self.debt(turn) > 0;
+        if self.occupied == 0 || served || ahead > self.quantum.unsigned_abs() {
             return self.begin(flows, i);
         }
         self.ahead = ahead;
@@ -100,6 +129,18 @@ impl Rounds {
 
     /// Removes a flow that is no longer backlogged. Call [`Rounds::go_on`] next.
     pub(super) fn end<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
+        self.remove(flows, i);
+        let turn = flows[i as usize].turn();
+        // The rounds that it would have waited for are not paid.
+        let ahead = turn.round.wrapping_sub(self.round) % ROUNDS as u8;
+        turn.deficit -= i64::from(ahead) * self.quantum;
+        turn.left = self.passed;
+        if self.occupied == 0 {
+            self.passed = self.passed.wrapping_add(FORGIVEN);
+        }
+    }
+
+    fn remove<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
         let round = flows[i as usize].turn().round;
         let ends = &mut self.rounds[usize::from(round)];
         ends.remove(flows, i, links);
@@ -123,7 +164,11 @@ impl Rounds {
 
     /// Postpones a flow in debt by the rounds that pay off the debt, up to the maximum at once.
     fn postpone<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
-        self.end(flows, i);
+        self.remove(flows, i);
+        self.enter_in_debt(flows, i);
+    }
+
+    fn enter_in_debt<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
         let turn = flows[i as usize].turn();
         let all = -turn.deficit / self.quantum + 1;
         // If the flow is alone, all rounds pass at once.
@@ -132,6 +177,7 @@ impl Rounds {
             _ => (all.min(MOST_ROUNDS), all.min(MOST_ROUNDS)),
         };
         turn.deficit += paid * self.quantum;
+        self.passed = self.passed.wrapping_add((paid - rounds_on) as u32);
         self.enter(flows, i, rounds_on as u8);
     }
 
@@ -143,6 +189,7 @@ impl Rounds {
             self.round = (self.round + ahead as u8) % ROUNDS as u8;
             if ahead > 0 {
                 self.ahead = 0;
+                self.passed = self.passed.wrapping_add(ahead);
             }
             match self.next() {
                 Some(i) if flows[i as usize].turn().deficit <= 0 => self.postpone(flows, i),

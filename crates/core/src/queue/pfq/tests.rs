@@ -121,6 +121,56 @@ fn a_giant_pays_for_all_of_its_bytes_whatever_the_quantum() {
     assert_eq!(b.flows(), [1, 1]);
 }
 
+/// Bytes that a flow gets that always sends the next frame only when the one before has left, beside a flow
+/// that always has some waiting, as thousandths of those of that one.
+fn share_of_one_at_a_time(quantum: u32, one_at_a_time: u64, beside: u64) -> u64 {
+    let mut b = Bench::new(Params { quantum, ..Params::default() }, QueueLimit::Unlimited);
+    let mut sent = [0, 0];
+    b.push(2, one(beside));
+    b.push(1, one(one_at_a_time));
+    while sent[1] < 3_000_000 {
+        b.push(2, one(beside));
+        let (flow, _, bytes) = b.pop().unwrap();
+        sent[usize::from(flow) - 1] += bytes;
+        if flow == 1 {
+            b.push(1, one(one_at_a_time));
+        }
+    }
+    sent[0] * 1000 / sent[1]
+}
+
+/// Half of the link, whatever comes at once (Shreedhar and Varghese, theorem 3), and less only if it sends
+/// less than a quantum a round.
+#[test]
+fn a_flow_that_falls_empty_keeps_its_debt() {
+    for (quantum, frame, beside) in [
+        (1514, 65_535, 1514),
+        (1514, 15_140, 1514),
+        (300, 1514, 300),
+        (300, 65_535, 1514),
+        (1514, 65_535, 65_535),
+    ] {
+        let share = share_of_one_at_a_time(quantum, frame, beside);
+        assert!((950..=1_050).contains(&share), "{frame} of {quantum}: {share}");
+    }
+    assert!((495..=500).contains(&share_of_one_at_a_time(1514, 757, 1514)));
+}
+
+/// Flows that left in debt take no room from those that are there.
+#[test]
+fn a_debtor_gives_its_way_up() {
+    let mut b = Bench::new(Params { flows: 8, ..Params::default() }, QueueLimit::Unlimited);
+    (0..8).for_each(|flow| assert!(b.push(flow, one(15_140))));
+    b.push(0, one(1514));
+    (0..8).for_each(|_| assert!(b.pop().is_some()));
+    // Seven have left in debt; as many others have a queue each.
+    (100..107).for_each(|flow| assert!(b.push(flow, one(1514))));
+    assert_eq!(b.pfq.waiting_flows(), 8);
+    let mut others = b.flows();
+    others.sort_unstable();
+    assert_eq!(others, [0, 100, 101, 102, 103, 104, 105, 106]);
+}
+
 #[test]
 fn the_longest_flow_gives_way() {
     let mut b = bench(QueueLimit::Packets(8));
