@@ -152,6 +152,26 @@ fn active_flows_give_way_where_a_customer_has_much_more_than_others() {
     assert!(kept.into_iter().all(|(host, port)| u.has(host, port)));
 }
 
+/// Where all places are taken, a silent flow of the customer who has most gives its place up, however short a
+/// time it has been silent. A customer with few flows loses none, and the new flow is controlled.
+#[test]
+fn whoever_has_most_flows_gives_up_a_silent_one() {
+    let mut u = Hosts::of(3);
+    let held = |customer: u8, flows: u16| (0..flows).map(move |port| ([10, 0, customer, 1], port));
+    let (many, few) = (held(0, 1_000), held(1, 24));
+    many.clone().chain(few.clone()).for_each(|(host, port)| u.open(host, port));
+    u.pass_time(Duration::from_millis(600));
+    for n in 1..=8u16 {
+        u.open([10, 0, 2, 1], n);
+        u.pass_time(Duration::from_millis(10));
+        assert!(u.has([10, 0, 2, 1], n), "{n}");
+        let lost =
+            |flows: &mut dyn Iterator<Item = _>| flows.filter(|&(host, port)| !u.has(host, port)).count();
+        assert_eq!((lost(&mut many.clone()), lost(&mut few.clone())), (n.into(), 0));
+    }
+    assert_eq!(u.rig.node().flows.stats().passed[PassReason::TableFull as usize], 0);
+}
+
 /// Flows without a place are not forgotten: their data is counted by their class's tally.
 #[test]
 fn data_of_flows_without_a_place_is_counted() {
