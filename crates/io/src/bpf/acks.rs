@@ -8,10 +8,10 @@ use super::metadata::Leaving;
 use super::segments::Segments;
 use super::several::{self, Homes};
 use super::unlisted::Unlisted;
-use super::{failed, map, named, open, sum, AcksCounters, Aligned};
+use super::{failed, map, memory, named, open, sum, AcksCounters, Aligned};
 use crate::sys::mmap::{Mapping, Shared};
 use crate::sys::pod::bytes_of;
-use libbpf_rs::{MapCore, MapHandle, Object};
+use libbpf_rs::{MapCore, MapHandle, Object, OpenObject};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::Range;
@@ -97,6 +97,54 @@ impl AcksOptions {
     /// Places for what a processor has found out of packets lately: the more the more classes there are.
     fn recent(&self) -> u32 {
         self.tallies.next_power_of_two().clamp(1 << 10, 1 << 14)
+    }
+
+    /// Opens the programs, with room in their maps for what these options say.
+    fn open(&self, config: AcksConfig) -> io::Result<OpenObject> {
+        let (flows, tallies) = (self.flows.max(1) * self.engines, self.tallies.max(1) * self.engines);
+        let mut open = open("acks", if self.engines > 1 { &ACKS_OF_SEVERAL.0 } else { &ACKS.0 })?;
+        for mut map in open.maps_mut() {
+            let name = map.name().to_string_lossy().into_owned();
+            let result = match name.as_str() {
+                // A flow that is forgotten gives its entry back a little after its slot.
+                "flows" => map.set_max_entries(flows.saturating_add(flows / 8 + 64)),
+                "slots" | "carried" | "flow_bounds" | "sights" => map.set_max_entries(flows),
+                "tallies" => map.set_max_entries(tallies),
+                "bounds" => map.set_max_entries(tallies + UNREAD),
+                "places" => map.set_max_entries(2 * tallies),
+                "conditions" => map.set_max_entries(2 * self.engines * config.conditions),
+                "recents" => map.set_max_entries(config.recent),
+                "rules" => map.set_max_entries(RULES),
+                "passing" | "counted" | "loose" => map.set_max_entries(self.passing.max(1)),
+                "openings" => map.set_max_entries((self.passing / 2).max(1)),
+                "ring" => map.set_max_entries(self.ring),
+                "hooks" | "rings" => map.set_max_entries(self.engines),
+                "homes" => map.set_max_entries(HOMES),
+                _ if name.ends_with(".rodata") => map.set_initial_value(bytes_of(&config)),
+                _ => Ok(()),
+            };
+            result.map_err(|e| failed(&name, &e))?;
+        }
+        Ok(open)
+    }
+
+    /// Bytes of memory that the kernel takes for the maps. No privilege is needed to ask.
+    pub fn memory(&self) -> io::Result<u64> {
+        let mut open = self.open(self.config())?;
+        // Each further engine has a ring of its own.
+        let rings = u64::from(self.engines - 1) * u64::from(self.ring);
+        Ok(open.maps_mut().map(|map| memory::of_map(&map)).sum::<u64>() + rings)
+    }
+
+    /// An error that says what the maps would take.
+    fn too_large(&self) -> io::Error {
+        let flows = self.flows.saturating_mul(self.engines);
+        let needed = self.memory().unwrap_or(0).div_ceil(1 << 20);
+        let message = format!(
+            "there is no memory for the kernel's maps, which take {needed} MiB for {flows} flows: raise the limit of the \
+             control group (`MemoryMax=` of a service), or lower `max_flows`"
+        );
+        io::Error::new(io::ErrorKind::OutOfMemory, message)
     }
 
     fn config(&self) -> AcksConfig {
@@ -195,30 +243,10 @@ impl Acks {
         let keys = [1, 2, 3, 4, 5].map(|n| random.hash_one(n));
         let config = AcksConfig { seed: random.hash_one(0) | 1, keys, ..config };
         let several = options.engines > 1;
-        let (flows, tallies) =
-            (options.flows.max(1) * options.engines, options.tallies.max(1) * options.engines);
         let opened = || {
-            let mut open = open("acks", if several { &ACKS_OF_SEVERAL.0 } else { &ACKS.0 })?;
+            let mut open = options.open(config)?;
             for mut map in open.maps_mut() {
                 let name = map.name().to_string_lossy().into_owned();
-                let result = match name.as_str() {
-                    // A flow that is forgotten gives its entry back a little after its slot.
-                    "flows" => map.set_max_entries(flows.saturating_add(flows / 8 + 64)),
-                    "slots" | "carried" | "flow_bounds" | "sights" => map.set_max_entries(flows),
-                    "tallies" => map.set_max_entries(tallies),
-                    "bounds" => map.set_max_entries(tallies + UNREAD),
-                    "places" => map.set_max_entries(2 * tallies),
-                    "conditions" => map.set_max_entries(2 * options.engines * config.conditions),
-                    "recents" => map.set_max_entries(config.recent),
-                    "rules" => map.set_max_entries(RULES),
-                    "passing" | "counted" | "loose" => map.set_max_entries(options.passing.max(1)),
-                    "ring" => map.set_max_entries(options.ring),
-                    "hooks" | "rings" => map.set_max_entries(options.engines),
-                    "homes" => map.set_max_entries(HOMES),
-                    _ if name.ends_with(".rodata") => map.set_initial_value(bytes_of(&config)),
-                    _ => Ok(()),
-                };
-                result.map_err(|e| failed(&name, &e))?;
                 if let Some(other) = other.filter(|_| !name.contains('.')) {
                     let theirs = self::map(&other.object, &name)?;
                     map.reuse_fd(theirs.as_fd()).map_err(|e| failed(&name, &e))?;
@@ -226,7 +254,10 @@ impl Acks {
             }
             Ok(open)
         };
-        let object = super::load(opened, |e| features::refused("the steering of ACKs", e))?;
+        let object = super::load(opened, |e| match e.kind() {
+            libbpf_rs::ErrorKind::OutOfMemory => options.too_large(),
+            _ => features::refused("the steering of ACKs", e),
+        })?;
         let (slots, tallies) = (shared(&map(&object, "slots")?)?, shared(&map(&object, "tallies")?)?);
         let (bounds, flow_bounds) =
             (shared(&map(&object, "bounds")?)?, shared(&map(&object, "flow_bounds")?)?);

@@ -8,7 +8,7 @@ use super::{named, *};
 use crate::sys::clock;
 use crate::sys::packet::{Device, PacketSender, Vnet};
 use crate::sys::testing::*;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use weir_core::flow::Key;
 use weir_core::frame::Checksum;
 use weir_core::gateway::Verdict;
@@ -96,6 +96,24 @@ impl Live {
 
 fn next(segment: SegmentBuilder) -> SegmentBuilder {
     segment.seq(1000).ack(1000).window(100).ts(1000, 7)
+}
+
+/// The kernel says what each map takes. What is not foreseen are mostly the values that each processor has of
+/// its own.
+#[test]
+fn the_memory_of_the_maps_is_known_ahead() {
+    in_namespace(|| {
+        let options = rig::options();
+        let acks = Acks::load(&options).unwrap();
+        let of_map = |map: libbpf_rs::Map<'_>| {
+            let info = format!("/proc/self/fdinfo/{}", map.as_fd().as_raw_fd());
+            let info = std::fs::read_to_string(info).unwrap();
+            let bytes = info.lines().find_map(|line| line.strip_prefix("memlock:")).unwrap();
+            bytes.trim().parse::<u64>().unwrap()
+        };
+        let (taken, known) = (acks.object().maps().map(of_map).sum::<u64>(), options.memory().unwrap());
+        assert!((known * 97 / 100..known * 110 / 100).contains(&taken), "{taken} bytes, {known} foreseen");
+    });
 }
 
 #[test]

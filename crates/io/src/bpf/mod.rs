@@ -18,6 +18,7 @@ mod features;
 mod hooks;
 #[cfg(test)]
 mod live_tests;
+mod memory;
 mod metadata;
 #[cfg(test)]
 mod metadata_tests;

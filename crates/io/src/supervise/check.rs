@@ -64,6 +64,17 @@ pub(super) fn memory(have: u64, limit: u64, bytes: u64) -> Option<String> {
     })
 }
 
+/// Returns the problem if a setup needs more memory than its control group may have. It would be ended at a
+/// moment of the kernel's choice.
+pub(super) fn room(limit: Option<u64>, needed: u64, flows: u32) -> Option<String> {
+    let limit = limit.filter(|limit| *limit < needed)?;
+    let [limit, needed] = [limit >> 20, needed.div_ceil(1 << 20)];
+    Some(format!(
+        "memory is limited to {limit} MiB by a control group, and {needed} MiB are needed for {flows} flows: raise the \
+         limit (`MemoryMax=` of a service), or lower `max_flows`"
+    ))
+}
+
 /// Descriptors of the supervisor and an engine; the next constant is for each further engine.
 const FILES: u64 = 128;
 const FILES_OF_ENGINE: u64 = 16;
@@ -265,6 +276,13 @@ mod tests {
         for kind in ["", "veth", "bridge", "vlan", "wireguard", "macvlan", "bond"] {
             assert_eq!(interface(&link("x0", kind), false), None, "{kind}");
         }
+    }
+
+    #[test]
+    fn memory_has_a_limit() {
+        assert_eq!((room(None, 1 << 30, 1), room(Some(1 << 27), 1 << 27, 1)), (None, None));
+        let problem = room(Some(60 << 20), 100 << 20 | 1, 65_536).unwrap();
+        assert!(problem.contains("60 MiB") && problem.contains("101 MiB are needed for 65536"), "{problem}");
     }
 
     #[test]

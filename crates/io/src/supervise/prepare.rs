@@ -10,6 +10,7 @@ use crate::bpf;
 use crate::sys::clock;
 use crate::sys::epoll::Waiter;
 use crate::sys::link::{self, HostInterface, Monitor};
+use crate::sys::memory;
 use crate::sys::process::{self, Signals};
 use std::io;
 use std::os::fd::AsFd;
@@ -46,6 +47,8 @@ impl Setup {
     fn find(&self) -> Result<Vec<HostInterface>, Problems> {
         let mut problems = check::host(self.pool.bytes() as u64 * u64::from(self.engines));
         problems.extend(check::files(process::raise_file_limit(), self.engines));
+        let flows = self.flows.saturating_mul(self.engines);
+        problems.extend(check::room(memory::limit(), self.memory().unwrap_or(0), flows));
         problems.extend(self.contradictions());
         let all = link::all()?;
         if self.steered.frames().is_some() {

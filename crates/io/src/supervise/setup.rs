@@ -1,6 +1,8 @@
 //! The desired setup: interfaces, and the traffic that comes to user space.
 
+use crate::bpf::AcksOptions;
 use crate::port::PoolConfig;
+use std::io;
 use std::path::PathBuf;
 use weir_core::time::Duration;
 
@@ -103,6 +105,8 @@ pub struct Setup {
     pub tallies: u32,
     /// Pool of each engine.
     pub pool: PoolConfig,
+    /// Bytes of memory that all engines and their records take beside pools and the kernel's maps.
+    pub node: u64,
     /// Longest wait for interfaces that do not exist yet; `None`: no wait.
     pub wait: Option<Duration>,
     /// True if a socket for requests to the running instance is opened.
@@ -114,6 +118,9 @@ pub struct Setup {
 /// Most engines of an instance: the list of sockets has room for theirs.
 pub const MOST_ENGINES: u32 = 8;
 
+/// Least and most flows that are remembered to pass: as many as may be controlled, in between.
+const PASSING: [u32; 2] = [4_096, 65_536];
+
 /// Default directory of the state.
 pub const STATE: &str = "/run/weir";
 
@@ -122,6 +129,37 @@ pub const STATE: &str = "/run/weir";
 pub const FRAMES_STALE: Duration = Duration::from_millis(200);
 
 impl Setup {
+    /// Returns the bytes of memory that are taken from the start on: by the maps of programs that take ACKs,
+    /// and by engines.
+    ///
+    /// # Errors
+    /// Fails if libbpf cannot read the programs.
+    pub fn memory(&self) -> io::Result<u64> {
+        let maps = self.steered.acks().map_or(Ok(0), |taken| self.acks(taken, true).memory())?;
+        // A pool for frames grows as they come.
+        let pool = if self.steered.frames().is_some() { 0 } else { self.pool.bytes() as u64 };
+        Ok(maps + u64::from(self.engines) * pool + self.node)
+    }
+
+    /// Returns the options of the programs that take ACKs. `ethernet` says whether the interface has Ethernet
+    /// headers.
+    pub(super) fn acks(&self, taken: TakenAcks, ethernet: bool) -> AcksOptions {
+        let flows = self.flows.saturating_mul(self.engines);
+        AcksOptions {
+            stale: self.stale,
+            ethernet,
+            shape_in: taken.out,
+            shape_out: taken.inward,
+            // The SYN-ACK comes the same way as the ACKs.
+            size_in: taken.size_out,
+            size_out: taken.size_in,
+            tallies: self.tallies,
+            engines: self.engines,
+            passing: flows.clamp(PASSING[0], PASSING[1]),
+            ..AcksOptions::new(self.flows)
+        }
+    }
+
     /// Creates a setup with defaults for everything else.
     pub fn new(attach: Attach, steered: Steered) -> Setup {
         Setup {
@@ -145,6 +183,7 @@ impl Setup {
                 Steered::Acks(_) => PoolConfig::ACKS,
                 Steered::All { .. } | Steered::Both { .. } => PoolConfig::of_frames(16_384),
             },
+            node: 0,
             wait: None,
             control: false,
             state: PathBuf::from(STATE),

@@ -8,7 +8,7 @@ use super::state::Interface;
 use super::state::{Directory, Lock};
 use super::veth::{Internal, Told};
 use super::watch::{Heard, Watched};
-use crate::bpf::{role, Acks, AcksOptions, All, Attached, Hooks, Leaving};
+use crate::bpf::{role, Acks, All, Attached, Hooks, Leaving};
 use crate::driver::{InterfaceState, InterfaceStates, Programs};
 use crate::port::{Exit, ExitSockets, Packets};
 use crate::sys::clock;
@@ -567,21 +567,7 @@ impl Opener<'_> {
 }
 
 fn load(setup: &Setup, link: &HostInterface) -> io::Result<Programs> {
-    let acks = |taken: TakenAcks| {
-        Acks::load(&AcksOptions {
-            stale: setup.stale,
-            ethernet: link.ethernet,
-            shape_in: taken.out,
-            shape_out: taken.inward,
-            // The SYN-ACK comes the same way as the ACKs.
-            size_in: taken.size_out,
-            size_out: taken.size_in,
-            tallies: setup.tallies,
-            engines: setup.engines,
-            ..AcksOptions::new(setup.flows)
-        })
-        .map(Box::new)
-    };
+    let acks = |taken: TakenAcks| Acks::load(&setup.acks(taken, link.ethernet)).map(Box::new);
     match setup.steered {
         Steered::All { .. } => All::load(setup.stale, link.ethernet).map(Programs::All),
         Steered::Acks(taken) => acks(taken).map(Programs::Acks),

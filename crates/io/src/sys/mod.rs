@@ -6,6 +6,7 @@ pub mod epoll;
 pub mod ethtool;
 pub mod letters;
 pub mod link;
+pub mod memory;
 pub mod mmap;
 pub mod namespace;
 pub mod packet;

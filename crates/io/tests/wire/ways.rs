@@ -314,6 +314,11 @@ fn the_way_home_may_break() {
     assert!(lab.log().contains("the loopback interface is down"), "{}", lab.log());
     assert!(sent > 8e6, "{sent}");
     println!("  shaped {} ms after that", until_shaped(&lab));
+    // It is used again as soon as it is up.
+    let without = lab.engine(0);
+    lab.ip("g", &["link", "set", "lo", "up"]);
+    lab.engine(without);
+    println!("  shaped {} ms after it is back", until_shaped(&lab));
     ends_well(&lab, &mut gateway);
 }
 

@@ -120,6 +120,14 @@ fn series(file: &File) -> Option<String> {
     Some(format!("weir metrics: {few} series{with}\nmemory of quality: {flow} bytes a flow{of_customer}"))
 }
 
+/// Says how much memory a gateway takes from its start on.
+#[cfg(feature = "linux")]
+fn memory(file: &File) -> Option<String> {
+    let File::Gateway(g) = file else { return None };
+    let bytes = field::gateway_setup(g).memory().ok()?;
+    Some(format!("memory: {} MiB for at most {} flows", bytes.div_ceil(1 << 20), g.gateway.max_flows))
+}
+
 /// Findings of a check, as `--json` writes them.
 #[derive(Debug, Serialize)]
 struct Report {
@@ -164,7 +172,7 @@ pub fn run(args: &Args, host: HostChecks) -> Result<(), Failure> {
             report.kind = Some(describe::kind(file));
             report.summary = describe::lines(file);
             #[cfg(feature = "linux")]
-            report.summary.extend(series(file));
+            report.summary.extend(memory(file).into_iter().chain(series(file)));
             report.notes = notes(file);
             report.host = host(file);
             report.ok = report.host.iter().all(|f| !f.fatal);

@@ -15,6 +15,10 @@ use weir_io::supervise::{self, Setup, Steered, TakenAcks};
 
 /// Pool for frames in a gateway's queues and under way: at most 16,384 of 2 KiB each and their parts.
 const QUEUES_POOL: PoolConfig = PoolConfig::of_frames(65_536);
+/// Bytes of memory of a gateway without flows, and of each flow that it has room for, measured: two
+/// processes, the record of the flow, its place in index, order and timers.
+const NODE: u64 = 9 << 20;
+const FLOW: u64 = 400;
 /// Rate below which giant segments are split: one of 64 KiB would delay other packets by more than a
 /// millisecond.
 const SPLIT_BELOW: Rate = Rate::mbit(500);
@@ -35,6 +39,7 @@ pub fn gateway(file: &GatewayFile) -> Setup {
         let reserve = if steered.acks().is_some() { PoolConfig::ACKS.reserve } else { 0 };
         setup.pool = PoolConfig { reserve, ..QUEUES_POOL };
     }
+    setup.node = NODE + u64::from(setup.engines) * u64::from(file.split().parts[0].config.max_flows) * FLOW;
     setup.wait = file.driving.wait;
     setup.control = true;
     setup
