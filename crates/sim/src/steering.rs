@@ -27,7 +27,6 @@ use weir_core::gateway::{
     Config, Direction, Gateway, Register, LAN, LAN_SET_BACK, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP,
 };
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
-use weir_core::quality::Data;
 use weir_core::stats::{DropReason, Ledger};
 use weir_core::steer::{self, Action, Fields, FlowBound, Kind, Load, Seen};
 use weir_core::time::Time;
@@ -151,13 +150,18 @@ impl Steered {
             return self.on_other(cx, port, frame);
         };
         let charged = steer::is_charged(packet.charged_len(frame.len()), tcp.payload_len.into());
-        if charged && !self.admits_segment(cx, port, &packet, &tcp, &frame) {
+        let admits = !charged || self.admits_segment(cx, port, &packet, &tcp, &frame);
+        if !admits && !self.observes() {
             return self.police(cx, frame);
         }
         let asked = self.is_asked_for(port, &packet, &tcp);
         let asked = if asked { cx.frames.copy_head(&frame, OBSERVED_HEAD, cx.now) } else { None };
         self.show(cx, if port == LAN { LAN_TAP } else { WAN_TAP }, asked);
-        let action = self.action(cx, port, &mut frame, &packet, &tcp);
+        let action = match self.action(cx, port, &mut frame, &packet, &tcp) {
+            Action::Take | Action::SetBack { report: true, .. } if self.observes() => Action::Copy,
+            Action::SetBack { .. } if self.observes() => Action::Pass,
+            action => action,
+        };
         if tcp.flags.contains(Flags::SYN | Flags::ACK) && action != Action::Pass {
             self.recall_opening(cx, &packet, &tcp);
         }
@@ -196,7 +200,7 @@ impl Steered {
     fn on_other(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
         let direction = data_direction(port);
         if self.gateway.flows.is_bounded(direction) && self.engine == Engine::Runs {
-            return match self.admits_other(cx, direction, &frame) {
+            return match self.admits_other(cx, direction, &frame) || self.observes() {
                 true => self.pass(cx, port, frame),
                 false => self.police(cx, frame),
             };
@@ -209,7 +213,7 @@ impl Steered {
         };
         let key = fields.of(&Key::of_packet(head, &packet));
         match self.flows.tally(&key) {
-            Some(tally) if self.polices(cx, tally, &packet) => self.police(cx, frame),
+            Some(tally) if self.polices(cx, tally, &packet) && !self.observes() => self.police(cx, frame),
             None if self.engine == Engine::Runs && self.shows(cx, port, &packet, Unknown::Copies) => {
                 let copy = cx.frames.copy_head(&frame, OBSERVED_HEAD, cx.now);
                 self.pass(cx, port, frame);
@@ -240,7 +244,12 @@ impl Steered {
         };
         let bytes = packet.charged_len(frame.len());
         let load = Load { packets: 1, bytes, payload: 0, kind: Kind::Counted };
-        self.gateway.flows.admits(direction, &Key::of_packet(head, &packet), None, &load, cx.now)
+        let key = Key::of_packet(head, &packet);
+        let admits = self.gateway.flows.admits(direction, &key, None, &load, cx.now);
+        if admits {
+            self.gateway.flows.count_quic(direction, &key, head, frame.len());
+        }
+        admits
     }
 
     /// Returns whether a segment with data may pass. It is charged to its class, or counted if its flow
@@ -252,9 +261,8 @@ impl Steered {
         let slot = self.flows.slot(&key.reversed(), self.gateway.flows.slots());
         if self.gateway.flows.is_bounded(direction) && tcp.payload_len > 0 {
             if let Some(slot) = slot {
-                let options = wire::tcp_options(cx.frames.bytes(frame), packet, tcp).unwrap_or_default();
-                let data = Data::of(tcp, &options, cx.now);
-                self.gateway.flows.see_data(FlowId(slot as u32), direction, &key, &data);
+                let segment = (cx.frames.bytes(frame), packet, tcp);
+                self.gateway.flows.see_segment(FlowId(slot as u32), direction, &key, segment, cx.now);
             }
         }
         if self.gateway.flows.is_bounded(direction) && self.engine != Engine::Runs {
@@ -283,6 +291,11 @@ impl Steered {
                 self.flows.with_loose(&key, direction == Direction::In, cx.now, |flow| admits(Some(flow)))
             }
         }
+    }
+
+    /// Returns whether every frame passes as it came.
+    fn observes(&self) -> bool {
+        self.gateway.flows.config().observe
     }
 
     fn police(&mut self, cx: &mut Cx<'_>, frame: Frame) {
@@ -473,6 +486,11 @@ fn controlled(
     }
     flows.see_granted(number, &seen, cx.now);
     let action = slot.segment(&seen);
+    if flows.config().observe && !matches!(action, Action::Pass | Action::Copy) {
+        slot.bypass(&seen);
+        flows.see_passed(number, &seen, cx.now);
+        return action;
+    }
     if action == Action::Take {
         slot.take();
         frame.restamp = true;

@@ -19,6 +19,9 @@ pub struct Config {
     pub idle_timeout: crate::time::Duration,
     /// Seed of the flow table's hash, so that nobody outside can aim at one bucket.
     pub seed: u64,
+    /// The gateway counts and measures, and lets every frame pass as it came, at once.
+    #[serde(default)]
+    pub observe: bool,
     /// The port that paced classes leave by, in either direction.
     pub port: crate::systems::gap_pacing::Port,
 }
@@ -200,6 +203,7 @@ impl Default for Config {
             max_flows: 65_536,
             assumed_rtt: crate::time::Duration::from_millis(100),
             idle_timeout: crate::time::Duration::from_secs(900),
+            observe: false,
             seed: 1,
             port: crate::systems::gap_pacing::Port::default(),
         }

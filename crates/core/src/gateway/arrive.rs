@@ -24,6 +24,9 @@ pub(super) enum Copied {
     SetBack,
 }
 
+/// Most bytes of a copy of a frame's headers, as the programs in the kernel copy.
+const HEAD: usize = 192;
+
 impl Gateway {
     /// A frame that is here.
     #[inline]
@@ -97,6 +100,33 @@ impl Gateway {
         }
         self.flows.stats.ledger.absorbed += 1;
         cx.frames.absorb(frame);
+    }
+
+    /// A frame that is here passes as it came, at once, in a gateway that observes: as hooks do, with a copy
+    /// of its headers. Bounds count what they would drop. Flows are followed as those are whose segments pass
+    /// without the engine, so nothing is held, and nothing is owed.
+    pub(super) fn observe(&mut self, cx: &mut Cx<'_>, from_lan: bool, mut frame: Frame) {
+        let out = if from_lan { WAN } else { LAN };
+        let segment = match parse(cx.frames.bytes(&frame), frame.len()) {
+            Ok(segment) => segment,
+            Err(reject) => {
+                self.flows.passes_other(cx, from_lan, &frame);
+                return self.pass(cx, out, frame, pass_reason(reject));
+            }
+        };
+        self.flows.stats.user_data_bytes += u64::from(segment.tcp.payload_len);
+        self.flows.admits_data(cx, from_lan, &segment, &frame);
+        if frame.checksum == Checksum::Unknown {
+            frame.checksum = wire::checksum::verify_frame(cx.frames, &frame, &segment.packet);
+        }
+        if frame.checksum == Checksum::Invalid {
+            return self.pass(cx, out, frame, PassReason::BadChecksum);
+        }
+        if let Some(copy) = cx.frames.copy_head(&frame, HEAD, cx.now) {
+            self.flows.stats.ledger.made += 1;
+            self.on_copy(cx, from_lan, Copied::Passed, copy);
+        }
+        self.forward(cx, out, frame);
     }
 
     /// Forwards a frame that is nobody's.

@@ -287,6 +287,9 @@ impl Node for Gateway {
         self.flows.now = cx.now;
         self.catch_up(cx);
         if port == LAN || port == WAN {
+            if self.flows.config.observe {
+                return self.observe(cx, port == LAN, frame);
+            }
             return self.on_frame(cx, port == LAN, frame);
         }
         match port {

@@ -113,6 +113,10 @@ impl Gateway {
             Copied::Passed => {
                 // The hook may not have known the slot yet.
                 self.flows.note_passed(i, seen);
+                if self.flows.config.observe {
+                    self.flows.measure(i, seen.ack, cx.now);
+                    self.flows.measure_left(i, seen.ack, cx.now);
+                }
                 self.flows.on_passed(cx, i, segment, frame, tx);
             }
             Copied::SetBack => {

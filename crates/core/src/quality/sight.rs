@@ -7,7 +7,7 @@
 use super::{between, units, LONGEST};
 use crate::base::time::Time;
 use crate::steer::after;
-use crate::wire::{Tcp, TcpOptions};
+use crate::wire::Tcp;
 use core::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 /// Stages of a measurement.
@@ -73,9 +73,8 @@ pub struct Data {
 }
 
 impl Data {
-    /// A segment that arrives alone.
-    pub fn of(tcp: &Tcp, options: &TcpOptions, now: Time) -> Data {
-        let echo = options.timestamps.map(|t| t.echo);
+    /// A segment that arrives alone. Its `echo` is read only if the [sight waits for it](Sight::awaits_echo).
+    pub fn of(tcp: &Tcp, echo: Option<u32>, now: Time) -> Data {
         Data { seq: tcp.seq, payload: tcp.payload_len, packets: 1, echo, now: units(now) }
     }
 }
@@ -246,9 +245,15 @@ impl Sight {
         }
     }
 
+    /// Is this the ACK that the measurement waits for?
+    #[inline(always)]
+    pub(crate) fn awaits_ack(&self, ack: u32) -> bool {
+        self.stage.load(Acquire) == stage::DATA && !after(self.number.load(Relaxed), ack)
+    }
+
     /// An ACK with this TSval passes by a grant: the gateway does not see it.
     pub fn passes(&self, ack: u32, ts: Option<u32>, now: u32) {
-        if self.stage.load(Acquire) != stage::DATA || after(self.number.load(Relaxed), ack) {
+        if !self.awaits_ack(ack) {
             return;
         }
         let Some(time) = between(self.at.load(Relaxed), now) else { return self.cancel() };

@@ -200,7 +200,7 @@ struct bound {
 	__u64 held;
 	__u64 free;
 	__u64 packets;
-	__u64 spare_count;
+	__u64 quic;
 	__u64 own_due;
 	__u64 own_per_byte;
 	__u32 own_room;
@@ -291,7 +291,7 @@ struct acks_config {
 	__u8 size_out;	/* SYN-ACKs are taken at egress */
 	__u8 assume;	/* test runs have no packet socket: every frame is from one with the role ... */
 	__u8 role;	/* ... given here */
-	__u8 pad;
+	__u8 observe; /* everything passes as it came: what would be done is counted and shown */
 	__u32 slots; /* of each engine, where there are several; not 0 */
 	__u32 classes; /* places of each engine */
 	__u64 seed; /* odd */

@@ -195,7 +195,7 @@ pub(crate) struct AcksConfig {
     pub size_out: u8,
     pub assume: u8,
     pub role: u8,
-    pub pad: u8,
+    pub observe: u8,
     pub slots: u32,
     pub classes: u32,
     /// Odd.

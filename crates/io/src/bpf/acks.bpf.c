@@ -77,9 +77,26 @@ static __always_inline int bypass(struct hook *h, struct packet *p, struct slot 
 		return broken(h);
 	if (p->seen.flags & TCP_ACK && slot_believes(known, &p->seen))
 		slot_bypass(slot, known, &p->seen, width, &action);
+	if (config.observe) {
+		(*count)++;
+		return TC_ACT_UNSPEC;
+	}
 	if (action.act != ACT_SET_BACK || !set_back(h, p, &action))
 		(*count)++;
 	return TC_ACT_UNSPEC;
+}
+
+/* A segment that would be taken or set back passes, and the engine is shown what it would hear of. */
+static __always_inline int observed(struct hook *h, struct packet *p, struct slot *slot,
+				    const struct numbers_of *known, const struct action *would)
+{
+	bool shows = would->act == ACT_TAKE || would->report;
+	struct action action = {};
+
+	slot_bypass(slot, known, &p->seen, 0, &action);
+	sight_passes(p, p->slot);
+	h->count->passed_flow++;
+	return shows ? show(h) : TC_ACT_UNSPEC;
 }
 
 /* A segment of a controlled flow. */
@@ -109,6 +126,8 @@ static __always_inline int controlled_by(struct hook *h, struct packet *p, struc
 		h->count->granted++;
 		sight_passes(p, p->slot);
 	}
+	if (config.observe && (action.act == ACT_TAKE || action.act == ACT_SET_BACK))
+		return observed(h, p, slot, &known, &action);
 	if (action.act == ACT_TAKE) {
 		carry(h->skb, p, slot);
 		if (take(h, slot))
@@ -138,7 +157,8 @@ static __always_inline int reset(struct hook *h, struct packet *p, struct slot *
 {
 	struct numbers_of known;
 
-	if (slot && slot_read(slot, p->use, &known) && slot_takes_reset(&known, &p->seen) && take(h, slot))
+	if (slot && slot_read(slot, p->use, &known) && slot_takes_reset(&known, &p->seen) && !config.observe &&
+	    take(h, slot))
 		return consume();
 	return show_within(h, BUDGET_ENDS, source_of(h, p));
 }
@@ -152,8 +172,12 @@ static __always_inline int unclassified(struct hook *h, struct packet *p)
 		return show_within(h, BUDGET_ENDS, source);
 	if (!p->seen.payload && is_broken(h->skb, p))
 		return broken(h);
-	if (!p->seen.payload && p->seen.flags & TCP_ACK && within(BUDGET_TAKES, source) && take(h, NULL))
-		return consume();
+	if (!p->seen.payload && p->seen.flags & TCP_ACK && within(BUDGET_TAKES, source)) {
+		if (config.observe)
+			return show(h);
+		if (take(h, NULL))
+			return consume();
+	}
 	h->count->passed_unknown++;
 	if (!within(BUDGET_COPIES, source))
 		return TC_ACT_UNSPEC;
@@ -176,7 +200,7 @@ static __always_inline int answers(struct hook *h, struct flow_key *key, struct 
 	if (!within(BUDGET_OPENS, source_of(h, p)))
 		return TC_ACT_UNSPEC;
 	recall_opening(h, key, p);
-	return sizes && take(h, NULL) ? consume() : show(h);
+	return sizes && !config.observe && take(h, NULL) ? consume() : show(h);
 }
 
 /* Without a beat the supervisor says what becomes of windows. */
@@ -260,7 +284,7 @@ static __always_inline int other(struct hook *h, struct packet *p, __u32 fields)
 	keep_fields(&p->key, fields);
 	by = learnt(h->engine, &p->key);
 	if (by)
-		return counted_by(h, p, by) ? TC_ACT_UNSPEC : consume();
+		return counted_by(h, p, by) || config.observe ? TC_ACT_UNSPEC : consume();
 	return is_attended_at(h->engine, config.stale, p->coarse) ? show_within(h, BUDGET_COPIES, source) :
 								    TC_ACT_UNSPEC;
 }
@@ -344,11 +368,11 @@ static __always_inline int segment(struct hook *h)
 		count_kind(h, &p);
 	}
 	if (rules_of(h) & RULES_BOUND && (parsed != PARSED_TCP || is_charged(h->skb, &p))) {
-		if (is_beyond_bound(h, &p))
+		if (is_beyond_bound(h, &p) && !config.observe)
 			return consume();
 	} else if (parsed != PARSED_TCP) {
 		return other(h, &p, fields);
-	} else if (fields & FIELDS_UNTOUCHED && p.seen.payload && !data_passes(h, &p)) {
+	} else if (fields & FIELDS_UNTOUCHED && p.seen.payload && !data_passes(h, &p) && !config.observe) {
 		return consume();
 	}
 	if (parsed != PARSED_TCP)

@@ -58,6 +58,8 @@ pub struct AcksOptions {
     pub size_in: bool,
     /// SYN-ACKs that go out are taken.
     pub size_out: bool,
+    /// Everything passes as it came: what would be done is counted, and shown to the engine.
+    pub observe: bool,
     /// Pure ACKs of unknown flows that are taken.
     pub takes: Budget,
     /// Headers of unknown flows, and of packets that are no TCP, that are copied.
@@ -86,6 +88,7 @@ impl AcksOptions {
             shape_out: true,
             size_in: false,
             size_out: false,
+            observe: false,
             takes: Budget::new(20_000, AT_ONCE),
             copies: Budget::new(50_000, 1_000),
             syns: Budget::new(20_000, AT_ONCE),
@@ -159,7 +162,7 @@ impl AcksOptions {
             size_out: self.size_out.into(),
             assume: 0,
             role: 0,
-            pad: 0,
+            observe: self.observe.into(),
             slots: self.flows.max(1),
             classes: self.tallies.max(1),
             seed: 1,

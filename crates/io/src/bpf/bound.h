@@ -732,9 +732,44 @@ static __always_inline void see_data(struct hook *h, struct packet *p, __u64 fou
 		__sync_fetch_and_add((__u32)repeat == REPEAT_AGAIN ? &b->repeated : &b->reordered, repeat >> 32);
 }
 
+/* `is_quic`: UDP's header, the first byte, and the version */
+#define QUIC_LONG 0x80
+#define QUIC_FIXED 0x40
+
+/* Verified once. */
+__noinline int is_quic(struct __sk_buff *skb, struct packet *p)
+{
+	__u8 head[16];
+	__u32 version;
+	__u16 protocol, from, to;
+
+	if (!p || !p->other || bpf_skb_load_bytes(skb, p->l4, head, 13))
+		return false;
+	protocol = (bpf_ntohs(p->key.outer) >> 12) << 4 | bpf_ntohs(p->key.inner) >> 12;
+	/* Fragments have no ports. */
+	if (protocol != 17 || (!p->key.sport && !p->key.dport) || !(head[8] & QUIC_FIXED))
+		return false;
+	from = head[0] << 8 | head[1];
+	to = head[2] << 8 | head[3];
+	version = (__u32)head[9] << 24 | head[10] << 16 | head[11] << 8 | head[12];
+	return from == 443 || to == 443 || (head[8] & QUIC_LONG && (version == 1 || version == 0x6b3343cf));
+}
+
+/* A packet of QUIC has passed. */
+static __always_inline void count_quic(struct __sk_buff *skb, struct packet *p, __u64 found)
+{
+	__u32 place = found >> FOUND_PLACE;
+	struct bound *b = bpf_map_lookup_elem(&bounds, &place);
+
+	if (b)
+		__sync_fetch_and_add(&b->quic, bytes_of(skb, p, packets_of(skb)));
+}
+
 /* A packet with data, in a direction with bounds. */
 static __always_inline bool is_beyond_bound(struct hook *h, struct packet *p)
 {
+	/* Before the key is cut down to what rules look at. */
+	bool quic = is_quic(h->skb, p);
 	__u64 found = find_class(p, engine_number(h), h->ingress, false);
 
 	/* From here, and not from within: all of their stacks together are too much for Linux 6.1. */
@@ -749,8 +784,11 @@ static __always_inline bool is_beyond_bound(struct hook *h, struct packet *p)
 		return false;
 	}
 	see_data(h, p, found);
-	if (!exceeds(h->skb, p, engine_number(h), h->ingress, found))
+	if (!exceeds(h->skb, p, engine_number(h), h->ingress, found)) {
+		if (quic)
+			count_quic(h->skb, p, found);
 		return false;
+	}
 	h->count->policed++;
 	return true;
 }

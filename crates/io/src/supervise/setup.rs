@@ -65,6 +65,8 @@ pub struct TakenAcks {
     pub size_out: bool,
     /// True if the window in the SYN-ACK is sized, for flows whose data comes in.
     pub size_in: bool,
+    /// True if everything passes as it came, and the engine only sees copies.
+    pub observe: bool,
 }
 
 impl Steered {
@@ -153,6 +155,7 @@ impl Setup {
             // The SYN-ACK comes the same way as the ACKs.
             size_in: taken.size_out,
             size_out: taken.size_in,
+            observe: taken.observe,
             tallies: self.tallies,
             engines: self.engines,
             passing: flows.clamp(PASSING[0], PASSING[1]),

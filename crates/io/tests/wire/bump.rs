@@ -155,7 +155,9 @@ impl tracing::Subscriber for Log {
 pub fn prepare(args: &[String]) -> Result<Supervisor, i32> {
     tracing::subscriber::set_global_default(Log).unwrap();
     let sizes = args[0] == "gateway";
-    let acks = |out, inward| Steered::Acks(TakenAcks { out, inward, size_out: sizes, size_in: sizes });
+    let acks = |out, inward| {
+        Steered::Acks(TakenAcks { out, inward, size_out: sizes, size_in: sizes, observe: false })
+    };
     let steered = match args[0].as_str() {
         "all" => Steered::All { out: true, inward: true },
         "all-out" => Steered::All { out: true, inward: false },

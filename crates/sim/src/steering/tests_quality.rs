@@ -10,7 +10,7 @@ use std::sync::Arc;
 use weir_core::ack::AckControl;
 use weir_core::gateway::{ClassConfig, Direction};
 use weir_core::link::{self, Link, Loss};
-use weir_core::quality::{duration, FlowQuality, Quality, Side};
+use weir_core::quality::{duration, FlowQuality, Quality, Side, Sight};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
@@ -29,6 +29,12 @@ struct Path {
     hooked: bool,
     /// Rate at which the application writes.
     writes: Option<Rate>,
+    /// Nothing is to be touched.
+    observe: bool,
+    /// Classes that share a rate, instead of a rate for each flow.
+    shared: bool,
+    /// No class controls anything.
+    plain: bool,
 }
 
 const PATH: Path = Path {
@@ -40,6 +46,9 @@ const PATH: Path = Path {
     direction: Direction::In,
     hooked: true,
     writes: None,
+    observe: false,
+    shared: false,
+    plain: false,
 };
 
 /// Findings about the flow.
@@ -50,15 +59,20 @@ struct Found {
     reordered: u32,
     class: Quality,
     counted: (u64, u64),
+    dropped: u64,
 }
 
 /// Runs a download or an upload of one flow for four seconds.
 fn run(path: Path) -> Found {
     let inward = path.direction == Direction::In;
     let mut world = World::new();
-    let ack = AckControl::ack_shaper(path.rate);
-    let config =
-        Config { classes: vec![ClassConfig::controlled("all", path.direction, ack)], ..Config::default() };
+    let ack = match path.shared {
+        true => AckControl::ack_share(path.rate),
+        false => AckControl::ack_shaper(path.rate),
+    };
+    let class = ClassConfig::controlled("all", path.direction, ack);
+    let class = ClassConfig { ack: class.ack.filter(|_| !path.plain), ..class };
+    let config = Config { classes: vec![class], observe: path.observe, ..Config::default() };
     let gateway = match path.hooked {
         true => world.add(Steered::new(config)),
         false => world.add(Gateway::new(config)),
@@ -105,8 +119,9 @@ fn run(path: Path) -> Found {
         true => world.get::<Steered>(gateway).unwrap().gateway(),
         false => world.get::<Gateway>(gateway).unwrap(),
     };
-    let key = node.flows.flows().next().unwrap().key;
-    let (flow, sight) = node.flows.quality_of(&key).unwrap();
+    let none = (FlowQuality::default(), &Sight::default());
+    let known = node.flows.flows().next().map(|flow| flow.key);
+    let (flow, sight) = known.and_then(|key| node.flows.quality_of(&key)).unwrap_or(none);
     let passed = node.flows.bound_of(0).passed();
     Found {
         sender: report,
@@ -115,6 +130,7 @@ fn run(path: Path) -> Found {
         reordered: sight.reordered(),
         class: *node.flows.quality_of_class(0).unwrap(),
         counted: (passed.repeated, passed.reordered),
+        dropped: passed.dropped,
     }
 }
 
@@ -183,6 +199,39 @@ fn what_is_sent_again_is_counted_as_its_sender_does() {
                 // Whatever is lost, the least round trip is that of the path.
                 let side = if direction == Direction::In { PATH.lan } else { PATH.wan };
                 assert!(is_near(found.flow.rtt(Side::Receiver).min, side), "{case} {:?}", found.flow);
+            }
+        }
+    }
+}
+
+/// A flow of 100 Mbit/s beside a rate of 1 Mbit/s: what its sender does is the same to the last segment as
+/// where nothing is controlled, so every frame has passed unchanged and at once.
+#[test]
+fn a_gateway_that_observes_touches_nothing_and_measures() {
+    for direction in [Direction::In, Direction::Out] {
+        for hooked in [true, false] {
+            for shared in [true, false] {
+                let loss = Loss::permille(5);
+                let path = Path { direction, hooked, shared, loss, rate: Rate::mbit(1), ..PATH };
+                let plain = run(Path { plain: true, ..path });
+                let found = run(Path { observe: true, ..path });
+                let case = format!("{direction:?} {hooked} {shared}: {:?}", found.flow);
+                let told = |found: &Found| {
+                    let EndpointReport { segments, retransmits, acked, rtt, bins, .. } = &found.sender;
+                    (*segments, *retransmits, *acked, *rtt, bins.clone())
+                };
+                assert_eq!(told(&found), told(&plain), "{case}");
+                assert!(found.sender.acked > 4_000_000, "{case}");
+                assert_eq!(u64::from(found.repeated), found.sender.retransmits, "{case}");
+                let (receiver, sender) = match direction {
+                    Direction::In => (PATH.lan, PATH.wan),
+                    Direction::Out => (PATH.wan, PATH.lan),
+                };
+                assert!(is_near(found.flow.rtt(Side::Receiver).min, receiver), "{case}");
+                assert!(is_near(found.flow.rtt(Side::Sender).min, sender), "{case}");
+                assert!(found.class.side(Side::Sender).samples() > 4, "{case}");
+                // Four seconds of 1 Mbit/s are 0.5 MB: most of the rest would have been dropped.
+                assert!(found.dropped > 1_000, "{case}: {}", found.dropped);
             }
         }
     }

@@ -78,7 +78,7 @@ pub enum Command {
     /// Run an experiment with this host's TCP, in network namespaces
     Lab(super::lab::Args),
     #[cfg(feature = "experiments")]
-    /// Run a sweep whose results are kept, in parts and on several machines
+    /// Run a sweep and keep its results, in parts, on several machines
     Sweep(super::sweep::Args),
     #[cfg(feature = "experiments")]
     /// Collect the results of a sweep
@@ -115,7 +115,7 @@ pub enum Command {
     /// Run an experiment with this host's TCP, in network namespaces
     Lab(Elsewhere),
     #[cfg(not(feature = "experiments"))]
-    /// Run a sweep whose results are kept, in parts and on several machines
+    /// Run a sweep and keep its results, in parts, on several machines
     Sweep(Elsewhere),
     #[cfg(not(feature = "experiments"))]
     /// Collect the results of a sweep
@@ -153,7 +153,7 @@ pub enum Command {
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Gateway", &["run", "check", "reload", "ctl", "top", "metrics", "dashboard", "down"]),
     ("Emulator", &["wan", "shell"]),
-    ("Experiments", &["sim", "lab", "compare", "repro", "model", "schema"]),
+    ("Experiments", &["sim", "lab", "sweep", "merge", "compare", "repro", "model", "schema"]),
     ("Hosts", &["pace", "chirp"]),
     ("Checks", &["conformance"]),
 ];

@@ -281,6 +281,7 @@ impl<N: Inline> InlineEngine<N> {
             said.classes.iter_mut().for_each(|class| class.place = self.start.places[class.place]);
             counted.iter_mut().for_each(|class| class.place = self.start.places[class.place]);
             let stats = gateway.flows.stats();
+            said.observes = gateway.flows.config().observe;
             (said.passed, said.events) = (report::passed(stats), report::events(stats));
         }
         if let Some(queues) = self.node.queues() {

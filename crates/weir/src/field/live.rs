@@ -198,16 +198,21 @@ pub(super) struct Seen {
 /// Returns the counters of the class with this index, without rate and flows. Hooks count all of its bytes if
 /// it has a bound. Otherwise those of TCP are known by their acknowledgement.
 fn load(gateway: &Gateway, class: usize, stats: &ClassStats) -> Load {
-    let Passed { held, free, packets, dropped, dropped_bytes, repeated, reordered } =
+    let Passed { held, free, packets, dropped, dropped_bytes, repeated, reordered, quic } =
         gateway.flows.bound_of(class).passed();
     let others = gateway.flows.others_of(class);
     let tcp_controlled_bytes = held.max(stats.acked_bytes);
+    // What would be dropped has passed all the same.
+    let observes = gateway.flows.config().observe;
+    let also = |dropped: u64| if observes { dropped } else { 0 };
+    let unresponsive_bytes = others.bytes + also(others.dropped_bytes);
     Load {
-        bytes: tcp_controlled_bytes + free + others.bytes,
-        packets: packets + others.packets,
+        bytes: tcp_controlled_bytes + free + unresponsive_bytes,
+        packets: packets + others.packets + also(dropped + others.dropped),
         tcp_controlled_bytes,
         tcp_passed_bytes: free,
-        unresponsive_bytes: others.bytes,
+        unresponsive_bytes,
+        quic_bytes: quic.min(unresponsive_bytes),
         dropped_packets: dropped + others.dropped,
         dropped_bytes: dropped_bytes + others.dropped_bytes,
         held_bytes: stats.held_bytes,

@@ -59,7 +59,8 @@ pub(super) fn steered(config: &Config) -> Steered {
     let (acks_in, acks_out) = config.ack_ports();
     let sized = |ack: AckControl| matches!(ack.window, Window::Size { .. });
     let [size_out, size_in] = any(&|c| c.ack.is_some_and(sized));
-    let acks = TakenAcks { out: acks_out, inward: acks_in, size_out, size_in };
+    let observe = config.observe;
+    let acks = TakenAcks { out: acks_out, inward: acks_in, size_out, size_in, observe };
     match (acks_in || acks_out, out || inward) {
         (true, true) => Steered::Both { acks, out, inward },
         (false, true) => Steered::All { out, inward },

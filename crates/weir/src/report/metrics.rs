@@ -77,7 +77,7 @@ fn seconds(us: u64) -> f64 {
     us as f64 / 1e6
 }
 
-static OF_TRAFFIC: [OfTraffic; 17] = [
+static OF_TRAFFIC: [OfTraffic; 18] = [
     OfTraffic {
         name: "traffic",
         help: "Bytes that passed, as the rate counts them",
@@ -107,6 +107,12 @@ static OF_TRAFFIC: [OfTraffic; 17] = [
         help: "Bytes that ACKs cannot slow",
         unit: Some(Unit::Bytes),
         value: |load| Value::Count(load.unresponsive_bytes),
+    },
+    OfTraffic {
+        name: "traffic_quic",
+        help: "Bytes of these that are QUIC",
+        unit: Some(Unit::Bytes),
+        value: |load| Value::Count(load.quic_bytes),
     },
     OfTraffic {
         name: "traffic_dropped_packets",

@@ -21,6 +21,9 @@ pub struct GatewayReport {
     pub gateway: GatewayResult,
     /// Fault of the interface, if it is gone or down.
     pub degraded: Option<String>,
+    /// True if every frame passes as it came; drops are those that there would be.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub observes: bool,
     /// Rows of the link, of sites, customers and classes, with the same keys for all.
     pub traffic: Vec<Traffic>,
     /// Classes in the order of the configuration, with all that ACK control counts of them.

@@ -57,6 +57,8 @@ pub struct Load {
     pub tcp_passed_bytes: u64,
     /// Bytes that ACKs cannot slow: QUIC, other datagrams, other protocols.
     pub unresponsive_bytes: u64,
+    /// Bytes of these that are QUIC, by port 443 or a long header.
+    pub quic_bytes: u64,
     /// Packets dropped.
     pub dropped_packets: u64,
     /// Bytes of these packets; 0 where a queue dropped them.
@@ -89,6 +91,7 @@ impl Load {
         self.tcp_controlled_bytes += other.tcp_controlled_bytes;
         self.tcp_passed_bytes += other.tcp_passed_bytes;
         self.unresponsive_bytes += other.unresponsive_bytes;
+        self.quic_bytes += other.quic_bytes;
         self.dropped_packets += other.dropped_packets;
         self.dropped_bytes += other.dropped_bytes;
         self.marked_packets += other.marked_packets;
@@ -108,8 +111,9 @@ impl Load {
     pub fn with_queue(&self, queue: &Load) -> Load {
         let Load { bps, bytes, packets, dropped_packets, marked_packets, .. } = *queue;
         let none = Load { bps, bytes, packets, dropped_packets, marked_packets, ..*self };
-        let (tcp_controlled_bytes, tcp_passed_bytes, unresponsive_bytes, dropped_bytes) = Default::default();
-        Load { tcp_controlled_bytes, tcp_passed_bytes, unresponsive_bytes, dropped_bytes, ..none }
+        let (tcp_controlled_bytes, tcp_passed_bytes, dropped_bytes) = Default::default();
+        let (unresponsive_bytes, quic_bytes) = Default::default();
+        Load { tcp_controlled_bytes, tcp_passed_bytes, unresponsive_bytes, quic_bytes, dropped_bytes, ..none }
     }
 
     /// Returns whether anything moved since the look before this one.

@@ -237,7 +237,7 @@ impl Register {
     ) -> Option<PassReason> {
         let (r, Tcp { payload_len, window, ack, .. }) = (&self.table[i], segment.tcp);
         let tells = reading.seen.sack || window == 0 || r.window == 0;
-        let passes = payload_len > 0 && tells && after(ack, tx);
+        let passes = payload_len > 0 && tells && after(ack, tx) && !self.config.observe;
         (passes && self.is_too_much(r, ack.wrapping_sub(tx))).then_some(PassReason::Early)
     }
 

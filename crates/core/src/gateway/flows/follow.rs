@@ -149,7 +149,8 @@ impl Register {
         let before = self.held(i);
         let epoch = self.table.epoch();
         let r = &mut self.table[i];
-        let absent = core::mem::replace(&mut r.epoch, epoch) != epoch;
+        // A gateway that observes is always away, as far as rates are concerned.
+        let absent = core::mem::replace(&mut r.epoch, epoch) != epoch || self.config.observe;
         let paced = !r.takes_turns();
         let has_passed = after(tx, r.tx);
         if absent || has_passed {

@@ -9,7 +9,6 @@ use crate::classify::Direction;
 use crate::flow::{flag, ClassId, FlowId, Key, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
-use crate::quality::Data;
 use crate::steer::{
     self, hash_of_source, is_charged, slot_flag, Bound, Counted, Fields, FlowBound, Kind, Limit, Load,
     Strangers, Tally,
@@ -48,7 +47,11 @@ impl Register {
     /// hook is told how far it may go. The record's numbers begin with the receiver's first ACK all the same.
     pub(super) fn show_ahead(&mut self, i: FlowId, options: &TcpOptions) {
         let mut r = self.table[i];
-        if !self.hooked || r.has(flag::PASSES) || !r.has(flag::SENDER_SYN | flag::RECEIVER_SYN) {
+        if !self.hooked
+            || self.config.observe
+            || r.has(flag::PASSES)
+            || !r.has(flag::SENDER_SYN | flag::RECEIVER_SYN)
+        {
             return;
         }
         let policy = *self.policy(&r);
@@ -79,7 +82,7 @@ impl Register {
     }
 
     fn slot_flags(&self, r: &Record) -> u32 {
-        let sized = matches!(self.policy(r).window, Window::Size { .. });
+        let sized = matches!(self.policy(r).window, Window::Size { .. }) && !self.config.observe;
         let mut flags = if r.has(flag::TIMESTAMPS) { slot_flag::TIMESTAMPS } else { 0 };
         if r.has(flag::SCALE_KNOWN) {
             flags |= slot_flag::SCALED | u32::from(r.scale) << slot_flag::SCALE_SHIFT;
@@ -192,7 +195,21 @@ impl Register {
             return self.admits_unread(direction, cx.frames.bytes(frame), frame.len(), cx.now);
         };
         let load = Load { packets: 1, bytes, payload: 0, kind: Kind::Counted };
-        self.admits(direction, &key, None, &load, cx.now)
+        let passes = self.admits(direction, &key, None, &load, cx.now);
+        if passes {
+            self.count_quic(direction, &key, cx.frames.bytes(frame), frame.len());
+        }
+        passes
+    }
+
+    /// A packet has passed that ACKs cannot slow. If it is of QUIC, its class counts its bytes.
+    pub fn count_quic(&self, direction: Direction, key: &Key, head: &[u8], len: usize) {
+        let Some(packet) = wire::other_packet(head, len).filter(|packet| wire::is_quic(head, packet)) else {
+            return;
+        };
+        if let Some(bound) = self.controls(direction, key).and_then(|p| self.bounds.all().get(p.index())) {
+            bound.count_quic(packet.charged_len(len));
+        }
     }
 
     /// A packet has passed that ACKs cannot slow and whose class the hooks did not know: they learn it.
@@ -364,8 +381,7 @@ impl Register {
         let key = Key::of_data(&segment.packet, &segment.tcp);
         let flow = self.table.find(&key);
         if let Some(i) = flow.filter(|&i| payload > 0 && self.slots[i].is_open()) {
-            let options = wire::tcp_options(bytes_of, &segment.packet, &segment.tcp).unwrap_or_default();
-            self.see_data(i, direction, &key, &Data::of(&segment.tcp, &options, cx.now));
+            self.see_segment(i, direction, &key, (bytes_of, &segment.packet, &segment.tcp), cx.now);
         }
         let load = Load { packets: 1, bytes, payload, kind: self.kind_of(flow) };
         let Some(class) = self.class_of(flow, direction, &key) else { return true };

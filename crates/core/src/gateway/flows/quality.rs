@@ -7,6 +7,7 @@ use crate::flow::{flag, FlowId, Key};
 use crate::quality::{self, Answer, Data, FlowQuality, Qualities, Quality, Repeat, Sight, Told};
 use crate::steer::{slot_flag, Seen};
 use crate::time::Time;
+use crate::wire::{self, Packet, Tcp};
 use zerocopy::FromZeros;
 
 /// Measurements of flows and classes.
@@ -43,8 +44,25 @@ impl Measures {
 }
 
 impl Register {
-    /// A segment of a flow's data comes, of whatever becomes of it. The hooks do this where there are some.
-    pub fn see_data(&self, i: FlowId, direction: Direction, key: &Key, data: &Data) {
+    /// A segment of a flow's data comes, with this head, of whatever becomes of it. The hooks do this where
+    /// there are some.
+    #[inline]
+    pub fn see_segment(
+        &self,
+        i: FlowId,
+        direction: Direction,
+        key: &Key,
+        (head, packet, tcp): (&[u8], &Packet, &Tcp),
+        now: Time,
+    ) {
+        let options = || wire::tcp_options(head, packet, tcp).ok()?.timestamps;
+        let awaits = self.measured.sight(i).awaits_echo();
+        let echo = if awaits { options().map(|t| t.echo) } else { None };
+        self.see_data(i, direction, key, &Data::of(tcp, echo, now));
+    }
+
+    #[inline]
+    fn see_data(&self, i: FlowId, direction: Direction, key: &Key, data: &Data) {
         let Some(repeat) = self.measured.sight(i).data(data, &self.told(i)) else { return };
         let bound = self.class_of(Some(i), direction, key).and_then(|p| self.bounds.all().get(p.index()));
         if let Some(bound) = bound {
@@ -57,14 +75,22 @@ impl Register {
 
     fn told(&self, i: FlowId) -> Told {
         let slot = &self.slots[i];
-        Told { ack: slot.ack(), edge: slot.has(slot_flag::SCALED).then(|| slot.edge()) }
+        let (ack, edge) = slot.heard();
+        Told { ack, edge: slot.has(slot_flag::SCALED).then_some(edge) }
     }
 
     /// A segment of the receiver is about to pass, if it has a grant.
+    #[inline]
     pub fn see_granted(&self, i: FlowId, seen: &Seen, now: Time) {
-        if self.slots[i].lets_pass(seen) {
-            self.measured.sight(i).passes(seen.ack, seen.ts, quality::units(now));
+        let sight = self.measured.sight(i);
+        if sight.awaits_ack(seen.ack) && self.slots[i].lets_pass(seen) {
+            sight.passes(seen.ack, seen.ts, quality::units(now));
         }
+    }
+
+    /// An ACK of the receiver passes, as all do in a gateway that observes.
+    pub fn see_passed(&self, i: FlowId, seen: &Seen, now: Time) {
+        self.measured.sight(i).passes(seen.ack, seen.ts, quality::units(now));
     }
 
     /// An ACK of the receiver has come.

@@ -25,6 +25,7 @@ mod ethernet;
 mod options;
 mod packet;
 mod plain;
+mod quic;
 mod refuse;
 mod rewrite;
 mod sum;
@@ -46,6 +47,7 @@ pub use options::{fast_open_cookie, read_options, tcp_options, SackBlocks, TcpOp
 pub(crate) use packet::mapped;
 pub use packet::{any_packet, other_packet, packet, Packet};
 pub use plain::{plain_ack, PlainAck};
+pub use quic::is_quic;
 pub use refuse::refuse_syn;
 pub use rewrite::{set_ack, set_seq, set_timestamps, set_window};
 pub use tcp::{tcp, Flags, Tcp};

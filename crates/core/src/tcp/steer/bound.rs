@@ -64,7 +64,8 @@ pub struct Bound {
     free: AtomicU64,
     /// Packets of both.
     packets: AtomicU64,
-    spare_count: AtomicU64,
+    /// Bytes of QUIC, which are among those that the tally counts.
+    quic: AtomicU64,
     /// Record of the class's own guaranteed rate, if it borrows more.
     own_due: AtomicU64,
     own_per_byte: AtomicU64,
@@ -279,12 +280,18 @@ impl Bound {
             dropped_bytes: self.dropped_bytes.load(Relaxed),
             repeated: self.repeated.load(Relaxed),
             reordered: self.reordered.load(Relaxed),
+            quic: self.quic.load(Relaxed),
         }
     }
 
     /// Counts packets of controlled TCP that had passed before.
     pub fn count_repeated(&self, packets: u64) {
         self.repeated.fetch_add(packets, Relaxed);
+    }
+
+    /// Counts bytes of QUIC that passed.
+    pub fn count_quic(&self, bytes: u64) {
+        self.quic.fetch_add(bytes, Relaxed);
     }
 
     /// Counts packets of controlled TCP that others overtook.
@@ -310,6 +317,8 @@ pub struct Passed {
     pub repeated: u64,
     /// Packets of controlled TCP that others overtook.
     pub reordered: u64,
+    /// Bytes of QUIC, from their IP headers on.
+    pub quic: u64,
 }
 
 fn cost_of(counts: Counts) -> u32 {

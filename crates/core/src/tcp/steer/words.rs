@@ -281,6 +281,11 @@ impl Slot {
     pub fn ack(&self) -> u32 {
         self.said(self.is_own()).0
     }
+    /// See [`Numbers::ack`], and [`Numbers::edge`].
+    #[inline(always)]
+    pub fn heard(&self) -> (u32, u32) {
+        self.said(self.is_own())
+    }
     /// See [`Numbers::edge`].
     #[inline(always)]
     pub fn edge(&self) -> u32 {

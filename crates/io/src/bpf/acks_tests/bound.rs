@@ -22,6 +22,12 @@ fn rig() -> Rig {
     Rig::new(AcksOptions { tallies: CLASSES, ..options() })
 }
 
+/// As [`bounded`], of hooks that let everything pass if they observe.
+pub(super) fn bounded_with(limit: Limit, observe: bool) -> Rig {
+    let rig = Rig::new(AcksOptions { tallies: CLASSES, observe, size_in: true, ..options() });
+    hold(rig, limit, vec![])
+}
+
 /// Few addresses of each family, which cover each other in many ways.
 fn address(random: &mut Random) -> IpAddr {
     if random.percent(50) {
@@ -272,7 +278,10 @@ pub(super) fn bounded(limit: Limit) -> Rig {
 
 /// Hooks that hold packets at egress that rules match to one class's rate.
 fn bounded_by(limit: Limit, rules: Vec<Match>) -> Rig {
-    let rig = rig();
+    hold(rig(), limit, rules)
+}
+
+fn hold(rig: Rig, limit: Limit, rules: Vec<Match>) -> Rig {
     let book = RuleBook::of(&rig.acks, 0).unwrap();
     let config: Compiled = Config { classes: vec![class(Direction::Out, rules)], ..Config::default() }.into();
     let [out, inward] = [Direction::Out, Direction::In].map(|direction| config.rules(direction));

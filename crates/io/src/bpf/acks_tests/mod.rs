@@ -6,6 +6,7 @@ mod bound;
 mod count;
 mod differential;
 mod many;
+mod observe;
 mod openings;
 mod random;
 pub mod rig;

@@ -21,7 +21,7 @@ const NAME: usize = 17;
 
 /// Draws everything.
 pub fn draw(frame: &mut Frame<'_>, state: &mut State) {
-    let details = if state.details { 8 } else { 0 };
+    let details = if state.details { 9 } else { 0 };
     let parts = [1, 1, 1].map(Constraint::Length).into_iter();
     let parts = parts.chain([Constraint::Min(0), Constraint::Length(details), Constraint::Length(1)]);
     let areas = Layout::vertical(parts).split(frame.area());
@@ -132,11 +132,12 @@ fn details(frame: &mut Frame<'_>, area: Rect, state: &State) {
         return;
     };
     let [title, down, up] =
-        Layout::vertical([Constraint::Length(2), Constraint::Fill(1), Constraint::Fill(1)]).areas(area);
+        Layout::vertical([Constraint::Length(3), Constraint::Fill(1), Constraint::Fill(1)]).areas(area);
     let most = |way: usize| mbit(history.iter().map(|look| look[way]).max().unwrap_or(0) as f64);
     let head = [
         Line::raw(format!("{} {}", cut(&row.name, 64), cut(&row.title, 40))),
         Line::raw(format!("last {} s: at most {} Mbit/s down, {} up", history.len(), most(0), most(1))),
+        Line::raw(row.quality.clone()),
     ];
     frame.render_widget(Paragraph::new(head.to_vec()), title);
     for (way, area, colour) in [(0, down, Color::Cyan), (1, up, Color::Magenta)] {
@@ -168,6 +169,7 @@ fn foot(state: &State) -> Line<'static> {
 mod tests {
     use super::super::state::After;
     use super::*;
+    use crate::result::quality::Latency;
     use crate::result::running::GatewayReport;
     use crate::result::traffic::{Kind, Traffic};
     use ratatui::backend::TestBackend;
@@ -187,6 +189,8 @@ mod tests {
             let mut down = row(Kind::Customer, &name, "in", n as f64 * 1e4, 50_000_000);
             down.title = format!("Name of {n}");
             down.load.unresponsive_bytes = 500;
+            down.load.rtt_wan_us = Latency { samples: 3, p50: 38_200, p90: 0, p99: 120_400 };
+            down.load.retransmitted_packets = 7;
             traffic.extend([down, row(Kind::Customer, &name, "out", 0.0, 10_000_000)]);
         }
         GatewayReport { traffic, wall_s: 12.0, ..GatewayReport::default() }
@@ -255,6 +259,8 @@ mod tests {
         press(&mut state, "\n");
         let lines = screen(&mut state);
         assert!(lines.iter().any(|line| line == "last 2 s: at most 2.690 Mbit/s down, 0 up"), "{lines:#?}");
+        let quality = "RTT p50, p99 in ms: WAN 38.2 120, LAN - -; 7 resent";
+        assert!(lines.iter().any(|line| line == quality), "{lines:#?}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! State of `weir top`, and its changes by keys.
 
-use crate::report::table::load::things;
+use crate::report::table::load::{millis, short, things};
 use crate::result::running::{GatewayFlow, GatewayReport};
 use crate::result::traffic::{Kind, Load};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -73,6 +73,35 @@ pub struct Row {
     pub other: f64,
     pub dropped: u64,
     pub flows: u64,
+    /// Round-trip times, packets sent again and scores, in words.
+    pub quality: String,
+}
+
+/// Formats microseconds as milliseconds, 0 as unknown.
+fn ms(us: u64) -> String {
+    if us == 0 {
+        return "-".into();
+    }
+    millis(us)
+}
+
+/// Describes the quality of the direction with more samples.
+fn quality<'a>(loads: impl Iterator<Item = &'a Load>) -> String {
+    let samples = |load: &&Load| load.rtt_wan_us.samples + load.rtt_lan_us.samples;
+    let Some(load) = loads.max_by_key(samples).filter(|load| samples(load) > 0) else {
+        return "no round trip was measured".into();
+    };
+    let (wan, lan) = (&load.rtt_wan_us, &load.rtt_lan_us);
+    let score =
+        load.score.map_or(String::new(), |s| format!("; web {}, call {}, game {}", s.web, s.call, s.game));
+    format!(
+        "RTT p50, p99 in ms: WAN {} {}, LAN {} {}; {} resent{score}",
+        ms(wan.p50),
+        ms(wan.p99),
+        ms(lan.p50),
+        ms(lan.p99),
+        short(load.retransmitted_packets),
+    )
 }
 
 impl Row {
@@ -85,6 +114,7 @@ impl Row {
             other: thing.unresponsive_percent().unwrap_or(0.0),
             dropped: thing.sum(|load| load.dropped_packets),
             flows: thing.sum(|load| load.active_flows),
+            quality: quality(thing.loads()),
         }
     }
 
@@ -99,7 +129,16 @@ impl Row {
         let inward = directions.get(flow.class.as_str()) == Some(&"in");
         let (down, up) = if inward { (Some(load), None) } else { (None, Some(load)) };
         let name = format!("{} > {}", flow.src, flow.dst);
-        Row { name, title: flow.class.clone(), down, up, ..Row::default() }
+        let of = &flow.quality;
+        let quality = format!(
+            "RTT in ms: WAN {}, LAN {}; {} resent, {} reordered; held for {} ms",
+            ms(of.rtt_wan_us.smoothed),
+            ms(of.rtt_lan_us.smoothed),
+            short(of.retransmitted_packets),
+            short(of.reordered_packets),
+            ms(of.ack_held_us),
+        );
+        Row { name, title: flow.class.clone(), down, up, quality, ..Row::default() }
     }
 
     fn bps(load: Option<Load>) -> f64 {

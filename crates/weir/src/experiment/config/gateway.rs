@@ -151,6 +151,10 @@ impl GatewayFile {
 
 /// Returns the reason why a gateway would have nothing to do, if there is one.
 pub(super) fn idle(config: &Config) -> Option<Fault> {
+    if config.observe && config.classes.iter().any(|class| class.share.is_some()) {
+        let help = "leave `observe` out, or the keys of queues: a frame that waits in a queue is touched";
+        return Some(Fault::new("`observe` is for gateways without queues", help));
+    }
     config.classes.iter().all(|c| c.ack.is_none() && c.share.is_none()).then(|| {
         let help = "give one an `ack` policy: ack = { preset = \"ack-shaper\", flow_rate = \"10Mbit\" }";
         Fault::new("no class controls anything", help)
@@ -167,6 +171,8 @@ static KEYS: &[GatewayKey] = &[
         .words(|g| Some(format!("idle ones forgotten after {}", g.idle_timeout))),
     GatewayKey::new("assumed_rtt", |g, v| set(&mut g.assumed_rtt, positive(v)))
         .words(|g| Some(format!("RTT assumed where unseen {}", g.assumed_rtt))),
+    GatewayKey::new("observe", |g, v| set(&mut g.observe, bool::from_value(v)))
+        .words(|g| g.observe.then(|| "observes: every frame passes as it came".to_owned())),
     pace::LINE,
     pace::FILLER,
 ];
@@ -181,6 +187,7 @@ pub fn differences(old: &Config, new: &Config) -> Vec<String> {
         ("max_flows", old.max_flows != new.max_flows),
         ("idle_timeout", old.idle_timeout != new.idle_timeout),
         ("assumed_rtt", old.assumed_rtt != new.assumed_rtt),
+        ("observe", old.observe != new.observe),
         ("line", old.port.line != new.port.line),
         ("filler", old.port.filler != new.port.filler),
     ];

@@ -102,6 +102,10 @@ pub fn unchangeable(old: &GatewayFile, new: &GatewayFile, steered: Steered) -> V
         let [old, new] = [old, new].map(|file| file.gateway.max_flows.to_string());
         found.push(changed("gateway.max_flows", &old, &new));
     }
+    if old.gateway.observe != new.gateway.observe {
+        let [old, new] = [old, new].map(|file| file.gateway.observe.to_string());
+        found.push(changed("gateway.observe", &old, &new));
+    }
     found.extend(not_hooked(steered, setup::gateway(new).steered));
     found
 }
@@ -112,7 +116,7 @@ fn not_hooked(has: Steered, wants: Steered) -> Option<String> {
         cases.into_iter().find(|(has, wants, _)| *wants && !has).map(|(.., direction)| direction)
     };
     let restart = |why: String| Some(format!("{why}: a restart is needed"));
-    let none = TakenAcks { out: false, inward: false, size_out: false, size_in: false };
+    let none = TakenAcks { out: false, inward: false, size_out: false, size_in: false, observe: false };
     let (had, acks) = (has.acks().unwrap_or(none), wants.acks().unwrap_or(none));
     let (whole, frames) = (has.frames().unwrap_or_default(), wants.frames().unwrap_or_default());
     let (some, any) = (frames != (false, false), acks != none);

@@ -118,7 +118,8 @@ pub(super) fn ways(traffic: &[Traffic]) -> Grid {
         Column::words("way"),
         Column::numbers("TCP held", "MB"),
         Column::numbers("passed", "MB"),
-        Column::numbers("not TCP", "MB"),
+        Column::numbers("QUIC", "MB"),
+        Column::numbers("other", "MB"),
         Column::numbers("dropped", "packets"),
         Column::numbers("dropped", "MB"),
     ]);
@@ -127,8 +128,8 @@ pub(super) fn ways(traffic: &[Traffic]) -> Grid {
         if load.tcp_passed_bytes + load.unresponsive_bytes + load.dropped_packets == 0 {
             continue;
         }
-        let bytes =
-            [load.tcp_controlled_bytes, load.tcp_passed_bytes, load.unresponsive_bytes].map(megabytes);
+        let other = load.unresponsive_bytes - load.quic_bytes.min(load.unresponsive_bytes);
+        let bytes = [load.tcp_controlled_bytes, load.tcp_passed_bytes, load.quic_bytes, other].map(megabytes);
         let names = [cut(&row.name, NAME), cut(&row.direction, 3)];
         let dropped = [short(load.dropped_packets), megabytes(load.dropped_bytes)];
         grid.row(names.into_iter().chain(bytes).chain(dropped).collect());

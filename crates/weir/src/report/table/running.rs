@@ -43,6 +43,9 @@ fn state(report: &GatewayReport) -> Vec<String> {
         report.flows.len(),
         report.steering.restarts,
     )];
+    lines.extend(
+        report.observes.then(|| "observes: every frame passes, and dropped is what would be".to_owned()),
+    );
     lines.extend(report.degraded.as_ref().map(|why| format!("DEGRADED: {}", clean(why))));
     lines.extend(report.engines.iter().enumerate().map(|(number, engine)| {
         let EngineReport { cpu_s, active_flows, held_bytes } = engine;
@@ -282,13 +285,14 @@ mod tests {
         traffic.load.tcp_controlled_bytes = 3_000_000;
         traffic.load.tcp_passed_bytes = 20_000;
         traffic.load.unresponsive_bytes = 40_000;
+        traffic.load.quic_bytes = 30_000;
         traffic.load.dropped_packets = 7;
         let passed_acks = [("malformed".to_string(), 2), ("unknown_option".to_string(), 7)].into();
         let class = ClassResult { name: "up".into(), ..ClassResult::default() };
         let classes = vec![GatewayClass { class, passed_acks, ..GatewayClass::default() }];
         let text = running(&GatewayReport { traffic: vec![traffic], classes, ..GatewayReport::default() });
         let ways = text.split("TCP held").nth(1).unwrap_or_default();
-        assert_eq!(cells(ways, "up "), ["up", "out", "3.000", "0.020", "0.040", "7", "0"]);
+        assert_eq!(cells(ways, "up "), ["up", "out", "3.000", "0.020", "0.030", "0.010", "7", "0"]);
         assert!(text.contains("up: ACKs that passed as they came: malformed 2, unknown_option 7"), "{text}");
     }
 

@@ -1,0 +1,77 @@
+//! Hooks that let everything pass as it came, and QUIC apart from other traffic that ACKs cannot slow.
+
+use super::bound::{bounded, bounded_with};
+use super::rig::*;
+use crate::bpf::{Fate, Hook};
+use weir_core::ack::Counts;
+use weir_core::rate::Rate;
+use weir_core::steer::{slot_flag, Limit};
+use weir_core::wire::build::SegmentBuilder;
+use weir_core::wire::Flags;
+
+const SLOW: Limit =
+    Limit { most: Some(Rate::mbit(1)), own: None, above: None, flow: None, counts: Counts::Ip };
+
+#[test]
+fn an_observed_frame_passes_as_it_came_and_is_shown() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = bounded_with(SLOW, true);
+    rig.control(key4(0, 0), 3, slot_flag::SCALED | slot_flag::SIZED);
+    let back = v4().seq(1_000).window(100).flags(Flags::ACK);
+    let syn_ack = v4().ports(9, 80).seq(7).flags(Flags::SYN | Flags::ACK).mss(1_460);
+    let frames = [
+        // An ACK that would be taken, one of a flow that nobody knows, data that would be set back, the answer
+        // to a SYN, and a RST behind what would be held.
+        (back.clone().ack(1_200), true),
+        (v4().ports(4_000, 80).seq(5).ack(6).flags(Flags::ACK), true),
+        (back.clone().ack(1_300).payload(100), true),
+        (syn_ack, true),
+        (v4().seq(1_100).flags(Flags::RST), true),
+    ];
+    for (frame, shown) in frames {
+        let frame = frame.build();
+        assert_eq!(rig.hook(Hook::Ingress, &frame, 0), (PASS, frame.clone()));
+        let records = rig.records();
+        assert_eq!(!records.is_empty(), shown, "{records:?}");
+        assert!(records.iter().all(|record| record.fate == Fate::Passed), "{records:?}");
+    }
+    // 1 Mbit/s has room for 70 packets of 1,000 bytes: all others would be dropped, and pass.
+    let datagram = SegmentBuilder::v4(B, A).ports(7, 8).payload(972).udp().build();
+    for _ in 0..400 {
+        assert_eq!(rig.hook(Hook::Egress, &datagram, 0), (PASS, datagram.clone()));
+    }
+    let dropped = rig.acks.tallies_of(0)[0].counted().dropped + rig.acks.bounds_of(0)[0].passed().dropped;
+    // A machine that is slow serves more meanwhile.
+    assert!((1..=330).contains(&dropped), "{dropped}");
+}
+
+#[test]
+fn quic_is_counted_apart() {
+    if !privileged() {
+        return;
+    }
+    let fast = Limit { most: Some(Rate::mbit(10_000)), ..SLOW };
+    let rig = bounded(fast);
+    let short = [&[0x45_u8], [7; 99].as_slice()].concat();
+    let long = [&[0xc3, 0, 0, 0, 1], [7; 95].as_slice()].concat();
+    let dtls = [&[22, 254, 253, 0, 0], [7; 95].as_slice()].concat();
+    let sent = [
+        (443, 50_000, &short, true),
+        (50_000, 443, &short, true),
+        (50_000, 4_433, &short, false),
+        (50_000, 4_433, &long, true),
+        (443, 50_000, &dtls, false),
+    ];
+    for (n, (from, to, payload, is_quic)) in sent.into_iter().enumerate() {
+        let before = rig.acks.bounds_of(0)[0].passed().quic;
+        for frame in [SegmentBuilder::v4(B, A), SegmentBuilder::v6(B6, A6)] {
+            let frame = frame.ports(from, to).data(payload).udp().build();
+            assert_eq!(rig.hook(Hook::Egress, &frame, 0).0, PASS);
+        }
+        // 100 bytes, UDP's header, and those of IPv4 and of IPv6.
+        let expected = if is_quic { 2 * 108 + 20 + 40 } else { 0 };
+        assert_eq!(rig.acks.bounds_of(0)[0].passed().quic - before, expected, "{n}");
+    }
+}
