@@ -151,7 +151,8 @@ random:
 
 # Figures that take too long for every change.
 papers: build
-	@scripts/virtual $(addprefix experiments/papers/,ack-filter/fig11.toml ack-filter/fig12.toml postack/fig9-curve.toml postack/fig9-series.toml postack/fig12.toml \
+	@scripts/virtual $(addprefix experiments/papers/,ack-filter/fig11.toml ack-filter/fig12.toml \
+		$(addprefix ack-filter/,access.toml drop-policy.toml drop-policy-slow.toml) postack/fig9-curve.toml postack/fig9-series.toml postack/fig12.toml \
 		$(addprefix paced-chirping/,fig1.toml fig5-greedy.toml both-fig1.toml both-fig5.toml both-fig5-greedy.toml both-fig7.toml))
 
 # Every scheme taken away from every file of the papers that has it: the file must notice.
