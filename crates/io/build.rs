@@ -1,5 +1,6 @@
 //! Compiles the BPF programs with clang, against the headers of the libbpf that is linked.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,6 +17,18 @@ const PROGRAMS: [(&str, &str, &str); 7] = [
     ("turns", "benches/hooks/turns.bpf.c", "-DSEVERAL=0"),
 ];
 
+/// Definitions of what lies in memory that outlives engines, beside the BPF programs.
+const LAYOUT: [&str; 8] = [
+    "src/bpf/abi.rs",
+    "../core/src/base/stats.rs",
+    "../core/src/flow/record.rs",
+    "../core/src/gateway/flows/accounts.rs",
+    "../core/src/gateway/flows/stats.rs",
+    "../core/src/tcp/steer.rs",
+    "../core/src/tcp/steer",
+    "../core/src/flow/law.rs",
+];
+
 fn main() {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
     // `libbpf-sys` (links = "bpf") tells where its headers are.
@@ -29,6 +42,29 @@ fn main() {
     for (object, source, define) in PROGRAMS {
         compile(&clang, &include, source, define, &out.join(format!("{object}.bpf.o")));
     }
+    println!("cargo:rustc-env=WEIR_LAYOUT={:016x}", layout(&out));
+}
+
+/// Returns a number of the layout of maps and records. It changes with the programs and with the definitions.
+fn layout(out: &Path) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let objects = ["acks", "acks_of_several", "all"].map(|object| out.join(format!("{object}.bpf.o")));
+    let definitions = LAYOUT.iter().flat_map(|path| {
+        println!("cargo:rerun-if-changed={path}");
+        files(Path::new(path))
+    });
+    for path in objects.into_iter().chain(definitions) {
+        std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// Returns a file, or the files of a folder in their order.
+fn files(path: &Path) -> Vec<PathBuf> {
+    let Ok(folder) = std::fs::read_dir(path) else { return vec![path.to_owned()] };
+    let mut all: Vec<PathBuf> = folder.flatten().map(|entry| entry.path()).collect();
+    all.sort();
+    all
 }
 
 /// Loads keep their order on x86: programs need no barrier between them.

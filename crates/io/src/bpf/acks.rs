@@ -4,14 +4,16 @@ use super::abi::{AcksConfig, Budget};
 use super::attach::{self, Attached, Hook, Order};
 use super::features;
 use super::hooks::Hooks;
+use super::maps::{LeftMaps, Maps, Secret};
 use super::metadata::Leaving;
 use super::segments::Segments;
-use super::several::{self, Homes};
+use super::several::{self, Homes, Ring};
 use super::unlisted::Unlisted;
 use super::{failed, map, memory, named, open, sum, AcksCounters, Aligned};
+use crate::sys::inherit::Heir;
 use crate::sys::mmap::{Mapping, Shared};
 use crate::sys::pod::bytes_of;
-use libbpf_rs::{MapCore, MapHandle, Object, OpenObject};
+use libbpf_rs::{MapCore, MapHandle, Object, OpenObject, ProgramMut};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::Range;
@@ -201,7 +203,8 @@ pub struct Acks {
     pub(super) passing: MapHandle,
     pub(super) counted: MapHandle,
     /// Ring of each engine.
-    rings: Vec<MapHandle>,
+    rings: Vec<Ring>,
+    secret: Secret,
     /// There is one where there are several engines.
     homes: Option<MapHandle>,
     unlisted: MapHandle,
@@ -229,31 +232,38 @@ pub(super) const fn program(hook: Hook) -> &'static str {
 impl Acks {
     /// Loads the programs. What the kernel lacks is named with the version that brought it.
     pub fn load(options: &AcksOptions) -> io::Result<Acks> {
-        let acks = Acks::load_with(options, options.config(), None)?;
+        Acks::load_on(options, None)
+    }
+
+    /// As [`Acks::load`], on the maps of programs that were loaded with the same knobs, if there are any.
+    pub fn load_on(options: &AcksOptions, maps: Option<&Maps>) -> io::Result<Acks> {
+        let acks = Acks::load_with(options, options.config(), maps)?;
+        if maps.is_some() {
+            return Ok(acks);
+        }
         acks.others.iter().zip(1..).for_each(|(hooks, number)| hooks.count_from(number << GENERATIONS));
         Ok(acks)
     }
 
-    /// As [`Acks::load`] with other knobs, on the maps of `other` if there is one.
+    /// As [`Acks::load_on`] with other knobs.
     pub(super) fn load_with(
         options: &AcksOptions,
         config: AcksConfig,
-        other: Option<&Acks>,
+        maps: Option<&Maps>,
     ) -> io::Result<Acks> {
         features::require()?;
         // Keyed by the system's randomness.
         let random = RandomState::new();
         let keys = [1, 2, 3, 4, 5].map(|n| random.hash_one(n));
-        let config = AcksConfig { seed: random.hash_one(0) | 1, keys, ..config };
+        let random = Secret { seed: random.hash_one(0) | 1, keys };
+        let secret = maps.map_or(random, |maps| maps.secret);
+        let config = AcksConfig { seed: secret.seed, keys: secret.keys, ..config };
         let several = options.engines > 1;
         let opened = || {
             let mut open = options.open(config)?;
             for mut map in open.maps_mut() {
                 let name = map.name().to_string_lossy().into_owned();
-                if let Some(other) = other.filter(|_| !name.contains('.')) {
-                    let theirs = self::map(&other.object, &name)?;
-                    map.reuse_fd(theirs.as_fd()).map_err(|e| failed(&name, &e))?;
-                }
+                maps.map_or(Ok(()), |maps| maps.lend(&mut map, &name))?;
             }
             Ok(open)
         };
@@ -277,8 +287,9 @@ impl Acks {
                 &object,
                 options.engines,
                 options.ring,
-                other.map(|other| other.rings.as_slice()),
+                &maps.map(Maps::rings).unwrap_or_default(),
             )?,
+            secret,
             homes: several.then(|| map(&object, "homes")).transpose()?,
             unlisted: map(&object, "unlisted")?,
             counters: map(&object, "counters")?,
@@ -295,15 +306,14 @@ impl Acks {
 
     /// Attaches both programs to an interface: its number may be another one after it was away.
     pub fn attach(&self, ifindex: u32) -> io::Result<Attached> {
-        let attach =
-            |hook| attach::tc(named(&self.object, program(hook)).as_fd(), ifindex, hook, Order::First);
+        let attach = |hook| attach::tc(&named(&self.object, program(hook)), ifindex, hook, Order::First);
         Ok(attach(Hook::Ingress)?.and(attach(Hook::Egress)?))
     }
 
     /// Attaches the program by which frames come in on the interface numbered `home` that are sent on this
     /// one, which has Ethernet headers.
     pub fn attach_return(&self, ifindex: u32, home: u32) -> io::Result<Attached> {
-        let attached = attach::link_only(named(&self.object, "acks_return").as_fd(), ifindex, Hook::Egress)?;
+        let attached = attach::link_only(&named(&self.object, "acks_return"), ifindex, Hook::Egress)?;
         self.hooks.lead_home(home);
         Ok(attached)
     }
@@ -376,8 +386,7 @@ impl Acks {
 
     /// Maps the ring of the engine with this number: for the one thread that consumes it.
     pub fn segments_of(&self, number: usize) -> io::Result<Segments> {
-        let ring = &self.rings[number];
-        Segments::map(ring.as_fd(), ring.max_entries() as usize)
+        self.rings[number].segments()
     }
 
     /// Returns the map from addresses to engines, if there are several.
@@ -398,6 +407,22 @@ impl Acks {
     /// Returns the sum of the counters over all processors.
     pub fn counters(&self) -> io::Result<AcksCounters> {
         sum(&self.counters)
+    }
+
+    /// Hands the maps over to the program that this process is about to execute.
+    pub fn leave(&self, heir: &mut Heir) -> LeftMaps {
+        LeftMaps::of(&self.object, &self.rings, self.secret, heir)
+    }
+
+    /// Returns the maps, for other programs that are loaded on them.
+    #[cfg(test)]
+    pub(super) fn maps(&self) -> io::Result<Maps> {
+        Maps::of(&self.object, &self.rings, self.secret)
+    }
+
+    /// Returns the program of this name, if there is one.
+    pub(crate) fn find(&self, name: &str) -> Option<ProgramMut<'_>> {
+        self.object.progs_mut().find(|program| program.name() == name)
     }
 
     pub(super) fn object(&self) -> &Object {

@@ -4,12 +4,14 @@ use super::abi::AllConfig;
 use super::acks::Acks;
 use super::attach::{self, Attached, Hook, Order};
 use super::hooks::Hooks;
+use super::maps::{LeftMaps, Maps, Secret};
 use super::metadata::{Arriving, Leaving};
 use super::{failed, features, map, named, open, sum, Aligned, AllCounters};
+use crate::sys::inherit::Heir;
 use crate::sys::pod::bytes_of;
-use libbpf_rs::{MapHandle, Object};
+use libbpf_rs::{MapHandle, Object, ProgramMut};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use weir_core::time::Duration;
 
 static ALL: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/all.bpf.o")));
@@ -31,12 +33,18 @@ impl All {
     /// Loads the programs. Without a heartbeat for `stale`, frames pass. `ethernet`: the interface has
     /// Ethernet headers.
     pub fn load(stale: Duration, ethernet: bool) -> io::Result<All> {
-        All::load_behind(None, stale, ethernet)
+        All::load_behind(None, stale, ethernet, None)
     }
 
     /// As [`All::load`], for interfaces on which those that take `acks` are attached before, if there are
-    /// any: both have one heartbeat and know the same sockets.
-    pub fn load_behind(acks: Option<&Acks>, stale: Duration, ethernet: bool) -> io::Result<All> {
+    /// any: both have one heartbeat and know the same sockets. They are loaded on the maps of earlier
+    /// programs, if there are any.
+    pub fn load_behind(
+        acks: Option<&Acks>,
+        stale: Duration,
+        ethernet: bool,
+        maps: Option<&Maps>,
+    ) -> io::Result<All> {
         features::require()?;
         let (ethernet, behind) = (ethernet.into(), acks.is_some().into());
         let config = AllConfig { stale: stale.as_nanos(), ethernet, behind, pad: [0; 6] };
@@ -47,6 +55,8 @@ impl All {
                     map.set_initial_value(bytes_of(&config)).map_err(|e| failed("knobs", &e))?;
                 }
                 let name = map.name().to_string_lossy().into_owned();
+                let own = maps.filter(|_| acks.is_none() || !SHARED.contains(&name.as_str()));
+                own.map_or(Ok(()), |maps| maps.lend(&mut map, &name))?;
                 if let Some(acks) = acks.filter(|_| SHARED.contains(&name.as_str())) {
                     let theirs = self::map(acks.object(), &name)?;
                     map.reuse_fd(theirs.as_fd()).map_err(|e| failed(&name, &e))?;
@@ -59,8 +69,18 @@ impl All {
         Ok(All { hooks: Hooks::of(&object, 0)?, counters: map(&object, "counters")?, object, order })
     }
 
+    /// Hands the maps over to the program that this process is about to execute.
+    pub fn leave(&self, heir: &mut Heir) -> LeftMaps {
+        LeftMaps::of(&self.object, &[] as &[OwnedFd], Secret::default(), heir)
+    }
+
+    /// Returns the program of this name, if there is one.
+    pub(crate) fn find(&self, name: &str) -> Option<ProgramMut<'_>> {
+        self.object.progs_mut().find(|program| program.name() == name)
+    }
+
     fn tc(&self, program: &str, ifindex: u32, hook: Hook) -> io::Result<Attached> {
-        attach::tc(named(&self.object, program).as_fd(), ifindex, hook, self.order)
+        attach::tc(&named(&self.object, program), ifindex, hook, self.order)
     }
 
     /// From now on, frames seen at egress of an interface that [`All::attach`] was called for leave by
@@ -79,7 +99,7 @@ impl All {
     /// Attaches the program by which frames come in on the interface numbered `home` that are sent on this
     /// one, which has Ethernet headers.
     pub fn attach_return(&self, ifindex: u32, home: u32) -> io::Result<Attached> {
-        let attached = attach::link_only(named(&self.object, "all_return").as_fd(), ifindex, Hook::Egress)?;
+        let attached = attach::link_only(&named(&self.object, "all_return"), ifindex, Hook::Egress)?;
         self.hooks.lead_home(home);
         Ok(attached)
     }

@@ -1,12 +1,15 @@
 //! Attaching programs to interfaces as links, which end with the processes that hold them.
 
 use crate::sys::check_fd;
+use crate::sys::inherit::{adopt, Heir};
 use libbpf_rs::libbpf_sys as sys;
+use libbpf_rs::ProgramMut;
+use serde::{Deserialize, Serialize};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// A side of an interface where tc programs run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Hook {
     /// Frames that leave by the interface.
     Egress,
@@ -44,6 +47,59 @@ impl Attached {
         Attached(Vec::new())
     }
 
+    /// Hands them over to the program that this process is about to execute.
+    pub fn leave(&self, heir: &mut Heir) -> Vec<LeftLink> {
+        let leave = |held: &Held| match held {
+            Held::Link { program, fd, .. } => {
+                LeftLink { program: program.clone(), fd: Some(heir.gets(fd)), filter: None }
+            }
+            Held::Filter { program, ifindex, hook, order, .. } => {
+                LeftLink { program: program.clone(), fd: None, filter: Some((*ifindex, *hook, *order)) }
+            }
+        };
+        self.0.iter().map(leave).collect()
+    }
+
+    /// Takes over programs that were attached before this process executed its present program.
+    pub fn adopt(left: &[LeftLink]) -> io::Result<Attached> {
+        let owner = std::process::id();
+        let take = |left: &LeftLink| {
+            let program = left.program.clone();
+            match (left.fd, left.filter) {
+                (Some(fd), _) => Ok(Held::Link { program, fd: adopt(fd)?, owner }),
+                (None, Some((ifindex, hook, order))) => {
+                    Ok(Held::Filter { program, ifindex, hook, order, owner })
+                }
+                (None, None) => Err(io::ErrorKind::InvalidData.into()),
+            }
+        };
+        left.iter().map(take).collect::<io::Result<_>>().map(Attached)
+    }
+
+    /// Replaces each program by the one of the same name, without a moment in which there is none.
+    pub(crate) fn exchange<'a>(&self, named: impl Fn(&str) -> Option<ProgramMut<'a>>) -> io::Result<()> {
+        for held in &self.0 {
+            let (Held::Link { program, .. } | Held::Filter { program, .. }) = held;
+            let next =
+                named(program).ok_or_else(|| io::Error::other(format!("there is no program {program}")))?;
+            match held {
+                // SAFETY: both descriptors live, and no options are given.
+                Held::Link { fd, .. } => match unsafe {
+                    sys::bpf_link_update(fd.as_raw_fd(), next.as_fd().as_raw_fd(), std::ptr::null())
+                } {
+                    0 => {}
+                    // Somebody has detached it: it is attached again soon.
+                    code if code == -libc::ENOLINK => {}
+                    code => return Err(io::Error::from_raw_os_error(-code)),
+                },
+                Held::Filter { ifindex, hook, order, .. } => {
+                    place_filter(next.as_fd(), *ifindex, *hook, *order)?
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Both as one.
     pub(crate) fn and(mut self, mut other: Attached) -> Attached {
         self.0.append(&mut other.0);
@@ -54,14 +110,32 @@ impl Attached {
 #[derive(Debug)]
 enum Held {
     /// A link: the kernel takes it off when its last descriptor is closed.
-    Link { fd: OwnedFd, owner: u32 },
+    Link { program: String, fd: OwnedFd, owner: u32 },
     /// A classifier of kernels before 6.6: it stays until it is taken off.
-    Filter { ifindex: u32, hook: Hook, order: Order, owner: u32 },
+    Filter { program: String, ifindex: u32, hook: Hook, order: Order, owner: u32 },
+}
+
+/// A program on an interface, handed over to the next program of this process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftLink {
+    /// Name of the BPF program.
+    program: String,
+    /// Descriptor of the link.
+    fd: Option<RawFd>,
+    /// Place of the classifier.
+    filter: Option<(u32, Hook, Order)>,
+}
+
+impl LeftLink {
+    /// Name of the BPF program.
+    pub fn program(&self) -> &str {
+        &self.program
+    }
 }
 
 /// tcx (Linux 6.6), or a classifier where there is none. A program sees frames before those that are attached
 /// already: one of them may end the chain.
-pub(super) fn tc(program: BorrowedFd<'_>, ifindex: u32, hook: Hook, order: Order) -> io::Result<Attached> {
+pub(super) fn tc(program: &ProgramMut<'_>, ifindex: u32, hook: Hook, order: Order) -> io::Result<Attached> {
     match link_only(program, ifindex, hook) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => filter(program, ifindex, hook, order),
         result => result,
@@ -69,16 +143,23 @@ pub(super) fn tc(program: BorrowedFd<'_>, ifindex: u32, hook: Hook, order: Order
 }
 
 /// tcx; an error before Linux 6.6.
-pub(super) fn link_only(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<Attached> {
-    let fd = link(program.as_raw_fd(), ifindex, kind(hook), sys::BPF_F_BEFORE)?;
-    Ok(Attached(vec![Held::Link { fd, owner: std::process::id() }]))
+pub(super) fn link_only(program: &ProgramMut<'_>, ifindex: u32, hook: Hook) -> io::Result<Attached> {
+    linked(program, ifindex, hook, sys::BPF_F_BEFORE)
+}
+
+fn linked(program: &ProgramMut<'_>, ifindex: u32, hook: Hook, flags: u32) -> io::Result<Attached> {
+    let fd = link(program.as_fd().as_raw_fd(), ifindex, kind(hook), flags)?;
+    Ok(Attached(vec![Held::Link { program: name(program), fd, owner: std::process::id() }]))
+}
+
+fn name(program: &ProgramMut<'_>) -> String {
+    program.name().to_string_lossy().into_owned()
 }
 
 /// Attaches a program behind those that are there.
 #[cfg(test)]
-pub(super) fn last(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<Attached> {
-    let fd = link(program.as_raw_fd(), ifindex, kind(hook), 0)?;
-    Ok(Attached(vec![Held::Link { fd, owner: std::process::id() }]))
+pub(super) fn last(program: &ProgramMut<'_>, ifindex: u32, hook: Hook) -> io::Result<Attached> {
+    linked(program, ifindex, hook, 0)
 }
 
 const fn kind(hook: Hook) -> sys::bpf_attach_type {
@@ -105,7 +186,7 @@ const FILTER_HANDLE: u32 = 1;
 const FILTER_PRIORITY: u32 = 0x7765;
 
 /// Which of two programs of ours on one hook sees a frame first. Of links, the one that is made last does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Order {
     /// The first, or the only one.
     First = 0,
@@ -140,11 +221,23 @@ fn place(order: Order) -> sys::bpf_tc_opts {
 /// Attaches a classifier. The `clsact` qdisc that it needs stays when the classifier goes: another
 /// program may have come to use it.
 pub(super) fn filter(
-    program: BorrowedFd<'_>,
+    program: &ProgramMut<'_>,
     ifindex: u32,
     hook: Hook,
     order: Order,
 ) -> io::Result<Attached> {
+    place_filter(program.as_fd(), ifindex, hook, order)?;
+    Ok(Attached(vec![Held::Filter {
+        program: name(program),
+        ifindex,
+        hook,
+        order,
+        owner: std::process::id(),
+    }]))
+}
+
+/// Puts a classifier at its place, instead of the one that is there.
+fn place_filter(program: BorrowedFd<'_>, ifindex: u32, hook: Hook, order: Order) -> io::Result<()> {
     let mut point = point(ifindex, hook);
     let mut options = place(order);
     options.prog_fd = program.as_raw_fd();
@@ -153,7 +246,7 @@ pub(super) fn filter(
     unsafe { sys::bpf_tc_hook_create(&mut point) };
     // SAFETY: both are valid for the call.
     match unsafe { sys::bpf_tc_attach(&point, &mut options) } {
-        0 => Ok(Attached(vec![Held::Filter { ifindex, hook, order, owner: std::process::id() }])),
+        0 => Ok(()),
         code => Err(io::Error::from_raw_os_error(-code)),
     }
 }

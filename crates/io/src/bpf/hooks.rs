@@ -3,7 +3,7 @@
 use super::abi::{hooks, role, FIELDS_UNTOUCHED};
 use super::{failed, map, Segments};
 use crate::sys::mmap::Mapping;
-use crate::sys::pod::bytes_of;
+use crate::sys::pod::{self, bytes_of};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use std::io;
 use std::os::fd::AsFd;
@@ -119,6 +119,15 @@ impl Hooks {
         result.map_err(|e| failed("cannot register a socket", &e))
     }
 
+    /// The list of sockets: cookies with their roles.
+    pub fn senders(&self) -> Vec<(u64, u32)> {
+        let entry = |key: Vec<u8>| {
+            let role = self.senders.lookup(&key, MapFlags::ANY).ok()??;
+            Some((pod::read(&key)?, pod::read(&role)?))
+        };
+        self.senders.keys().filter_map(entry).collect()
+    }
+
     /// Takes a socket off the list, when it is closed.
     pub fn forget_sender(&self, cookie: u64) {
         // That it is not there is as good.
@@ -158,7 +167,7 @@ impl Hooks {
     }
 
     /// Frames that are sent on another device are to come in on the interface with this number.
-    pub(super) fn lead_home(&self, ifindex: u32) {
+    pub(crate) fn lead_home(&self, ifindex: u32) {
         self.word(hooks::HOME).store(ifindex, Ordering::Release);
     }
 

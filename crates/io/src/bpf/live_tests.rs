@@ -367,13 +367,13 @@ fn classifiers_where_there_are_no_links() {
         alive(&acks.hooks);
         let attach = || {
             let ingress = attach::filter(
-                named(acks.object(), "acks_ingress").as_fd(),
+                &named(acks.object(), "acks_ingress"),
                 near,
                 Hook::Ingress,
                 attach::Order::First,
             );
             let egress = attach::filter(
-                named(acks.object(), "acks_egress").as_fd(),
+                &named(acks.object(), "acks_egress"),
                 near,
                 Hook::Egress,
                 attach::Order::First,

@@ -11,7 +11,6 @@ use crate::sys::packet::{Device, PacketSender};
 use crate::sys::pod::bytes_of;
 use crate::sys::testing::*;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use std::os::fd::AsFd;
 use weir_core::frame::{Frame, Frames};
 use weir_core::gateway::{Verdict, LAN};
 use weir_core::steer::slot_flag::SCALED;
@@ -33,7 +32,7 @@ struct Probe {
 impl Probe {
     fn on(ifindex: u32) -> Probe {
         let object = open("probe", &PROBE.0).unwrap().load().unwrap();
-        let attach = |name, hook| attach::last(named(&object, name).as_fd(), ifindex, hook).unwrap();
+        let attach = |name, hook| attach::last(&named(&object, name), ifindex, hook).unwrap();
         let attached = attach("probe_ingress", Hook::Ingress).and(attach("probe_egress", Hook::Egress));
         Probe { seen: map(&object, "seen").unwrap(), _object: object, _attached: attached }
     }

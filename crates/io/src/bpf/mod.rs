@@ -18,6 +18,7 @@ mod features;
 mod hooks;
 #[cfg(test)]
 mod live_tests;
+mod maps;
 mod memory;
 mod metadata;
 #[cfg(test)]
@@ -31,10 +32,11 @@ mod verdicts;
 pub use abi::{role, AcksCounters, AllCounters, Budget, Metadata, SEGMENT_HEAD};
 pub use acks::{Acks, AcksOptions};
 pub use all::All;
-pub use attach::{programs_of_others, remove_filters, Attached, Hook};
+pub use attach::{programs_of_others, remove_filters, Attached, Hook, LeftLink};
 pub use beats::last_beat_on;
 pub use features::{missing, Missing};
 pub use hooks::Hooks;
+pub use maps::{LeftMaps, Maps, Secret};
 pub use metadata::{Arriving, Leaving};
 pub use rules::{RuleBook, Staged};
 pub use segments::{Fate, SeenSegment, Segments};

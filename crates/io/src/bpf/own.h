@@ -9,7 +9,7 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 64);
+	__uint(max_entries, 128); /* of eight engines, and of those that follow them */
 	__type(key, __u64);
 	__type(value, __u32);
 } senders SEC(".maps");

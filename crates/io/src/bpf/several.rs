@@ -1,13 +1,13 @@
 //! Several engines behind one pair of programs: a ring for each, and which addresses are whose.
 
 use super::abi::HomeKey;
-use super::{failed, map};
+use super::{failed, map, Segments};
 use crate::sys::pod::bytes_of;
 use libbpf_rs::libbpf_sys::{bpf_map_create_opts, size_t};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object};
 use std::collections::HashSet;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// A prefix of addresses on the LAN's side, and the engine that has their flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,27 +50,49 @@ impl Homes {
     }
 }
 
-/// The rings of so many engines, of so many `bytes` each: those of `others` if there are some.
+/// Ring of an engine.
+#[derive(Debug)]
+pub(super) struct Ring {
+    fd: OwnedFd,
+    /// Bytes.
+    size: usize,
+}
+
+impl Ring {
+    /// Maps it, for the one thread that consumes it.
+    pub fn segments(&self) -> io::Result<Segments> {
+        Segments::map(self.fd.as_fd(), self.size)
+    }
+}
+
+impl AsFd for Ring {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// The rings of so many engines, of so many `bytes` each: `others` if there are some.
 pub(super) fn rings(
     object: &Object,
     engines: u32,
     bytes: u32,
-    others: Option<&[MapHandle]>,
-) -> io::Result<Vec<MapHandle>> {
-    if let Some(others) = others {
-        let same = others.iter().map(|ring| MapHandle::try_from(ring).map_err(|e| failed("a ring", &e)));
-        return same.collect();
-    }
+    others: &[BorrowedFd<'_>],
+) -> io::Result<Vec<Ring>> {
+    let ring = |fd: BorrowedFd<'_>| Ok(Ring { fd: fd.try_clone_to_owned()?, size: bytes as usize });
     if engines == 1 {
-        return Ok(vec![map(object, "ring")?]);
+        return Ok(vec![ring(map(object, "ring")?.as_fd())?]);
+    }
+    if !others.is_empty() {
+        return others.iter().copied().map(ring).collect();
     }
     let all = map(object, "rings")?;
     let plain = bpf_map_create_opts { sz: size_of::<bpf_map_create_opts>() as size_t, ..Default::default() };
-    let ring = |number: u32| {
+    let new = |number: u32| {
         let made = MapHandle::create(MapType::RingBuf, Some("ring"), 0, 0, bytes, &plain);
-        let ring = made.map_err(|e| failed("cannot make a ring", &e))?;
-        let put = all.update(bytes_of(&number), bytes_of(&ring.as_fd().as_raw_fd()), MapFlags::ANY);
-        put.map(|()| ring).map_err(|e| failed("cannot put a ring in its place", &e))
+        let made = made.map_err(|e| failed("cannot make a ring", &e))?;
+        let put = all.update(bytes_of(&number), bytes_of(&made.as_fd().as_raw_fd()), MapFlags::ANY);
+        put.map_err(|e| failed("cannot put a ring in its place", &e))?;
+        ring(made.as_fd())
     };
-    (0..engines).map(ring).collect()
+    (0..engines).map(new).collect()
 }

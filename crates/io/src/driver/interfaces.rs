@@ -35,7 +35,7 @@ pub struct InterfaceStates {
 
 impl InterfaceStates {
     pub(crate) fn new(names: Vec<String>) -> io::Result<InterfaceStates> {
-        let memory = Mapping::anonymous(((names.len() + 4) * 4).next_multiple_of(8) + 16, true)?;
+        let memory = Mapping::anonymous(((names.len() + 5) * 4).next_multiple_of(8) + 16, true)?;
         Ok(InterfaceStates { memory, names })
     }
 
@@ -67,6 +67,20 @@ impl InterfaceStates {
         self.memory.atomic_u32((self.names.len() + 3) * 4)
     }
 
+    /// Sets whether the engine's programs are not on the interfaces yet, because earlier ones still are.
+    pub(crate) fn set_apart(&self, apart: bool) {
+        self.apart().store(apart.into(), Ordering::Release);
+    }
+
+    /// Returns whether the engine's programs are not on the interfaces yet, so that no way can be judged.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.apart().load(Ordering::Acquire) != 0
+    }
+
+    fn apart(&self) -> &AtomicU32 {
+        self.memory.atomic_u32((self.names.len() + 4) * 4)
+    }
+
     /// Adds bytes sent (0) or received (1) that the hooks did not see.
     pub(crate) fn add_unseen(&self, way: usize, bytes: u64) {
         self.unseen_of(way).fetch_add(bytes, Ordering::Relaxed);
@@ -78,7 +92,7 @@ impl InterfaceStates {
     }
 
     fn unseen_of(&self, way: usize) -> &AtomicU64 {
-        self.memory.atomic_u64(((self.names.len() + 4) * 4).next_multiple_of(8) + way * 8)
+        self.memory.atomic_u64(((self.names.len() + 5) * 4).next_multiple_of(8) + way * 8)
     }
 
     /// Returns the words for traffic that bypasses the hooks.
@@ -128,6 +142,9 @@ mod tests {
         assert!(!states.is_hanging());
         states.set_hanging(true);
         states.add_unseen(0, 7);
-        assert_eq!((states.is_hanging(), states.unseen()), (true, [7, 0]));
+        states.set_apart(true);
+        assert_eq!((states.is_hanging(), states.is_apart(), states.unseen()), (true, true, [7, 0]));
+        states.set_apart(false);
+        assert!(!states.is_apart() && states.unseen() == [7, 0]);
     }
 }

@@ -131,6 +131,17 @@ impl Programs {
         }
     }
 
+    /// Replaces attached programs of the same names by these. `home` is the interface at which frames come in
+    /// that are sent on another one, if one of the programs is for those.
+    pub fn replace(&self, attached: &Attached, home: Option<u32>) -> io::Result<()> {
+        attached.exchange(|name| {
+            let of_acks = self.acks().and_then(|acks| acks.find(name));
+            of_acks.or_else(|| self.frames().and_then(|all| all.find(name)))
+        })?;
+        home.into_iter().for_each(|home| self.hooks().lead_home(home));
+        Ok(())
+    }
+
     /// Sets whether a part of the way is known to be missing. Everything passes then, even while engines
     /// beat.
     pub fn set_gone(&self, gone: bool) {

@@ -111,7 +111,8 @@ impl Log {
     }
 
     /// Waits until standard error has all lines written so far, or for 300 ms without progress.
-    pub fn drain(&self) {
+    /// Returns whether it has them.
+    pub fn drain(&self) -> bool {
         let written = self.counters.atomic_u64(counter::WRITTEN).load(Relaxed);
         let done = || self.counters.atomic_u64(counter::DONE).load(Acquire);
         let (mut before, mut until) = (done(), clock::now() + LAST_LINES);
@@ -121,6 +122,7 @@ impl Log {
                 (before, until) = (done(), clock::now() + LAST_LINES);
             }
         }
+        before >= written
     }
 }
 

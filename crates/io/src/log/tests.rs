@@ -41,7 +41,7 @@ fn lines_that_a_stuck_reader_does_not_take_are_dropped_and_counted() {
     let log = Log::new(to).unwrap();
     // 220 kB: both pipes together hold 128 KiB, and the thread as much as one of them.
     at_once(|| (0..1_000).for_each(|n| log.write(&line(n))));
-    at_once(|| log.drain());
+    at_once(|| _ = log.drain());
     let reader = std::thread::spawn(move || {
         let mut text = String::new();
         File::from(from).read_to_string(&mut text).unwrap();
@@ -105,7 +105,7 @@ fn a_terminal_may_be_stopped_and_closed() {
     let flow = |action| assert_eq!(unsafe { libc::tcflow(takes.as_raw_fd(), action) }, 0);
     flow(libc::TCOOFF);
     at_once(|| (0..1_000).for_each(|n| log.write(&line(n))));
-    at_once(|| log.drain());
+    at_once(|| _ = log.drain());
     flow(libc::TCOON);
     let mut text = [0; 4096];
     let count = rustix::io::read(&shows, &mut text).unwrap();

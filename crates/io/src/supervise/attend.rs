@@ -79,14 +79,19 @@ impl Supervisor {
             if lived.is_some() && process.is_dying() {
                 return Ok(EngineEnd::Lost { reason: "the engine died".into(), lived, flushed: false });
             }
+            if first_beat.is_some() {
+                self.upgrade(process, operator);
+            }
             self.reap()?;
             self.miss_files(clock::now(), &waiter);
             let (now, last) = (clock::now(), self.site.programs.last_beat());
             // An older beat is that of the previous engine.
             if last > started {
+                self.finish_succession()?;
                 first_beat = first_beat.or(Some(last));
                 self.owed = false;
                 self.service.ready(&self.site.setup.attach.names());
+                self.control.upgraded(operator);
                 if now.since(last) <= self.site.setup.stale {
                     self.service.lives(now);
                 }

@@ -48,16 +48,18 @@ mod setup;
 mod sight;
 mod site;
 mod state;
+mod upgrade;
 mod veth;
 mod watch;
 
 pub use check::{host_problems, Problems};
-pub use control::{ask, NoOperator, Operator};
+pub use control::{ask, within, NoOperator, Operator};
 pub use down::{down, running};
 pub use records::Records;
 pub use senders::{Senders, Sent};
 pub use service::status;
 pub use setup::{Attach, Setup, Steered, TakenAcks, MOST_ENGINES, STATE};
+pub use upgrade::{Inherited, LAYOUT};
 
 pub use crate::sys::letters::Letters;
 pub use crate::sys::pod::Pod;
@@ -73,6 +75,7 @@ use crate::sys::sched;
 use control::Control;
 use engine::Common;
 use process::Process;
+use records::Store;
 use restarts::Restarts;
 use service::Service;
 use site::Site;
@@ -80,6 +83,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
+use upgrade::{Predecessor, Rehearsal};
 use weir_core::steer::Slot;
 use weir_core::time::{Duration, Time};
 
@@ -110,6 +114,14 @@ pub struct Supervisor {
     owed: bool,
     /// Engines that are dying and not yet taken down by the kernel.
     dying: Vec<Process>,
+    /// Memory that outlives engines.
+    stores: Vec<Store>,
+    /// Memory of the program before that is not yet in use.
+    old_stores: Vec<Store>,
+    /// Engine of the program before.
+    predecessor: Option<Predecessor>,
+    /// Check of the program that is to take over.
+    rehearsal: Option<Rehearsal>,
 }
 
 /// End of the watch on one engine.
@@ -136,7 +148,11 @@ impl Supervisor {
             tracing::warn!("niceness -20 refused, engines that hang may be found late: {error}");
         }
         give_up_privileges()?;
-        Ok(Supervisor {
+        Ok(Supervisor::of(site, signals, monitor, control))
+    }
+
+    fn of(site: Site, signals: Signals, monitor: Monitor, control: Control) -> Supervisor {
+        Supervisor {
             site,
             signals,
             monitor,
@@ -149,7 +165,11 @@ impl Supervisor {
             cannot_wait: Seldom::new(),
             owed: false,
             dying: Vec::new(),
-        })
+            stores: Vec::new(),
+            old_stores: Vec::new(),
+            predecessor: None,
+            rehearsal: None,
+        }
     }
 
     /// Counters of the programs since the start.
@@ -203,6 +223,7 @@ impl Supervisor {
         forget: &mut impl FnMut(),
         operator: &mut impl Operator,
     ) -> io::Result<()> {
+        self.begin_succession()?;
         loop {
             if self.wait_for_interfaces(operator) {
                 return Ok(());
@@ -435,6 +456,7 @@ impl Supervisor {
                 return Ok(true);
             }
             self.reap()?;
+            self.control.refuse_upgrade(operator, "nothing has changed: no engine runs just now");
             let was_whole = self.site.is_whole();
             self.site.follow(&self.monitor.events()?)?;
             if !was_whole && self.site.is_whole() {

@@ -1,7 +1,9 @@
 //! Process of an engine, from the supervisor's side.
 
+use super::upgrade::LeftProcess;
 use crate::sys::clock;
 use crate::sys::epoll::Waiter;
+use crate::sys::inherit::adopt;
 use crate::sys::process::{Child, Ended};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::fcntl_dupfd_cloexec;
@@ -33,6 +35,8 @@ pub(super) struct Process {
     child: Child,
     words: UnixStream,
     ended: Cell<Option<Ended>>,
+    /// Time at which it is killed, if it was told to stop and nobody waits for its end.
+    kill_at: Cell<Option<Time>>,
 }
 
 /// The engine's end of the stream.
@@ -46,7 +50,22 @@ impl Process {
             let said = Said::new(theirs);
             body().map_or_else(|error| said.fail(&error), |()| 0)
         })?;
-        Ok(Process { child, words: ours, ended: Cell::new(None) })
+        Ok(Process::of(child, ours))
+    }
+
+    fn of(child: Child, words: UnixStream) -> Process {
+        Process { child, words, ended: Cell::new(None), kill_at: Cell::new(None) }
+    }
+
+    /// Takes over a process that the program before has forked.
+    pub(super) fn adopt(left: LeftProcess) -> io::Result<Process> {
+        let words = UnixStream::from(adopt(left.words)?);
+        Ok(Process::of(Child::adopt(left.pid)?, words))
+    }
+
+    /// The stream of its last words.
+    pub(super) fn words(&self) -> &UnixStream {
+        &self.words
     }
 
     pub(super) fn pid(&self) -> i32 {
@@ -79,6 +98,11 @@ impl Process {
     pub(super) fn ended(&self) -> io::Result<Option<Ended>> {
         if self.ended.get().is_none() {
             self.ended.set(self.child.ended()?);
+            if self.kill_at.get().is_some_and(|at| clock::now() >= at) {
+                self.kill_at.set(None);
+                // It may have ended just now.
+                let _ = self.signal(Signal::KILL);
+            }
         }
         Ok(self.ended.get())
     }
@@ -115,6 +139,13 @@ impl Process {
         tracing::warn!("the engine does not stop: killing it");
         self.kill()?;
         Ok(false)
+    }
+
+    /// Tells the engine to stop, without waiting. It is killed if it takes too long.
+    pub(super) fn retire(&self) {
+        // The process may have ended already.
+        let _ = self.signal(Signal::TERM);
+        self.kill_at.set(Some(clock::now() + STOP));
     }
 
     /// Kills the engine and waits until it runs no more instructions. True if it is known to do so in time.

@@ -1,13 +1,37 @@
 //! Memory that outlives the engine: flow records that the supervisor can still read when the engine has died
-//! or hangs.
+//! or hangs. It outlives the supervisor's program, too, if another one is executed in the same process.
 
 use crate::sys::mmap::Mapping;
 use crate::sys::pod::Pod;
+use rustix::fs::{fstat, ftruncate, memfd_create, MemfdFlags};
 use std::cell::Cell;
 use std::io;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::Relaxed;
+
+/// A file in memory with records.
+#[derive(Debug)]
+pub(super) struct Store {
+    /// Name, the same in every version of Weir.
+    pub name: String,
+    pub file: OwnedFd,
+}
+
+impl Store {
+    /// Makes one of `len` zero bytes.
+    pub fn new(name: &str, len: usize) -> io::Result<Store> {
+        let file = memfd_create(name, MemfdFlags::CLOEXEC)?;
+        ftruncate(&file, len as u64)?;
+        Ok(Store { name: name.to_owned(), file })
+    }
+
+    /// Returns the length in bytes.
+    pub fn len(&self) -> io::Result<usize> {
+        Ok(fstat(&self.file)?.st_size as usize)
+    }
+}
 
 /// An array of `T` that this process and the children it forks share.
 ///
@@ -24,9 +48,24 @@ pub struct Records<T: 'static> {
 impl<T: Pod> Records<T> {
     /// Allocates `count` records of zero bytes. Called before the engine is forked.
     pub fn alloc(count: usize) -> io::Result<Records<T>> {
+        Records::of(&Store::new("records", Records::<T>::bytes(count))?)
+    }
+
+    /// Returns the length of `count` records.
+    pub(super) fn bytes(count: usize) -> usize {
+        (count * size_of::<T>()).max(1)
+    }
+
+    /// Maps the records in a file. Called before the engine is forked.
+    pub(super) fn of(store: &Store) -> io::Result<Records<T>> {
         const { assert!(size_of::<T>() % 8 == 0, "records are cleared by words") };
-        let memory = ManuallyDrop::new(Mapping::anonymous((count * size_of::<T>()).max(1), true)?);
+        let memory = ManuallyDrop::new(Mapping::of_memory(store.file.as_fd(), store.len()?)?);
         Ok(Records { memory, is_taken: Cell::new(false), of: PhantomData })
+    }
+
+    /// Returns the number of records.
+    pub fn count(&self) -> usize {
+        self.memory.len() / size_of::<T>()
     }
 
     /// Takes the records, for the engine. `None` if this process has taken them before; a forked child has
@@ -67,7 +106,7 @@ mod tests {
         records.memory.atomic_u64(16).store(7, Relaxed);
         assert_eq!(records.copy(2), 7);
         records.clear();
-        assert_eq!(records.copy(2), 0);
+        assert_eq!((records.copy(2), records.count()), (0, 3));
         let memory = records.take().unwrap();
         assert_eq!(memory.len(), 3);
         assert!(records.take().is_none());

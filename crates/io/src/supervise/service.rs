@@ -6,6 +6,9 @@
 use sd_notify::NotifyState;
 use weir_core::time::{Duration, Time};
 
+/// Patience of the manager with a program that takes over, in microseconds.
+const WHILE_UPGRADED: u32 = 300_000_000;
+
 /// Messages to the service manager.
 #[derive(Debug)]
 pub(super) struct Service {
@@ -29,6 +32,20 @@ impl Service {
         if !std::mem::replace(&mut self.ready, true) {
             let status = format!("shaping {}", names.join(" and "));
             tell(&[NotifyState::Ready, NotifyState::Status(&status)]);
+        }
+    }
+
+    /// Says that another program takes over in this process, which may take a while.
+    pub fn is_upgraded(&mut self) {
+        if self.every.is_some() {
+            tell(&[NotifyState::WatchdogUsec(WHILE_UPGRADED), NotifyState::Watchdog]);
+        }
+    }
+
+    /// Sets the patience back that the manager began with.
+    pub fn stays(&mut self) {
+        if let Some(every) = self.every {
+            tell(&[NotifyState::WatchdogUsec((every.as_nanos() / 500) as u32), NotifyState::Watchdog]);
         }
     }
 

@@ -8,7 +8,7 @@ use super::state::Interface;
 use super::state::{Directory, Lock};
 use super::veth::{Internal, Told};
 use super::watch::{Heard, Watched};
-use crate::bpf::{role, Acks, All, Attached, Hooks, Leaving};
+use crate::bpf::{role, Acks, All, Attached, Hooks, Leaving, Maps};
 use crate::driver::{InterfaceState, InterfaceStates, Programs};
 use crate::port::{Exit, ExitSockets, Packets};
 use crate::sys::clock;
@@ -25,10 +25,10 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// One interface of the instance.
 #[derive(Debug)]
-struct Place {
-    watched: Watched,
-    ethernet: bool,
-    attached: Option<Attached>,
+pub(super) struct Place {
+    pub watched: Watched,
+    pub ethernet: bool,
+    pub attached: Option<Attached>,
 }
 
 impl Place {
@@ -77,9 +77,9 @@ impl Locks {
 
 /// Device on which frames are sent that are to come in on the interface.
 #[derive(Debug)]
-struct Home {
-    index: u32,
-    attached: Option<Attached>,
+pub(super) struct Home {
+    pub index: u32,
+    pub attached: Option<Attached>,
 }
 
 /// Everything that is set up. Dropping it detaches the programs.
@@ -94,9 +94,9 @@ pub(super) struct Site {
     /// milliseconds (the kernel waits for all processors for each one).
     exits: RefCell<Vec<[Exit; 2]>>,
     exit_cookies: Vec<u64>,
-    places: Vec<Place>,
-    internal: Option<Internal>,
-    home: Option<Home>,
+    pub places: Vec<Place>,
+    pub internal: Option<Internal>,
+    pub home: Option<Home>,
     pub locks: Locks,
     sight: Sight,
     /// Time of the last look around.
@@ -122,35 +122,53 @@ impl Site {
             Place { watched, ethernet, attached: None }
         };
         let interfaces = InterfaceStates::new(links.iter().map(|link| link.name.clone()).collect())?;
-        let mut site = Site {
-            // Loading changes nothing on the host, so it comes first.
-            programs: load(setup, &links[0])?,
+        // Loading changes nothing on the host, so it comes first.
+        let programs = load(setup, &links[0], None)?;
+        let places = links.iter().map(place).collect();
+        let mut site = Site { places, ..Site::of(programs, interfaces, setup, changes, locks) };
+        let result = site.attach();
+        if let Err(error) = result {
+            site.tear_down();
+            return Err(error);
+        }
+        site.settle_states();
+        Ok(site)
+    }
+
+    /// Returns a site whose programs are attached nowhere.
+    pub fn of(
+        programs: Programs,
+        interfaces: InterfaceStates,
+        setup: &Setup,
+        changes: Changes,
+        locks: Locks,
+    ) -> Site {
+        Site {
+            programs,
             interfaces,
             senders: None,
             changes,
             setup: setup.clone(),
             exits: RefCell::default(),
             exit_cookies: Vec::new(),
-            places: links.iter().map(place).collect(),
+            places: Vec::new(),
             internal: None,
             home: None,
             locks,
             sight: Sight::default(),
             looked: Time::ZERO,
             said: String::new(),
-        };
-        let result = site.attach();
-        if let Err(error) = result {
-            site.tear_down();
-            return Err(error);
         }
-        for (i, place) in site.places.iter().enumerate() {
-            site.interfaces.set(i, place.watched.state);
+    }
+
+    /// Tells engines the states of the interfaces.
+    pub fn settle_states(&self) {
+        for (i, place) in self.places.iter().enumerate() {
+            self.interfaces.set(i, place.watched.state);
             if place.watched.state == InterfaceState::Down {
                 tracing::warn!("interface {} is down: nothing is done until it is up", place.watched.name);
             }
         }
-        Ok(site)
     }
 
     /// Makes the internal pair that frames are redirected to, if one is needed and missing.
@@ -566,14 +584,27 @@ impl Opener<'_> {
     }
 }
 
-fn load(setup: &Setup, link: &HostInterface) -> io::Result<Programs> {
-    let acks = |taken: TakenAcks| Acks::load(&setup.acks(taken, link.ethernet)).map(Box::new);
+/// Maps of the programs before.
+#[derive(Debug)]
+pub(super) struct OldMaps {
+    pub acks: Option<Maps>,
+    pub frames: Option<Maps>,
+}
+
+/// Loads the programs, on the maps of others with the same setup if there are some.
+pub(super) fn load(setup: &Setup, link: &HostInterface, old: Option<&OldMaps>) -> io::Result<Programs> {
+    let old_acks = old.and_then(|old| old.acks.as_ref());
+    let old_frames = old.and_then(|old| old.frames.as_ref());
+    let acks = |taken: TakenAcks| Acks::load_on(&setup.acks(taken, link.ethernet), old_acks).map(Box::new);
     match setup.steered {
-        Steered::All { .. } => All::load(setup.stale, link.ethernet).map(Programs::All),
+        Steered::All { .. } => {
+            All::load_behind(None, setup.stale, link.ethernet, old_frames).map(Programs::All)
+        }
         Steered::Acks(taken) => acks(taken).map(Programs::Acks),
         Steered::Both { acks: taken, .. } => {
             let acks = acks(taken)?;
-            let all = All::load_behind(Some(&acks), setup.stale.max(FRAMES_STALE), link.ethernet)?;
+            let all =
+                All::load_behind(Some(&acks), setup.stale.max(FRAMES_STALE), link.ethernet, old_frames)?;
             Ok(Programs::Both(acks, all))
         }
     }

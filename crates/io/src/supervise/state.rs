@@ -8,6 +8,8 @@
 //! No other user can read or write there. The directory is made with mode 0700, is no link, and belongs to
 //! the user of Weir. All files are opened relative to it.
 
+use super::upgrade::LeftLock;
+use crate::sys::inherit::{adopt, Heir};
 use crate::sys::{clock, process};
 use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -96,6 +98,19 @@ impl Directory {
     /// Like [`Directory::lock`], without waiting for a process that is about to end.
     pub fn try_lock(&self, interface: &Interface, instance: &str) -> io::Result<Lock> {
         self.lock_within(interface, instance, Duration::ZERO)
+    }
+
+    /// Takes over the lock that the program before held in this process.
+    pub fn adopt(&self, left: &LeftLock) -> io::Result<Lock> {
+        let LeftLock { name, index, fd } = left;
+        Ok(Lock {
+            held: RefCell::new(Some(adopt(*fd)?)),
+            directory: self.fd.try_clone()?,
+            file: self.file(&index.to_string(), LOCK),
+            owner: std::process::id(),
+            name: name.clone(),
+            index: *index,
+        })
     }
 
     fn lock_within(&self, interface: &Interface, instance: &str, patience: Duration) -> io::Result<Lock> {
@@ -314,6 +329,12 @@ impl Lock {
         let interface = Interface { name: self.name.clone(), index: self.index };
         *self = directory.try_lock(&interface, instance)?;
         Ok(())
+    }
+
+    /// Hands the lock over to the next program of this process.
+    pub fn leave(&self, heir: &mut Heir) -> Option<LeftLock> {
+        let fd = self.held.borrow().as_ref().map(|fd| heir.gets(fd))?;
+        Some(LeftLock { name: self.name.clone(), index: self.index, fd })
     }
 
     /// Gives up the lock, which the parent keeps, in a forked process. A child that hangs after its parent's

@@ -2,8 +2,9 @@
 //! one end comes out of the other. A packet socket reads it there with its giant segments whole.
 
 use super::changes::{Change, Changes};
-use crate::bpf::{All, Attached};
+use crate::bpf::{All, Attached, LeftLink};
 use crate::sys::ethtool::Ethtool;
+use crate::sys::inherit::Heir;
 use crate::sys::link::{self, Event, HostInterface};
 use std::io;
 use weir_core::time::{Duration, Time};
@@ -32,7 +33,7 @@ pub(super) struct Internal {
     /// True for each end if frames can pass it.
     sound: [bool; 2],
     repaired: Time,
-    _sinks: [Attached; 2],
+    sinks: [Attached; 2],
 }
 
 /// Change of the pair.
@@ -56,14 +57,33 @@ impl Internal {
         link::create_veth([&names[0], &names[1]])?;
         let [a, b] = [end(&names[0])?, end(&names[1])?];
         // No frame is for this host: frames end behind the sockets.
-        let _sinks = [all.attach_sink(a)?, all.attach_sink(b)?];
+        let sinks = [all.attach_sink(a)?, all.attach_sink(b)?];
         for end in [a, b] {
             link::set_up(end, true)?;
         }
         // From here on the pair is known by its numbers, whatever its names are.
         changes.replace(Change::Veth { name: names[0].clone(), ends: Some([a, b]) })?;
         tracing::info!("{} and {} carry the frames of {dev} to the engine", names[0], names[1]);
-        Ok(Internal { ends: [a, b], sound: [true; 2], repaired: Time::ZERO, _sinks })
+        Ok(Internal { ends: [a, b], sound: [true; 2], repaired: Time::ZERO, sinks })
+    }
+
+    /// Hands the pair over: its ends, and the programs on them.
+    pub fn leave(&self, heir: &mut Heir) -> ([u32; 2], [Vec<LeftLink>; 2]) {
+        let [a, b] = &self.sinks;
+        (self.ends, [a.leave(heir), b.leave(heir)])
+    }
+
+    /// Adopts the pair of the program before.
+    pub fn adopt((ends, [a, b]): &([u32; 2], [Vec<LeftLink>; 2])) -> io::Result<Internal> {
+        let sinks = [Attached::adopt(a)?, Attached::adopt(b)?];
+        let mut pair = Internal { ends: *ends, sound: [true; 2], repaired: Time::ZERO, sinks };
+        pair.look_at(&link::all()?);
+        Ok(pair)
+    }
+
+    /// Programs on its ends.
+    pub fn sinks(&self) -> &[Attached; 2] {
+        &self.sinks
     }
 
     /// Removes the rest of the pair after one end was moved away or removed.
@@ -166,8 +186,8 @@ mod tests {
     #[test]
     fn an_end_that_is_changed_breaks_the_pair_until_it_is_put_right() {
         let end = |index| HostInterface { index, up: true, mtu: link::LONGEST, ..HostInterface::default() };
-        let (sound, repaired, _sinks) = ([true; 2], Time::ZERO, [Attached::none(), Attached::none()]);
-        let mut pair = Internal { ends: [4, 5], sound, repaired, _sinks };
+        let (sound, repaired, sinks) = ([true; 2], Time::ZERO, [Attached::none(), Attached::none()]);
+        let mut pair = Internal { ends: [4, 5], sound, repaired, sinks };
         for broken in [
             HostInterface { up: false, ..end(4) },
             HostInterface { mtu: 600, ..end(5) },

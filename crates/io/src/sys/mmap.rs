@@ -49,17 +49,29 @@ impl Mapping {
         Mapping::new(unsafe { mmap(std::ptr::null_mut(), len, access, flags, fd, offset) }?, len)
     }
 
+    /// Maps `len` bytes of a file in memory, which is shared with all processes that map it.
+    pub fn of_memory(file: BorrowedFd<'_>, len: usize) -> io::Result<Mapping> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a mapping at an address of the kernel's choice touches no existing memory.
+        let start = unsafe { mmap(std::ptr::null_mut(), len, access, MapFlags::SHARED, file, 0) }?;
+        Mapping::new(start, len).map(Mapping::in_large_pages)
+    }
+
     /// Maps `len` zero bytes. If `shared`, children of this process see the same memory.
     pub fn anonymous(len: usize, shared: bool) -> io::Result<Mapping> {
         let flags = if shared { MapFlags::SHARED } else { MapFlags::PRIVATE };
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a mapping at an address of the kernel's choice touches no existing memory.
-        let map = Mapping::new(unsafe { mmap_anonymous(std::ptr::null_mut(), len, access, flags) }?, len)?;
-        // Flow records are read at random. With pages of 4 KiB every look-up would wait for the page table as
-        // well. A kernel without large pages only returns an error.
+        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), len, access, flags) }?;
+        Mapping::new(start, len).map(Mapping::in_large_pages)
+    }
+
+    /// Flow records are read at random. With pages of 4 KiB every look-up would wait for the page table as
+    /// well. A kernel without large pages only returns an error.
+    fn in_large_pages(self) -> Mapping {
         // SAFETY: advice on a mapping of our own that changes no contents.
-        let _ = unsafe { madvise(map.start.as_ptr().cast(), len, Advice::LinuxHugepage) };
-        Ok(map)
+        let _ = unsafe { madvise(self.start.as_ptr().cast(), self.len, Advice::LinuxHugepage) };
+        self
     }
 
     fn new(start: *mut c_void, len: usize) -> io::Result<Mapping> {

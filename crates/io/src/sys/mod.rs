@@ -4,6 +4,7 @@
 pub mod clock;
 pub mod epoll;
 pub mod ethtool;
+pub mod inherit;
 pub mod letters;
 pub mod link;
 pub mod memory;

@@ -1,11 +1,15 @@
 //! Processes: fork, pidfd, signals as a descriptor, capabilities.
 
+use super::inherit::Heir;
 use super::{check, check_fd};
 use rustix::process::{self, Pid, PidfdFlags, Resource, Signal, WaitOptions};
 use std::fs::File;
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
@@ -57,6 +61,12 @@ impl Child {
         }
     }
 
+    /// Takes over a child that the program before has forked in this process.
+    pub fn adopt(pid: i32) -> io::Result<Child> {
+        let number = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Child { pid, handle: process::pidfd_open(number, PidfdFlags::empty())? })
+    }
+
     /// Sends the child a signal.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         Ok(process::pidfd_send_signal(&self.handle, signal)?)
@@ -84,6 +94,56 @@ impl AsFd for Child {
         self.handle.as_fd()
     }
 }
+
+/// Execution of another program with the arguments and the environment of this one.
+#[derive(Debug)]
+pub struct Execution(Command);
+
+impl Execution {
+    /// Prepares the execution of the program at `path`.
+    pub fn again(path: &Path) -> Execution {
+        let (mut command, mut args) = (Command::new(path), std::env::args_os());
+        args.next().into_iter().for_each(|name| _ = command.arg0(name));
+        command.args(args);
+        Execution(command)
+    }
+
+    /// Sets a variable of the environment.
+    pub fn with(mut self, name: &str, value: String) -> Execution {
+        self.0.env(name, value);
+        self
+    }
+
+    /// Executes the program in this process, which ends all other threads. Returns only an error.
+    pub fn execute(mut self) -> io::Error {
+        self.0.exec()
+    }
+
+    /// Executes the program in a forked child, as an ordinary process whose output goes to a file. It gets
+    /// the descriptor `kept`. Returns only the code to exit with, after an error.
+    pub fn rehearse(mut self, output: &File, kept: RawFd) -> i32 {
+        let prepared = (|| {
+            set_signal_mask(&signal_set(Some(&[])))?;
+            process::setpriority_process(None, 0)?;
+            let mut most = process::getrlimit(Resource::Fsize);
+            most.current = Some(MOST_OUTPUT);
+            process::setrlimit(Resource::Fsize, most)?;
+            let mut heir = Heir::default();
+            // SAFETY: the caller has it open.
+            heir.gets(unsafe { BorrowedFd::borrow_raw(kept) });
+            heir.keep(true)?;
+            self.0.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
+            Ok(())
+        })();
+        let error: io::Error = prepared.map_or_else(|error| error, |()| self.0.exec());
+        // Without it the code tells.
+        let _ = (&*output).write_all(error.to_string().as_bytes());
+        127
+    }
+}
+
+/// Most bytes that a program may write in a rehearsal.
+const MOST_OUTPUT: u64 = 1 << 20;
 
 /// Number of threads of [`spawn_beside_forks`].
 static BESIDE_FORKS: AtomicUsize = AtomicUsize::new(0);

@@ -27,7 +27,7 @@ other failure, such as a missing interface or privilege; 4 inconclusive: a run i
 const AFTER_HELP: &str = exit_codes!();
 #[cfg(not(feature = "linux"))]
 const AFTER_HELP: &str = concat!(
-    "This build lacks run, reload, ctl, top, metrics, down, lab, wan, pace, shell and chirp, which need Linux and the cargo feature `linux`.
+    "This build lacks run, reload, upgrade, ctl, top, metrics, down, lab, wan, pace, shell and chirp, which need Linux and the cargo feature `linux`.
 
 ",
     exit_codes!()
@@ -52,6 +52,9 @@ pub enum Command {
     #[cfg(feature = "linux")]
     /// Make a running gateway read its file again
     Reload(super::reload::Args),
+    #[cfg(feature = "linux")]
+    /// Let running gateways go on with this version of Weir
+    Upgrade(super::upgrade::Args),
     #[cfg(feature = "linux")]
     /// Ask a running gateway, or change its settings
     Ctl(super::ctl::Args),
@@ -151,7 +154,7 @@ pub enum Command {
 
 /// Commands by who uses them. A build may lack some.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Gateway", &["run", "check", "reload", "ctl", "top", "metrics", "dashboard", "down"]),
+    ("Gateway", &["run", "check", "reload", "upgrade", "ctl", "top", "metrics", "dashboard", "down"]),
     ("Emulator", &["wan", "shell"]),
     ("Experiments", &["sim", "lab", "sweep", "merge", "compare", "repro", "model", "schema"]),
     ("Hosts", &["pace", "chirp"]),
@@ -189,6 +192,8 @@ pub fn run(cli: Cli) -> Result<(), Failure> {
         Command::Run(args) => super::run::run(&args),
         #[cfg(feature = "linux")]
         Command::Reload(args) => super::reload::run(&args),
+        #[cfg(feature = "linux")]
+        Command::Upgrade(args) => super::upgrade::run(&args),
         #[cfg(feature = "linux")]
         Command::Ctl(args) => super::ctl::run(&args),
         #[cfg(feature = "linux")]
@@ -280,7 +285,7 @@ fn last_words(text: &str) {
 /// Waits briefly until the last lines of the log are written.
 fn end_of_log() {
     #[cfg(feature = "linux")]
-    weir_io::log::opened().into_iter().for_each(weir_io::log::Log::drain);
+    weir_io::log::opened().into_iter().for_each(|log| _ = log.drain());
 }
 
 #[cfg(test)]

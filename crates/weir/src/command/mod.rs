@@ -42,6 +42,8 @@ pub mod top;
 #[cfg(feature = "linux")]
 pub mod traffic;
 #[cfg(feature = "linux")]
+pub mod upgrade;
+#[cfg(feature = "linux")]
 pub mod wan;
 
 use crate::command::error::Failure;

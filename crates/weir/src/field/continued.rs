@@ -7,7 +7,7 @@ use crate::result::{ClassQueue, Frames, GatewayResult};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use weir_core::stats::DropReason;
-use weir_io::supervise::Records;
+use weir_io::supervise::{Records, Supervisor};
 
 const DROPS: usize = DropReason::ALL.len();
 /// Number of counters of an engine: processor time in nanoseconds, resyncs, received, lost, sent and refused
@@ -28,8 +28,18 @@ pub(super) struct Memory {
 }
 
 impl Memory {
+    /// Returns the memory of a supervisor's engines, each with `classes` or more that have queues.
+    pub(super) fn of(supervisor: &mut Supervisor, classes: usize) -> std::io::Result<Memory> {
+        let engines = supervisor.engines();
+        let each_engine = supervisor.records("counters of engines", engines)?;
+        let classes: Records<Class> = supervisor.records("counters of queues", engines * classes)?;
+        let each = classes.count() / engines;
+        Ok(Memory { engines: each_engine, classes, each })
+    }
+
     /// Allocates the memory for `engines`, each with `classes` that have queues.
-    pub(super) fn alloc(engines: usize, classes: usize) -> std::io::Result<Memory> {
+    #[cfg(test)]
+    fn alloc(engines: usize, classes: usize) -> std::io::Result<Memory> {
         let (engines, classes, each) =
             (Records::alloc(engines)?, Records::alloc(engines * classes)?, classes);
         Ok(Memory { engines, classes, each })

@@ -27,7 +27,7 @@ use lists::Lists;
 use paced::Device;
 use std::io::{self, Write};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
 use std::sync::Arc;
 use weir_core::combined::Combined;
@@ -36,7 +36,7 @@ use weir_core::gateway::{rescue_ack, Accounts, ClassAccount, Compiled, Gateway, 
 use weir_core::steer::Slot;
 use weir_io::bpf::RuleBook;
 use weir_io::driver::Launch;
-use weir_io::supervise::{Records, Senders, Steered, Supervisor, STATE};
+use weir_io::supervise::{Inherited, Records, Senders, Steered, Supervisor, STATE};
 use writer::Writer;
 
 /// Runs a gateway until it is told to stop. `seed` is the secret of the host's hashes. The configuration is
@@ -48,17 +48,28 @@ pub fn gateway(
     seed: u64,
     json: Option<Target>,
 ) -> Result<(), String> {
+    let inherited = Inherited::take().map_err(|e| e.to_string())?;
+    let kept = inherited.as_ref().map(|inherited| control::Kept::read(inherited.operator())).transpose()?;
+    let (version, seed) = kept.unwrap_or((version, seed));
+    if let Some(rehearsal) = inherited.as_ref().filter(|inherited| inherited.is_rehearsal()) {
+        return rehearsal.rehearse(&setup::gateway(&version.file)).map_err(|p| p.to_string());
+    }
     let steered = setup::steered(&version.file.gateway);
     let (acks, queued) = (steered.acks().is_some(), steered.frames().is_some());
     let driver = setup::gateway_driver(&version.file.driving, &version.file.gateway, queued);
-    let supervisor = Supervisor::prepare(&setup::gateway(&version.file)).map_err(|p| p.to_string())?;
+    let setup = setup::gateway(&version.file);
+    let supervisor = match inherited {
+        Some(inherited) => Supervisor::adopt(&setup, inherited),
+        None => Supervisor::prepare(&setup),
+    };
+    let mut supervisor = supervisor.map_err(|p| p.to_string())?;
     let slots = supervisor.slots();
-    let records = acks.then(|| Records::<Record>::alloc(slots.len())).transpose();
+    let records = acks.then(|| supervisor.records::<Record>("flows", slots.len())).transpose();
     let records = records.map_err(|e| format!("memory for {} flows: {e}", slots.len()))?;
-    let kept = acks.then(|| Totals::alloc(supervisor.engines(), supervisor.tallies(), !queued)).transpose();
+    let kept = acks.then(|| Totals::of(&mut supervisor, !queued)).transpose();
     let kept = kept.map_err(|e| format!("memory for totals: {e}"))?;
     let queues = if queued { 2 * version.file.gateway.classes.len() + 1024 } else { 0 };
-    let memory = continued::Memory::alloc(supervisor.engines(), queues);
+    let memory = continued::Memory::of(&mut supervisor, queues);
     let memory = memory.map_err(|e| format!("memory for totals: {e}"))?;
     let json = json.map(Arc::new);
     tracing::info!(dev = version.file.dev, acks, queues = queued, "shaping");
@@ -154,9 +165,12 @@ struct Totals {
 }
 
 impl Totals {
-    fn alloc(engines: usize, classes: usize, frames: bool) -> io::Result<Totals> {
+    fn of(supervisor: &mut Supervisor, frames: bool) -> io::Result<Totals> {
+        let (engines, classes) = (supervisor.engines(), supervisor.tallies());
         let each = classes / engines;
-        Ok(Totals { gateways: Records::alloc(engines)?, classes: Records::alloc(classes)?, each, frames })
+        let gateways = supervisor.records("totals of gateways", engines)?;
+        let classes = supervisor.records("totals of classes", classes)?;
+        Ok(Totals { gateways, classes, each, frames })
     }
 
     /// Returns the totals of each engine's gateway, once in each process.
@@ -219,6 +233,17 @@ pub fn running() -> Vec<String> {
 pub fn ask(dev: Option<&str>, request: &str) -> Result<String, String> {
     let answer = weir_io::supervise::ask(STATE.as_ref(), dev, request).map_err(|e| e.to_string())?;
     String::from_utf8(answer).map_err(|e| e.to_string())
+}
+
+/// Longest wait for a gateway that executes another version, on a slow machine.
+const WHILE_UPGRADED: std::time::Duration = std::time::Duration::from_secs(600);
+
+/// Asks the gateway on `dev` to execute the program at `path` in place of its own. Returns its answer, which
+/// the new program gives.
+pub fn upgrade(dev: &str, path: &Path) -> Result<String, String> {
+    let request = format!("upgrade {}", path.display());
+    let answer = weir_io::supervise::within(WHILE_UPGRADED, STATE.as_ref(), Some(dev), &request);
+    String::from_utf8(answer.map_err(|e| e.to_string())?).map_err(|e| e.to_string())
 }
 
 /// Asks the gateway on `dev`, or the only one, for a report by a request that begins with `show`.

@@ -11,6 +11,7 @@ mod measures;
 mod pacing;
 mod rates;
 mod rig;
+mod upgrade;
 
 use rig::{holds, id, judged, left_behind, root, turn};
 use std::process::{Command, Stdio};

@@ -87,7 +87,9 @@ pub fn options() -> AcksOptions {
 impl Rig {
     pub fn new(options: AcksOptions) -> Rig {
         let acks = Acks::load(&options).unwrap();
-        let own = Acks::load_with(&options, acks.assuming(&options, role::RESTAMP), Some(&acks)).unwrap();
+        let own =
+            Acks::load_with(&options, acks.assuming(&options, role::RESTAMP), Some(&acks.maps().unwrap()))
+                .unwrap();
         let rings = (0..acks.engines()).map(|number| acks.segments_of(number).unwrap()).collect();
         let rig = Rig { acks, own, rings };
         rig.fresh(true);

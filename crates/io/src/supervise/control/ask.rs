@@ -21,12 +21,7 @@ pub fn ask(state: &Path, dev: Option<&str>, request: &str) -> io::Result<Vec<u8>
 }
 
 /// Like [`ask`]; each step may take as long as `patience`.
-pub(super) fn within(
-    patience: Duration,
-    state: &Path,
-    dev: Option<&str>,
-    request: &str,
-) -> io::Result<Vec<u8>> {
+pub fn within(patience: Duration, state: &Path, dev: Option<&str>, request: &str) -> io::Result<Vec<u8>> {
     if !state.exists() {
         return Err(none(dev));
     }

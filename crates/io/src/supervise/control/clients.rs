@@ -1,12 +1,15 @@
 //! The socket and its clients. A client sends a line and gets an answer, and the connection is closed.
 
 use crate::supervise::state::Directory;
+use crate::supervise::upgrade::LeftClient;
+use crate::sys::clock;
+use crate::sys::inherit::{adopt, Heir};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::net::Shutdown;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use weir_core::time::{Duration, Time};
 
@@ -47,6 +50,13 @@ impl Listener {
         net::bind(&socket, &address)?;
         directory.close_socket(name)?;
         net::listen(&socket, BACKLOG)?;
+        let spare = Some(socket.try_clone()?);
+        Ok(Listener { socket, spare, directory: Some(directory), name: name.to_owned() })
+    }
+
+    /// Takes over the socket of the program before.
+    pub fn adopt(fd: RawFd, directory: Directory, name: &str) -> io::Result<Listener> {
+        let socket = adopt(fd)?;
         let spare = Some(socket.try_clone()?);
         Ok(Listener { socket, spare, directory: Some(directory), name: name.to_owned() })
     }
@@ -107,6 +117,17 @@ pub(super) struct Client {
 }
 
 impl Client {
+    /// Hands the connection over to the next program of this process.
+    pub fn leave(&self, heir: &mut Heir) -> LeftClient {
+        LeftClient { fd: heir.gets(&self.stream), asked: self.asked.clone() }
+    }
+
+    /// Takes over a connection of the program before.
+    pub fn adopt(left: &LeftClient) -> io::Result<Client> {
+        let (stream, since) = (UnixStream::from(adopt(left.fd)?), clock::now());
+        Ok(Client { stream, since, until: since + PATIENCE, asked: left.asked.clone(), answer: None })
+    }
+
     /// Reads the part of the request that has come; false if no request will follow.
     fn read(&mut self) -> bool {
         let mut part = [0; 1024];
@@ -144,7 +165,7 @@ impl Client {
     }
 
     /// Discards further input; false once the other end has closed.
-    fn leave(&mut self) -> bool {
+    fn goes_on(&mut self) -> bool {
         let mut part = [0; 1024];
         loop {
             match self.stream.read(&mut part) {
@@ -188,6 +209,18 @@ impl Clients {
         self.served.len()
     }
 
+    /// Hands over the clients without an answer.
+    pub fn leave(&self, heir: &mut Heir) -> Vec<LeftClient> {
+        let unanswered = self.served.iter().filter(|client| client.answer.is_none());
+        unanswered.map(|client| client.leave(heir)).collect()
+    }
+
+    /// Takes over the clients of the program before.
+    pub fn adopt(left: &[LeftClient]) -> io::Result<Clients> {
+        let served = left.iter().map(Client::adopt).collect::<io::Result<_>>()?;
+        Ok(Clients { served, leaving: VecDeque::new() })
+    }
+
     /// Accepts waiting clients. A client without a place gets the answer of `busy`.
     pub fn accept(&mut self, listener: &mut Listener, now: Time, mut busy: impl FnMut() -> Vec<u8>) {
         for (stream, kept) in std::iter::from_fn(|| listener.accept()).take(BACKLOG as usize) {
@@ -228,7 +261,7 @@ impl Clients {
         while let Some(late) = self.served.iter().position(|c| waits(c) && now.since(c.since) >= QUEUED) {
             self.served.remove(late).into_iter().for_each(|client| self.refuse(client, busy(), now));
         }
-        self.leaving.retain_mut(|client| now < client.until && client.leave());
+        self.leaving.retain_mut(|client| now < client.until && client.goes_on());
         self.served.retain_mut(|client| {
             let goes_on = if client.answer.is_some() { client.write() } else { client.read() };
             goes_on && (waits(client) || now < client.until)

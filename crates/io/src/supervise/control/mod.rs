@@ -8,16 +8,20 @@
 mod ask;
 mod clients;
 
-pub use ask::ask;
+pub use ask::{ask, within};
 pub(super) use clients::Listener;
 
+use super::state::Directory;
+use super::upgrade::{path_of, Handover, LeftClient};
 use crate::sys::clock;
 use crate::sys::epoll::Waiter;
+use crate::sys::inherit::Heir;
 use crate::sys::letters::Letters;
 use clients::{Client, Clients};
 use std::io;
 use std::os::fd::AsFd;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::path::PathBuf;
 use weir_core::time::{Duration, Time};
 
 /// Longest time that an engine may take to answer.
@@ -39,6 +43,13 @@ pub trait Operator {
     fn unheard(&mut self, gone: bool) -> Vec<u8>;
     /// Returns the answer that refuses a request for this reason.
     fn refusal(&mut self, why: &str) -> Vec<u8>;
+    /// Returns the answer to a request that was carried out.
+    fn done(&mut self, text: &str) -> Vec<u8>;
+    /// Returns the running configuration for the next program of this process ([`Inherited::operator`]).
+    /// `None` if it takes none.
+    ///
+    /// [`Inherited::operator`]: crate::supervise::Inherited::operator
+    fn state(&self) -> Option<String>;
 }
 
 /// Answer to a client without a place.
@@ -67,6 +78,12 @@ impl Operator for NoOperator {
     fn refusal(&mut self, _: &str) -> Vec<u8> {
         Vec::new()
     }
+    fn done(&mut self, _: &str) -> Vec<u8> {
+        Vec::new()
+    }
+    fn state(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A request that waits for the engine.
@@ -85,12 +102,73 @@ pub(super) struct Control {
     letters: Option<Letters>,
     waiting: Option<Waiting>,
     hangup: bool,
+    upgrade: Option<Upgrade>,
+}
+
+/// Request for another program in this process. Other requests are served meanwhile.
+#[derive(Debug)]
+enum Upgrade {
+    /// The program at this path is to take over.
+    Asked { client: Client, path: PathBuf },
+    /// This program has taken over, and says this to the client once its engine runs.
+    Done { client: Option<Client>, words: String },
 }
 
 impl Control {
     /// Creates the state. Without a listener there are no clients.
     pub fn new(listener: Option<Listener>) -> Control {
-        Control { listener, clients: Clients::default(), letters: None, waiting: None, hangup: false }
+        let clients = Clients::default();
+        Control { listener, clients, letters: None, waiting: None, hangup: false, upgrade: None }
+    }
+
+    /// Hands the socket and its clients over to the next program of this process.
+    pub fn leave(&self, heir: &mut Heir) -> Handover {
+        let asker = match &self.upgrade {
+            Some(Upgrade::Asked { client, .. }) => Some(client.leave(heir).fd),
+            _ => None,
+        };
+        let listener = self.listener.as_ref().map(|listener| heir.gets(listener));
+        Handover { listener, asker, clients: self.clients.leave(heir), ..Handover::default() }
+    }
+
+    /// Takes over the socket and its clients. `words` are the answer to the request for the upgrade.
+    pub fn adopt(left: &Handover, directory: Directory, words: String) -> io::Result<Control> {
+        let listener = left.listener.map(|fd| Listener::adopt(fd, directory, &left.instance)).transpose()?;
+        let client = left.asker.map(|fd| Client::adopt(&LeftClient { fd, asked: Vec::new() })).transpose()?;
+        let upgrade = Some(Upgrade::Done { client, words });
+        Ok(Control { clients: Clients::adopt(&left.clients)?, upgrade, ..Control::new(listener) })
+    }
+
+    /// Returns the path of the program that a client wants in this process.
+    pub fn upgrade(&self) -> Option<PathBuf> {
+        match &self.upgrade {
+            Some(Upgrade::Asked { path, .. }) => Some(path.clone()),
+            _ => None,
+        }
+    }
+
+    /// Refuses the request for another program.
+    pub fn refuse_upgrade(&mut self, operator: &mut impl Operator, why: &str) {
+        if let Some(Upgrade::Asked { client, .. }) = self.upgrade.take() {
+            tracing::error!("no upgrade: {why}");
+            self.clients.answer(client, operator.refusal(why), clock::now());
+        }
+    }
+
+    /// Answers the request for this program, whose engine runs now.
+    pub fn upgraded(&mut self, operator: &mut impl Operator) {
+        if let Some(Upgrade::Done { client, words }) =
+            self.upgrade.take_if(|it| matches!(it, Upgrade::Done { .. }))
+        {
+            tracing::info!("{words}");
+            let answer = operator.done(&words);
+            client.into_iter().for_each(|client| self.clients.answer(client, answer.clone(), clock::now()));
+        }
+    }
+
+    /// Returns whether a request waits for the engine.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
     }
 
     /// Opens a connection to another engine, and returns the engine's end. The engine before is gone.
@@ -142,7 +220,7 @@ impl Control {
 
     /// Returns whether a request is served or waits.
     pub fn is_busy(&self) -> bool {
-        self.hangup || self.waiting.is_some() || !self.clients.is_empty()
+        self.hangup || self.waiting.is_some() || self.upgrade.is_some() || !self.clients.is_empty()
     }
 
     /// Does everything that can be done without waiting; `woken` if the waiter was.
@@ -173,6 +251,13 @@ impl Control {
             return true;
         }
         let Some((client, line)) = self.clients.next() else { return false };
+        if let Some(path) = path_of(&line) {
+            match &self.upgrade {
+                None => self.upgrade = Some(Upgrade::Asked { client, path }),
+                Some(_) => self.clients.answer(client, operator.refusal("an upgrade is under way"), now),
+            }
+            return true;
+        }
         let answer = guarded(|| operator.request(&line, self.letters.as_ref()));
         match answer.unwrap_or_else(|| Some(operator.refusal(PANICKED))) {
             Some(answer) => self.clients.answer(client, answer, now),

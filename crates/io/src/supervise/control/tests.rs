@@ -36,6 +36,12 @@ impl Operator for Echo {
     fn refusal(&mut self, why: &str) -> Vec<u8> {
         why.into()
     }
+    fn done(&mut self, text: &str) -> Vec<u8> {
+        text.into()
+    }
+    fn state(&self) -> Option<String> {
+        None
+    }
 }
 
 struct Rig {

@@ -3,7 +3,7 @@
 use super::difference::{unchangeable, Difference};
 use super::letter::{FromEngine, ToEngine};
 use super::subject::Subject;
-use super::{Answer, Owner, Running, Version};
+use super::{Answer, Kept, Owner, Running, Version};
 use crate::experiment::config::{Errors, Source};
 use crate::field::lists;
 use weir_io::log::shown;
@@ -192,6 +192,14 @@ fn log(answer: &Answer) {
 impl Operator for Desk<'_> {
     fn refusal(&mut self, why: &str) -> Vec<u8> {
         Answer::failed(why).write()
+    }
+
+    fn done(&mut self, text: &str) -> Vec<u8> {
+        Answer { ok: true, text: text.to_owned(), ..Answer::default() }.write()
+    }
+
+    fn state(&self) -> Option<String> {
+        Kept::write(&self.running.version(), self.running.seed)
     }
 
     fn request(&mut self, line: &str, engine: Option<&Letters>) -> Option<Vec<u8>> {

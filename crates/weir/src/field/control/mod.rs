@@ -14,6 +14,7 @@
 mod answer;
 mod desk;
 mod difference;
+mod kept;
 mod letter;
 mod remote;
 mod slot;
@@ -22,6 +23,7 @@ mod version;
 
 pub use answer::{Answer, Owner};
 pub(super) use desk::Desk;
+pub(super) use kept::Kept;
 pub(super) use remote::{Ask, Remote, Service};
 pub use version::Version;
 pub(super) use version::{Part, Running};
