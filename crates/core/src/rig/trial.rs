@@ -52,6 +52,8 @@ pub struct Trial {
     excess: u64,
     /// Number of guesses by third parties so far.
     guesses: u32,
+    /// Segments of third parties in the receiver's name.
+    forged: Vec<Vec<u8>>,
     /// Bytes of data that crossed the gateway, of a class with a bound.
     crossed: Option<Second>,
 }
@@ -80,6 +82,7 @@ impl Trial {
             window: WINDOW,
             excess: 0,
             guesses: 0,
+            forged: Vec::new(),
             crossed: shares.then(Second::default),
         };
         if form & 2 != 0 {
@@ -154,7 +157,7 @@ impl Trial {
             }
             9 => {
                 let guess = self.ends.receiver().seq(self.guess(a)).ack(self.guess(b)).flags(Flags::ACK);
-                self.send(WAN, odd(guess, c));
+                self.forge(odd(guess, c));
             }
             10 => {
                 let flags =
@@ -162,7 +165,7 @@ impl Trial {
                 let (seq, ack) = (self.guess(a), self.guess(b));
                 match c & 4 {
                     0 => self.send(LAN, self.ends.sender().seq(seq).ack(ack).flags(flags)),
-                    _ => self.send(WAN, self.ends.receiver().seq(seq).ack(ack).flags(flags)),
+                    _ => self.forge(self.ends.receiver().seq(seq).ack(ack).flags(flags)),
                 }
             }
             11 => {
@@ -244,6 +247,12 @@ impl Trial {
         self.number().wrapping_add(FAR + wild % FAR)
     }
 
+    /// Sends a segment of a third party in the receiver's name.
+    fn forge(&mut self, segment: SegmentBuilder) {
+        self.forged.push(segment.build());
+        self.send(WAN, segment);
+    }
+
     fn number(&self) -> u32 {
         self.ends.seq(self.got as u32)
     }
@@ -268,14 +277,15 @@ impl Trial {
         self.hear(&left);
     }
 
-    /// Notes segments that reach the sender and are not a third party's.
+    /// Checks segments that reach the sender and are not a third party's.
     fn hear(&mut self, left: &[Sent]) {
         left.iter().filter(|sent| sent.port == WAN).for_each(|sent| self.crosses(sent));
         for sent in left.iter().filter(|sent| sent.port == LAN) {
             let Some(tcp) = tcp(sent) else { continue };
             let ahead = tcp.ack.wrapping_sub(self.number()) as i32;
             let damaged = sum_of(&sent.bytes, sent.len) == Some(Checksum::Invalid);
-            if !tcp.flags.contains(Flags::ACK) || ahead.unsigned_abs() >= FAR || damaged {
+            // A forged segment may pass, but as it is: the gateway says nothing that it was told by one.
+            if !tcp.flags.contains(Flags::ACK) || self.forged.contains(&sent.bytes) || damaged {
                 continue;
             }
             assert!(ahead <= 0, "{ahead} bytes that the receiver has not got");
