@@ -245,7 +245,7 @@ impl Steered {
         let bytes = packet.charged_len(frame.len());
         let load = Load { packets: 1, bytes, payload: 0, kind: Kind::Counted };
         let key = Key::of_packet(head, &packet);
-        let admits = self.gateway.flows.admits(direction, &key, None, &load, cx.now);
+        let admits = self.gateway.flows.admits(direction, &key, None, None, &load, cx.now);
         if admits {
             self.gateway.flows.count_quic(direction, &key, head, frame.len());
         }
@@ -282,14 +282,19 @@ impl Steered {
             self.gateway.flows.spare(direction, &key, &load, cx.now);
             return true;
         }
-        let admits =
-            |flow: Option<&FlowBound>| self.gateway.flows.admits(direction, &key, flow, &load, cx.now);
+        let admits = |flow: Option<&FlowBound>, sender| {
+            self.gateway.flows.admits(direction, &key, flow, sender, &load, cx.now)
+        };
+        let is_current = self.unheld.is_none_or(|unheld| !steer::recovers(unheld, cx.now));
         match slot {
-            Some(slot) => admits(Some(&self.gateway.flows.flow_bounds()[slot])),
-            None if !self.gateway.flows.bounds_flows(direction) => admits(None),
-            None => {
-                self.flows.with_loose(&key, direction == Direction::In, cx.now, |flow| admits(Some(flow)))
+            Some(slot) => {
+                let flow = &self.gateway.flows.flow_bounds()[slot];
+                admits(Some(flow), is_current.then(|| flow.queue()))
             }
+            None if !self.gateway.flows.bounds_flows(direction) => admits(None, None),
+            None => self
+                .flows
+                .with_loose(&key, direction == Direction::In, cx.now, |flow| admits(Some(flow), None)),
         }
     }
 
@@ -582,6 +587,8 @@ mod tests_claims;
 mod tests_grants;
 #[cfg(test)]
 mod tests_missed;
+#[cfg(test)]
+mod tests_neighbours;
 #[cfg(test)]
 mod tests_quality;
 #[cfg(test)]

@@ -89,9 +89,7 @@ impl Gateway {
                 self.flows.table.insert(*key, class, inward, now_ms)?
             }
         };
-        if let Some(bounds) = self.flows.flow_bounds.get() {
-            bounds.all()[i.index()].begin();
-        }
+        self.flows.begin_account(i, inward);
         self.flows.measured.begin(i);
         let r = &mut self.flows.table[i];
         r.generation = self.flows.generation;

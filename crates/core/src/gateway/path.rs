@@ -178,9 +178,6 @@ impl Gateway {
         }
         self.flows.learn(i, cx, segment, &frame);
         self.flows.progress(i, segment.tcp.ack, segment.has(Flags::ECE));
-        if let (Kind::Twice, Some((left, right))) = (news.kind, options.sack.only_twice(ack)) {
-            self.flows.got_twice(i, right.wrapping_sub(left));
-        }
         let loss = matches!(news.kind, Kind::Sack | Kind::Duplicate) && fate != Fate::Keep;
         if loss && self.flows.table[i].takes_turns() {
             self.flows.table[i].flags |= flag::LOSS;

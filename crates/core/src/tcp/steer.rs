@@ -15,6 +15,7 @@
 
 mod bound;
 mod clock;
+mod fair;
 mod fields;
 mod flow_bound;
 mod frame;
@@ -22,14 +23,17 @@ mod grant;
 mod segment;
 mod strangers;
 mod tally;
+mod virtual_queue;
 mod words;
 
-pub use bound::{admits, is_charged, is_spared, Bound, Kind, Limit, Load, Passed};
+pub use bound::{admits, is_charged, is_spared, recovers, Bound, Kind, Limit, Load, Passed};
+pub use fair::FairShare;
 pub use fields::Fields;
 pub use flow_bound::{FlowBound, FlowLimit};
 pub use frame::{restamp, set_back};
 pub use strangers::{hash_of_source, Strangers};
 pub use tally::{Counted, Tally};
+pub use virtual_queue::VirtualQueue;
 pub use words::Numbers;
 
 use crate::base::time::Time;

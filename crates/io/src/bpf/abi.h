@@ -189,6 +189,19 @@ struct recent {
 
 #define NO_SLOT 0xffffffff
 
+/* Layout of weir_core::steer::FairShare, which says what each field means. */
+struct fair_share {
+	__u64 per_byte;
+	__u64 passed;
+	__u64 looked;
+	__u64 before;
+	__u64 average;
+	__u64 rate;
+	__u64 beyond;
+	__u32 flows;
+	__u32 spare;
+};
+
 /* Layout of weir_core::steer::Bound, which says what each field means. */
 struct bound {
 	__u64 due;
@@ -210,6 +223,19 @@ struct bound {
 	__u64 dropped_bytes;
 	__u64 repeated;
 	__u64 reordered;
+	struct fair_share fair;
+};
+
+/* Layout of weir_core::steer::VirtualQueue, which says what each field means. */
+struct virtual_queue {
+	__u64 due;
+	__u32 passed;
+	__u32 beyond;
+	__u32 permitted;
+	__u32 settled;
+	__u32 edge;
+	__u32 spare;
+	__u64 spares[4];
 };
 
 #define FLOW_PARTS 15
@@ -218,6 +244,7 @@ struct bound {
 struct flow_bound {
 	__u32 parts[FLOW_PARTS];
 	__u32 newest;
+	struct virtual_queue queue;
 };
 
 /* Layout of weir_core::quality::Sight, which says what each field means. */
@@ -235,6 +262,7 @@ struct sight {
 #define COUNTS_PAYLOAD (1 << 16)
 #define COUNTS_OWN (1 << 17)
 #define COUNTS_FLOWS (1 << 18)
+#define COUNTS_PERMITS (1 << 19)
 
 /* Who counts packets with a key. */
 struct counted {

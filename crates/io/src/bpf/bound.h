@@ -6,7 +6,7 @@
 #ifndef WEIR_BOUND_H
 #define WEIR_BOUND_H
 
-#include "count.h"
+#include "fair.h"
 #include "lookup.h"
 #include "sight.h"
 
@@ -16,6 +16,8 @@
 #define TCP_STAYS 358
 /* `SPARED`, in the same units: flows have more under way than their rate where nobody has held them. */
 #define SPARED 60
+/* `RECOVERS`, in the same units: what senders were permitted is not known well. */
+#define RECOVERS 358
 /* A flow that is not controlled may have been looked up in so many of these units. */
 #define UNIT_SHIFT 23
 
@@ -286,20 +288,28 @@ static __always_inline bool is_known(struct recent *recent, struct flow_key *key
 	return false;
 }
 
-/* `Bound::has_room` */
-static __always_inline bool has_room(__u64 due, __u32 room, __u64 time, __u64 now)
+/* `Bound::has_room`, in all of the room or in three quarters of it. */
+static __always_inline bool has_room(__u64 due, __u32 room, bool part, __u64 time, __u64 now)
 {
 	__s64 wait = due - now;
 
-	return wait <= 0 || wait + time <= (__u64)room * 1000;
+	return wait <= 0 || wait + time <= (__u64)room * (part ? 750 : 1000);
 }
 
 /* `Bound::is_within` */
-static __always_inline bool bound_within(struct bound *b, __u64 cost, __u64 now)
+static __always_inline bool bound_within(struct bound *b, __u64 cost, bool part, __u64 now)
 {
 	__u64 per_byte = READ64(b->per_byte);
 
-	return !per_byte || has_room(READ64(b->due), READ(b->room), served(cost, per_byte), now);
+	return !per_byte || has_room(READ64(b->due), READ(b->room), part, served(cost, per_byte), now);
+}
+
+/* `Bound::per_byte_beyond` */
+static __always_inline __u64 per_byte_beyond(struct bound *b, __u64 now)
+{
+	__u64 per_byte = fair_per_byte(&b->fair, now, true);
+
+	return per_byte - per_byte / 5;
 }
 
 static __always_inline void bound_spend(struct bound *b, __u64 cost, __u64 now)
@@ -414,8 +424,15 @@ static __always_inline struct flow_bound *stranger(struct flow_key *key, bool in
 	return bpf_map_lookup_elem(&strangers, &source);
 }
 
-/* The bounds of classes above one: are they kept, or, with `spends`, charged. Verified once. */
-__noinline int above(__u32 next, __u64 cost, __u64 now, bool spends)
+/* What is done with the bounds of classes above one. */
+enum with_above {
+	KEPT,
+	KEPT_IN_PART,
+	CHARGED,
+};
+
+/* The bounds of classes above one: are they kept, or they are charged. Verified once. */
+__noinline int above(__u32 next, __u64 cost, __u64 now, __u32 with)
 {
 	for (int i = 0; i < DEEPEST - 1; i++) {
 		struct bound *b;
@@ -426,9 +443,9 @@ __noinline int above(__u32 next, __u64 cost, __u64 now, bool spends)
 		b = bpf_map_lookup_elem(&bounds, &number);
 		if (!b)
 			break;
-		if (spends)
+		if (with == CHARGED)
 			bound_spend(b, cost, now);
-		else if (!bound_within(b, cost, now))
+		else if (!bound_within(b, cost, with == KEPT_IN_PART, now))
 			return false;
 		next = READ(b->above);
 	}
@@ -466,16 +483,49 @@ struct judged {
 	__u64 flow_most;	 /* bytes that any second of its flow may have */
 	__u64 coarse;		 /* now, by the coarse clock */
 	struct flow_bound *flow; /* record of its flow; NULL: that has no bound */
+	struct flow_bound *sender; /* record of a flow whose sender has an account */
+	__u64 in_queue;		   /* time that it takes in that one's virtual queue */
 	__u32 place;
 	bool beside_tcp;
+	bool beyond; /* it is more than its sender was permitted */
 };
 
 /* Is there room in its class, and all above it? `own`: there is in what the class has for itself. */
 static __always_inline bool class_within(struct bound *b, struct judged *j, bool own)
 {
+	bool part = j->beyond || (j->load.kind != KIND_HELD && j->beside_tcp);
 	__u32 next = READ(b->above);
 
-	return bound_within(b, j->cost, j->coarse) && (own || !next || above(next, j->cost, j->coarse, false));
+	return bound_within(b, j->cost, part, j->coarse) &&
+	       (own || !next || above(next, j->cost, j->coarse, part ? KEPT_IN_PART : KEPT));
+}
+
+/* `Bound::is_beyond`. Returns whether there is room in the flow's virtual queue for what is. */
+static __always_inline bool sender_keeps(struct bound *b, struct judged *j)
+{
+	if (!j->sender || is_permitted(&j->sender->queue))
+		return true;
+	j->beyond = true;
+	j->in_queue = served(j->cost, per_byte_beyond(b, j->coarse));
+	__sync_fetch_and_add(&j->sender->queue.beyond, j->load.payload);
+	return queue_has_room(&j->sender->queue, j->in_queue, j->coarse);
+}
+
+/* Charges the account of the flow's sender. */
+static __always_inline void charge_sender(struct bound *b, struct judged *j)
+{
+	struct virtual_queue *q = &j->sender->queue;
+	__u64 due = READ64(q->due);
+
+	if (j->beyond) {
+		charge(&q->due, j->in_queue, j->coarse);
+		__sync_fetch_and_add(&b->fair.beyond, j->cost);
+		return;
+	}
+	/* `VirtualQueue::pass` */
+	__sync_fetch_and_add(&q->passed, j->load.payload);
+	if (due > j->coarse && due - j->coarse < QUEUE_DEPTH)
+		__sync_fetch_and_add(&q->due, served(j->cost, per_byte_beyond(b, j->coarse)));
 }
 
 /* `admits` of traffic that its class's tally counts or bounds, as far as the tally goes. */
@@ -509,9 +559,11 @@ static __always_inline bool admits(struct bound *b, struct judged *j)
 	bool own, fits, passes;
 
 	own = READ(b->counts) & COUNTS_OWN &&
-	      has_room(READ64(b->own_due), READ(b->own_room), served(j->cost, READ64(b->own_per_byte)), j->coarse);
-	fits = (!j->flow || flow_has_room(j->flow, j->flow_most, j->cost, j->coarse)) && class_within(b, j, own);
+	      has_room(READ64(b->own_due), READ(b->own_room), false, served(j->cost, READ64(b->own_per_byte)),
+		       j->coarse);
 	j->beside_tcp = unit - READ(b->tcp) <= TCP_STAYS;
+	fits = sender_keeps(b, j) && (!j->flow || flow_has_room(j->flow, j->flow_most, j->cost, j->coarse)) &&
+	       class_within(b, j, own);
 	passes = fits;
 	if (kind != KIND_HELD)
 		passes = tally_lets(j, fits);
@@ -524,11 +576,15 @@ static __always_inline bool admits(struct bound *b, struct judged *j)
 		return false;
 	bound_spend(b, j->cost, j->coarse);
 	if (next)
-		above(next, j->cost, j->coarse, true);
+		above(next, j->cost, j->coarse, CHARGED);
 	if (own)
 		charge(&b->own_due, served(j->cost, READ64(b->own_per_byte)), j->coarse);
 	if (j->flow)
 		flow_charge(j->flow, j->cost);
+	if (j->sender)
+		charge_sender(b, j);
+	if (j->beyond || kind != KIND_HELD)
+		__sync_fetch_and_add(&b->fair.passed, j->cost);
 	if (kind == KIND_COUNTED)
 		return true;
 	if (kind == KIND_FREE)
@@ -669,10 +725,13 @@ __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __
 		__sync_fetch_and_add(&b->packets, j.load.packets);
 		return 0;
 	}
+	bool back = is_back(skb, ingress);
+
+	if (READ(b->counts) & COUNTS_PERMITS && j.load.kind == KIND_HELD && !back &&
+	    unit - READ(engine->unheld) > RECOVERS)
+		j.sender = bpf_map_lookup_elem(&flow_bounds, &slot);
 	if (READ(b->counts) & COUNTS_FLOWS && !p->other) {
 		j.flow_most = READ64(b->flow_most);
-		bool back = is_back(skb, ingress);
-
 		j.flow = slot == NO_SLOT || back ? stranger(&p->key, ingress, back, j.coarse) :
 						   bpf_map_lookup_elem(&flow_bounds, &slot);
 	}

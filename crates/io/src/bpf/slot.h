@@ -37,6 +37,7 @@
 #define READ(place) (*(volatile __u32 *)&(place))
 #define READ64(place) (*(volatile __u64 *)&(place))
 #define WRITE(place, value) (*(volatile __u32 *)&(place) = (value))
+#define WRITE64(place, value) (*(volatile __u64 *)&(place) = (value))
 
 /*
  * What is read behind it is read after what is read in front of it. Programs have no such barrier; loads keep

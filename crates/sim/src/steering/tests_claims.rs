@@ -20,7 +20,7 @@ const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
 const PORTS: (u16, u16) = (10_000, 5_001);
 /// TTL of forged segments, which end behind the gateway.
-const FEW_HOPS: u8 = 3;
+pub(super) const FEW_HOPS: u8 = 3;
 
 /// Forwards frames at once, but for those whose TTL ends here.
 #[derive(Default)]
@@ -48,9 +48,9 @@ impl Node for Hop {
 }
 
 /// An upload, a third party at its client, and what it has seen of it.
-struct Attacked {
-    world: World,
-    gateway: NodeId,
+pub(super) struct Attacked {
+    pub(super) world: World,
+    pub(super) gateway: NodeId,
     server: NodeId,
     end: EndpointId,
     /// Number behind the last data sent, and the acknowledgement that it carried.
@@ -59,7 +59,7 @@ struct Attacked {
 }
 
 impl Attacked {
-    fn new(cc: &str, rtt: Duration, policy: AckControl) -> Attacked {
+    pub(super) fn new(cc: &str, rtt: Duration, policy: AckControl) -> Attacked {
         let mut world = World::new();
         let host = |mac, next_hop| {
             Host::new(HostConfig { mac: [mac; 6], next_hop: [next_hop; 6], seed: u64::from(mac) })
@@ -115,7 +115,7 @@ impl Attacked {
     }
 
     /// Runs for so many microseconds, and returns the bytes that the server has got in all.
-    fn run(&mut self, us: u64) -> u64 {
+    pub(super) fn run(&mut self, us: u64) -> u64 {
         let until = self.world.now() + Duration::from_micros(us);
         self.world.run_until(until);
         self.world.get::<Host>(self.server).unwrap().report(self.end).received

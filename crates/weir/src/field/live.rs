@@ -198,7 +198,7 @@ pub(super) struct Seen {
 /// Returns the counters of the class with this index, without rate and flows. Hooks count all of its bytes if
 /// it has a bound. Otherwise those of TCP are known by their acknowledgement.
 fn load(gateway: &Gateway, class: usize, stats: &ClassStats) -> Load {
-    let Passed { held, free, packets, dropped, dropped_bytes, repeated, reordered, quic } =
+    let Passed { held, free, packets, dropped, dropped_bytes, repeated, reordered, quic, .. } =
         gateway.flows.bound_of(class).passed();
     let others = gateway.flows.others_of(class);
     let tcp_controlled_bytes = held.max(stats.acked_bytes);

@@ -1,6 +1,6 @@
 //! Bounds of classes and flows, as the configuration says them.
 
-use crate::ack::{AckControl, Unresponsive, When, Window};
+use crate::ack::{AckControl, Turns, Unresponsive, When, Window};
 use crate::classify::Config;
 use crate::steer::{FlowLimit, Limit};
 use crate::time::Duration;
@@ -27,7 +27,7 @@ impl Config {
         let flow = ack.flow_limit();
         let Some(law) = ack.release.share().copied() else {
             let counts = ack.release.counts();
-            return flow.map(|_| Limit { most: None, own: None, above: None, flow, counts });
+            return flow.map(|_| Limit { most: None, own: None, above: None, flow, permits: false, counts });
         };
         if !config.shares_rate() {
             return None;
@@ -35,8 +35,10 @@ impl Config {
         if law.unresponsive == Unresponsive::Count {
             return None;
         }
+        // Turns of ACKs permit segments, not bytes.
+        let (permits, counts) = (law.turns == Turns::Bytes, law.counts);
         let Some(nested) = config.nested else {
-            return Some(Limit { most: Some(law.rate), own: None, above: None, flow, counts: law.counts });
+            return Some(Limit { most: Some(law.rate), own: None, above: None, flow, permits, counts });
         };
         let parent = |class: &usize| self.classes[*class].nested?.parent;
         let bounded =
@@ -45,6 +47,6 @@ impl Config {
             core::iter::successors(nested.parent, parent).take(crate::classify::DEEPEST).find(bounded);
         let own = nested.rate.filter(|_| nested.parent.is_some());
         let (most, above) = (nested.bound(), above.map(|class| class as u32));
-        Some(Limit { most, own, above, flow, counts: law.counts })
+        Some(Limit { most, own, above, flow, permits, counts })
     }
 }

@@ -111,6 +111,7 @@ impl Register {
         if from_syn {
             self.note_handshake(i, before_ns, total_ns, now);
         }
+        self.restart_account(i);
         true
     }
 
@@ -153,6 +154,10 @@ impl Register {
         let absent = core::mem::replace(&mut r.epoch, epoch) != epoch || self.config.observe;
         let paced = !r.takes_turns();
         let has_passed = after(tx, r.tx);
+        if absent {
+            self.restart_account(i);
+        }
+        let r = &mut self.table[i];
         if absent || has_passed {
             // It has overtaken what waits in the ring.
             r.doubt.current(now);

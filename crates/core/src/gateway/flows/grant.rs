@@ -202,6 +202,9 @@ impl Register {
             let r = &mut self.table[i];
             r.set(flag::GRANTED, true);
             r.note_grant(bytes, now);
+            if let Some(account) = self.account(i) {
+                account.permit(bytes, u32::MAX);
+            }
             self.table.touch(i, millis(now));
             self.tree(place).reserve(place, u64::from(bytes));
             self.start_timer(i, on_grid(now + within));
@@ -213,6 +216,9 @@ impl Register {
         let r = &self.table[i];
         if r.takes_turns() {
             let (place, (bytes, _)) = (r.class, r.kept().last_grant());
+            if let Some(account) = self.account(i) {
+                account.take_back(bytes);
+            }
             self.tree(place).unreserve(place, u64::from(bytes));
         }
     }

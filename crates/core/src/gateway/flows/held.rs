@@ -115,7 +115,7 @@ impl Register {
             return;
         }
         if self.table[i].takes_turns() {
-            return self.permit(i, bytes, now);
+            return self.permit_told(i, bytes, now);
         }
         if !self.is_engaged(i) {
             return self.not_asked(i, now);

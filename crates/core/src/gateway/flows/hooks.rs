@@ -11,9 +11,8 @@ use crate::frame::Frame;
 use crate::node::Cx;
 use crate::steer::{
     self, hash_of_source, is_charged, slot_flag, Bound, Counted, Fields, FlowBound, Kind, Limit, Load,
-    Strangers, Tally,
+    Strangers, Tally, VirtualQueue,
 };
-use crate::systems::class_rate::Share;
 use crate::time::Time;
 use crate::wire;
 use crate::wire::TcpOptions;
@@ -195,7 +194,7 @@ impl Register {
             return self.admits_unread(direction, cx.frames.bytes(frame), frame.len(), cx.now);
         };
         let load = Load { packets: 1, bytes, payload: 0, kind: Kind::Counted };
-        let passes = self.admits(direction, &key, None, &load, cx.now);
+        let passes = self.admits(direction, &key, None, None, &load, cx.now);
         if passes {
             self.count_quic(direction, &key, cx.frames.bytes(frame), frame.len());
         }
@@ -275,13 +274,15 @@ impl Register {
     /// The classes of the configuration have the bounds that it says, others have none.
     pub(in crate::gateway) fn set_bounds(&mut self) {
         (self.bounded, self.bounded_flows) = ([false; 2], [false; 2]);
-        self.compare_anew();
         let bounds = self.bounds.all();
         for (place, bound) in self.classes.ids().zip(bounds) {
             let class = self.classes.index(place);
             let limit = class.and_then(|class| self.config.limit(class));
             let at = |class: u32| self.classes.place(class as usize).0;
             bound.set(limit.map(|limit| Limit { above: limit.above.map(at), ..limit }));
+            if let Some(share) = self.classes.share(place).filter(|_| limit.is_some()) {
+                bound.fair().tell(share.law.rate, share.active.value());
+            }
             if let Some(class) = class.filter(|_| limit.is_some()) {
                 let inward = self.config.classes[class].direction == Direction::In;
                 self.bounded[usize::from(inward)] = true;
@@ -305,6 +306,7 @@ impl Register {
                 own: None,
                 above: None,
                 flow: None,
+                permits: false,
                 counts,
             }));
         }
@@ -325,9 +327,12 @@ impl Register {
         arp && bytes <= ARP_MOST || bound.admits_alone(bytes, now)
     }
 
-    /// Begins to compare what passed of classes with what was permitted from the next look on.
-    pub(super) fn compare_anew(&mut self) {
-        self.classes.shares_mut().filter_map(|(_, share)| share).for_each(Share::compare_anew);
+    /// The record at this place is another flow's from now on.
+    pub(in crate::gateway) fn begin_account(&self, i: FlowId, inward: bool) {
+        let direction = if inward { Direction::In } else { Direction::Out };
+        if self.is_bounded(direction) {
+            self.flow_bounds()[i.index()].begin();
+        }
     }
 
     /// Record of each flow's own bound, by its slot.
@@ -336,16 +341,17 @@ impl Register {
     }
 
     /// May this pass, of the flow with this key and record if it is TCP? It is charged to flow and class
-    /// then.
+    /// then. `sender`: the account of a controlled flow, if that is current.
     pub fn admits(
         &self,
         direction: Direction,
         key: &Key,
         flow: Option<&FlowBound>,
+        sender: Option<&VirtualQueue>,
         load: &Load,
         now: Time,
     ) -> bool {
-        self.controls(direction, key).is_none_or(|place| self.admits_to(place, flow, load, now))
+        self.controls(direction, key).is_none_or(|place| self.admits_to(place, flow, sender, load, now))
     }
 
     /// Lets held TCP pass that [is spared](steer::is_spared), whatever its class's bound.
@@ -356,11 +362,18 @@ impl Register {
     }
 
     /// As above, to the class at this place.
-    fn admits_to(&self, place: ClassId, flow: Option<&FlowBound>, load: &Load, now: Time) -> bool {
+    fn admits_to(
+        &self,
+        place: ClassId,
+        flow: Option<&FlowBound>,
+        sender: Option<&VirtualQueue>,
+        load: &Load,
+        now: Time,
+    ) -> bool {
         if flow.is_none() && self.classes.share(place).is_none() {
             return true;
         }
-        steer::admits(self.bounds.all(), self.tallies(), place.0, flow, load, now)
+        steer::admits(self.bounds.all(), self.tallies(), place.0, flow, sender, load, now)
     }
 
     /// May a segment pass, in a gateway without hooks?
@@ -385,7 +398,9 @@ impl Register {
         }
         let load = Load { packets: 1, bytes, payload, kind: self.kind_of(flow) };
         let Some(class) = self.class_of(flow, direction, &key) else { return true };
-        self.admits_to(class, Some(self.flow_bound_of(flow, direction, &key)), &load, cx.now)
+        let bound = self.flow_bound_of(flow, direction, &key);
+        let sender = (load.kind == Kind::Held).then(|| bound.queue());
+        self.admits_to(class, Some(bound), sender, &load, cx.now)
     }
 
     /// Place of the class that controls a flow, which may have a record.

@@ -47,6 +47,7 @@ pub(super) mod grant;
 pub(super) mod handshake;
 pub(super) mod held;
 pub(super) mod hooks;
+pub(super) mod permits;
 pub(super) mod plain;
 pub(super) mod quality;
 pub(super) mod segment;
@@ -174,7 +175,6 @@ impl Register {
     /// learnt meanwhile; it is not owed. What is held stays held.
     pub fn resync(&mut self) {
         self.table.next_epoch();
-        self.compare_anew();
         self.stats.resynced += 1;
     }
 
@@ -362,7 +362,7 @@ impl Register {
     /// lower.
     fn begin_flow_bounds(&self) {
         let bounds = self.flow_bounds.get().map_or(&[][..], Places::all);
-        bounds.iter().for_each(FlowBound::begin);
+        bounds.iter().for_each(FlowBound::forget);
     }
 
     /// Classes stand where they belong in their trees, which are others.

@@ -13,12 +13,18 @@
 //! and the windows of the class's flows are shares of what these packets leave.
 
 use super::blocked::wheel;
+use super::permits::account_of;
 use super::stats::ClassStats;
 use super::Register;
 use crate::flow::{flag, ClassId, FlowId, Record};
-use crate::systems::class_rate::{Charged, ClassTree, Guarantee, Repeats, Share};
+use crate::steer::VirtualQueue;
+use crate::systems::class_rate::{Charged, ClassTree, Guarantee, Share};
 use crate::systems::postack::{Driver, TURN};
-use crate::time::Time;
+use crate::time::{Duration, Time};
+
+/// Time at its share, beyond a round trip, in which a sender that is not limited by its window sends what it
+/// was permitted.
+const UNSENT: Duration = Duration::from_millis(100);
 
 /// Classes of a tree that are looked at in one call.
 const LEAVES: usize = 4;
@@ -127,6 +133,46 @@ impl Register {
         Some((self.classes.share(place)?.first(&self.table, now)?, place))
     }
 
+    /// Account of a flow's sender. `None`: no hook reads any.
+    pub(super) fn account(&self, i: FlowId) -> Option<&VirtualQueue> {
+        account_of(&self.flow_bounds, &self.bounds, self.table[i].class, i)
+    }
+
+    /// The sender may send `bytes` more, or up to its right edge where that is known, of which it has `sent`
+    /// some already.
+    fn permit_in_account(&self, i: FlowId, bytes: u32, sent: u32) {
+        let Some(account) = self.account(i) else { return };
+        let (r, most) = (&self.table[i], self.open_window(i));
+        match r.has(flag::EDGE_KNOWN) {
+            true => account.permit_to(r.edge, sent, most),
+            false if r.takes_steps() || r.is_ending() => account.permit(bytes, most),
+            false => account.permit(bytes, most.min(r.law.turn().early)),
+        }
+    }
+
+    /// Bytes that a flow's sender may send beyond what its receiver has got: its window, or some time of its
+    /// share where that is not known.
+    pub(super) fn open_window(&self, i: FlowId) -> u32 {
+        let r = &self.table[i];
+        match self.classes.share(r.class) {
+            _ if r.has(flag::EDGE_KNOWN) => (r.edge.wrapping_sub(r.rx) as i32).max(0) as u32,
+            Some(share) => share.payload(r).bytes_in(self.rtt(r) + UNSENT).min(1 << 30) as u32,
+            None => u32::MAX,
+        }
+    }
+
+    /// A flow is followed from here on, or was not for a while: its sender has as much under way as its
+    /// window allows.
+    pub(super) fn restart_account(&self, i: FlowId) {
+        if let Some(account) = self.account(i) {
+            let r = &self.table[i];
+            let open =
+                if r.has(flag::EDGE_KNOWN) { (r.edge.wrapping_sub(r.rx) as i32).max(0) as u32 } else { 0 };
+            let early = if r.takes_turns() && !r.takes_steps() { r.law.turn().early } else { 0 };
+            account.restart_at(open.max(early), r.edge);
+        }
+    }
+
     /// The sender of a flow whose class has a rate may send so many bytes more.
     pub(super) fn permit(&mut self, i: FlowId, bytes: u32, now: Time) {
         self.permit_since(i, bytes, now, now);
@@ -153,39 +199,41 @@ impl Register {
             self.permit_released(i, bytes, edge, now);
             self.enlist(i, now);
         } else if r.takes_turns() {
-            self.permit(i, bytes, now);
+            self.permit_told(i, bytes, now);
         }
+    }
+
+    /// The sender has heard of so many bytes already, and may have sent as many since.
+    pub(super) fn permit_told(&mut self, i: FlowId, bytes: u32, now: Time) {
+        let sent = self.account(i).map_or(0, |account| account.settle(bytes));
+        self.permit_but(i, bytes, sent, now, now);
     }
 
     /// As [`Register::permit`], of what it was permitted from `since` to `now`.
     pub(super) fn permit_since(&mut self, i: FlowId, bytes: u32, since: Time, now: Time) {
+        self.permit_but(i, bytes, 0, since, now);
+    }
+
+    /// As above, where `sent` bytes have been sent, and were charged as they passed.
+    fn permit_but(&mut self, i: FlowId, bytes: u32, sent: u32, since: Time, now: Time) {
         if self.table[i].is_ending() {
-            return; // it has nothing more to send
+            // It has nothing more to send. If that is not true, what is received is charged.
+            return self.permit_in_account(i, bytes, 0);
         }
         let (r, mut tree, stats) = self.with_tree(i);
-        tree.permit(r, bytes, (since, now)).count(stats);
+        tree.permit(r, bytes, bytes - sent, (since, now)).count(stats);
+        self.permit_in_account(i, bytes - sent, sent);
     }
 
     /// The receiver has got so many bytes more. What its sender sent of its own accord is charged.
     pub(super) fn got(&mut self, i: FlowId, bytes: u32, since: Time, now: Time) {
-        let (r, mut tree, stats) = self.with_tree(i);
-        tree.got(r, bytes, (since, now)).count(stats);
-        self.compare(i, bytes, Repeats::received);
-    }
-
-    /// The receiver tells of so many bytes that have arrived twice. Those that its sender has sent twice are
-    /// charged when the class is looked at.
-    pub(in crate::gateway) fn got_twice(&mut self, i: FlowId, bytes: u32) {
-        self.compare(i, bytes, Repeats::arrived_twice);
-    }
-
-    /// Takes note of bytes of a flow for its class's repeats.
-    fn compare(&mut self, i: FlowId, bytes: u32, note: impl FnOnce(&mut Repeats, u64)) {
-        let r = &self.table[i];
-        if let Some(share) = self.classes.share_mut(r.class) {
-            let cost = share.law.cost(&r.segments(), bytes);
-            note(&mut share.repeats, cost);
-        }
+        let first = self.table.capacity();
+        let r = &mut self.table[i];
+        let account = account_of(&self.flow_bounds, &self.bounds, r.class, i);
+        let wheel = wheel(self.classes.ack_out(r.class));
+        let (shares, stats) = self.classes.split(r.class);
+        let mut tree = ClassTree { shares, timers: &mut self.timers, first, wheel };
+        tree.got(r, bytes, account, (since, now)).count(stats);
     }
 
     /// The first window of a flow is known: what its sender may send of it is charged before it is sent, or
@@ -204,6 +252,7 @@ impl Register {
         let Some(share) = self.classes.share(r.class) else { return };
         let bytes = share.law.initial(window, r.mss);
         self.permit(i, bytes, now);
+        self.restart_account(i);
     }
 
     /// Gives back what the sender was permitted and will not send, beyond `left` bytes.
@@ -312,19 +361,24 @@ impl Register {
         }
     }
 
-    /// Charges the class what has passed that is none of its flows', and what these have sent again.
+    /// Charges the class what has passed that is none of its flows', and what their senders were not
+    /// permitted.
     fn charge_others_of(&mut self, place: ClassId, now: Time) {
         let Some(tally) = self.tallies.all().get(place.index()) else { return };
         let (counted, bound) = (tally.counted(), self.bounds.all().get(place.index()));
         let owes = self.classes.shares.owe(place);
         let Some(share) = self.classes.share_mut(place) else { return };
         let (cost, since) = share.others.look(&share.law, counted, now);
-        let held = bound.filter(|bound| bound.is_set()).map(|bound| bound.passed().held);
-        let again = held.map_or(0, |held| share.repeated(held));
-        if cost > 0 || again > 0 || owes {
+        share.note_active(now);
+        let beyond = bound.filter(|bound| bound.is_set()).map_or(0, |bound| {
+            bound.fair().tell(share.law.rate, share.active.value());
+            let passed = bound.passed();
+            share.others.look_beyond(passed.beyond.wrapping_add(passed.free))
+        });
+        if cost > 0 || beyond > 0 || owes {
             let mut tree = self.tree(place);
             tree.note_others(place, cost, now);
-            let forgiven = tree.charge_unresponsive(place, cost + again, since, now);
+            let forgiven = tree.charge_unresponsive(place, cost + beyond, since, now);
             let stats = &mut self.classes[place];
             stats.others_bytes += cost;
             stats.forgiven_bytes += forgiven;

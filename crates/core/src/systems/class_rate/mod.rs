@@ -7,8 +7,7 @@
 //! - `account`: charges to a class and its flows; `windows`: windows; `guarantee`: flows that have a
 //!   guarantee, and those for which there is too little;
 //! - `grants`: bytes that may pass unasked where the rate does not bind;
-//! - `others`: traffic that ACKs cannot slow; `floor`: the rate that TCP keeps beside it;
-//! - `repeats`: data that senders repeat.
+//! - `others`: traffic that ACKs cannot slow; `floor`: the rate that TCP keeps beside it.
 
 mod account;
 mod average;
@@ -21,7 +20,6 @@ mod meter;
 mod nested;
 mod node;
 mod others;
-mod repeats;
 mod settings;
 mod share;
 mod shares;
@@ -33,7 +31,6 @@ pub(crate) use account::Charged;
 pub(crate) use grants::portion;
 pub(crate) use guarantee::Guarantee;
 pub use nested::{Nested, DEEPEST};
-pub(crate) use repeats::Repeats;
 pub use settings::{ShareRelease, Turns};
 pub(crate) use share::Share;
 pub(crate) use shares::Shares;

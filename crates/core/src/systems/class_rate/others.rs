@@ -13,6 +13,8 @@ pub(crate) struct Others {
     pub(crate) begun: bool,
     /// Time of the last look.
     pub(crate) at: Time,
+    /// Bytes of TCP beyond what senders were permitted, at that time.
+    pub(crate) beyond: Option<u64>,
     /// Rate of the traffic. What is free for the flows is theirs after a round trip only, and windows that
     /// are still small would keep them from it.
     pub(crate) meter: Meter,
@@ -37,5 +39,11 @@ impl Others {
         self.at = before.max(now);
         self.meter.note(cost, now);
         (cost, before)
+    }
+
+    /// Returns the bytes of TCP that have passed since the last look beyond what senders were permitted, if
+    /// `beyond` have in total.
+    pub(crate) fn look_beyond(&mut self, beyond: u64) -> u64 {
+        beyond.wrapping_sub(self.beyond.replace(beyond).unwrap_or(beyond))
     }
 }

@@ -5,8 +5,7 @@ use super::clock::Clock;
 use super::debt::Debt;
 use super::node::{self, List, Node, Standing};
 use super::others::Others;
-use super::repeats::Repeats;
-use super::{Nested, ShareRelease, Turns};
+use super::{Nested, ShareRelease};
 use crate::base::ring::Ring;
 use crate::flow::{ClassId, FlowId, Table};
 use crate::rate::Rate;
@@ -50,8 +49,6 @@ pub(crate) struct Share {
     pub(crate) active: Average,
     /// Traffic that passes beside its flows.
     pub(crate) others: Others,
-    /// Data that its flows send again.
-    pub(crate) repeats: Repeats,
     /// Unresponsive bytes that its clock is not charged yet.
     pub(crate) debt: Debt,
     /// Time of the next releases.
@@ -80,7 +77,6 @@ impl Share {
             sure: 0,
             active: Average::default(),
             others: Others::default(),
-            repeats: Repeats::default(),
             debt: Debt::default(),
             next: Time::ZERO,
             bound: Time::ZERO,
@@ -283,20 +279,5 @@ impl Share {
     /// A turn was had: where the queue is empty the next one comes a little later.
     pub(crate) fn note_turn(&mut self, now: Time) {
         self.departures.next_idle = now + self.idle_time();
-    }
-
-    /// Begins to compare again: its bound is another one, or data has passed that this has not counted.
-    pub(crate) fn compare_anew(&mut self) {
-        self.repeats.restart();
-    }
-
-    /// Bytes that its flows have sent again, if `held` bytes of them have passed. Turns of ACKs are charged
-    /// as they are had, and not compared.
-    pub(crate) fn repeated(&mut self, held: u64) -> u64 {
-        if self.law.turns == Turns::Bytes {
-            self.repeats.look(held)
-        } else {
-            0
-        }
     }
 }

@@ -16,9 +16,15 @@
 //! Where each flow of a class has a rate, each has a record of its own, a [`FlowBound`]. A flow whose ACKs
 //! are not controlled is one of its source's [`Strangers`](super::Strangers) until it has shown that it
 //! lasts.
+//!
+//! A controlled sender that heeds no ACK has its [fair share](FairShare) of the class and no more: what it
+//! sends beyond what it was permitted passes a [virtual queue](VirtualQueue). While the class has
+//! controlled TCP, all that is not permitted leaves a quarter of the room to what is.
 
+use super::fair::FairShare;
 use super::flow_bound::{FlowBound, FlowLimit};
 use super::tally::{served, Tally};
+use super::virtual_queue::VirtualQueue;
 use crate::base::rate::Rate;
 use crate::base::time::Time;
 use crate::packet::Counts;
@@ -39,9 +45,11 @@ const DEEPEST: usize = 8;
 const PAYLOAD: u32 = 1 << 16;
 const OWN: u32 = 1 << 17;
 const FLOWS: u32 = 1 << 18;
+/// Accounts of controlled senders are kept.
+const PERMITS: u32 = 1 << 19;
 
-/// Record of what a class may send and has sent. Two lines of memory that hooks and gateway share; the second
-/// one is for few classes.
+/// Record of what a class may send and has sent. Three lines of memory that hooks and gateway share; the last
+/// two are for few classes.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Bound {
@@ -81,9 +89,10 @@ pub struct Bound {
     repeated: AtomicU64,
     /// Packets of controlled TCP that others overtook.
     reordered: AtomicU64,
+    fair: FairShare,
 }
 
-const _: () = assert!(core::mem::size_of::<Bound>() == 128);
+const _: () = assert!(core::mem::size_of::<Bound>() == 192);
 
 /// Terms of a class's bound, from the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +105,8 @@ pub struct Limit {
     pub above: Option<u32>,
     /// The most that each of its flows may send.
     pub flow: Option<FlowLimit>,
+    /// Is it known what the senders of its controlled flows may send?
+    pub permits: bool,
     /// Unit that the rates count.
     pub counts: Counts,
 }
@@ -154,6 +165,15 @@ const STAYS: u32 = 358;
 /// half a second. What is under way by then was sent at the rate of the path.
 const SPARED: u32 = 60;
 
+/// For so long after that time, in those units, accounts of senders are not current: three seconds.
+const RECOVERS: u32 = 358;
+
+/// Is what senders were permitted not known well at `now`, after data last passed a bound at `unheld` that
+/// nobody kept?
+pub fn recovers(unheld: Time, now: Time) -> bool {
+    unit(now.as_nanos()).wrapping_sub(unit(unheld.as_nanos())) <= RECOVERS
+}
+
 /// Is TCP whose ACKs are held spared at `now`, after data last passed a bound at `unheld` that nobody kept?
 pub fn is_spared(unheld: Time, now: Time) -> bool {
     unit(now.as_nanos()).wrapping_sub(unit(unheld.as_nanos())) <= SPARED
@@ -167,7 +187,10 @@ impl Bound {
         let (most, own) = (rate(most), rate(own));
         let above = limit.and_then(|limit| limit.above);
         let flow = limit.and_then(|limit| limit.flow);
-        let parts = if own > 0 { OWN } else { 0 } | if flow.is_some() { FLOWS } else { 0 };
+        let permits = limit.is_some_and(|limit| limit.permits);
+        let parts = if own > 0 { OWN } else { 0 }
+            | if flow.is_some() { FLOWS } else { 0 }
+            | if permits { PERMITS } else { 0 };
         let counts = limit.map_or(0, |limit| cost_of(limit.counts)) | parts;
         self.room.store(room(most), Relaxed);
         self.own_room.store(room(own), Relaxed);
@@ -199,16 +222,33 @@ impl Bound {
         load.payload.max(load.bytes / 4 * 3)
     }
 
-    /// Would there be room for this, in time?
-    fn has_room(due: &AtomicU64, room: &AtomicU32, time: u64, now: u64) -> bool {
+    /// Would there be room for this, in time, in so many quarters of the room?
+    fn has_room(due: &AtomicU64, room: &AtomicU32, quarters: u64, time: u64, now: u64) -> bool {
         let wait = due.load(Relaxed).saturating_sub(now);
         // However long it is, a packet finds room where nothing waits.
-        wait == 0 || wait + time <= u64::from(room.load(Relaxed)) * 1_000
+        wait == 0 || wait + time <= u64::from(room.load(Relaxed)) * 250 * quarters
     }
 
-    fn is_within(&self, cost: u64, now: u64) -> bool {
+    fn is_within(&self, cost: u64, quarters: u64, now: u64) -> bool {
         let per_byte = self.per_byte.load(Relaxed);
-        per_byte == 0 || Bound::has_room(&self.due, &self.room, served(cost, per_byte), now)
+        per_byte == 0 || Bound::has_room(&self.due, &self.room, quarters, served(cost, per_byte), now)
+    }
+
+    /// Is the class charged with all that its controlled flows send beyond what they were permitted?
+    pub fn counts_beyond(&self) -> bool {
+        self.counts.load(Relaxed) & PERMITS != 0
+    }
+
+    /// Does a controlled sender send this, of the flow with this account, beyond what it was permitted?
+    fn is_beyond(&self, sender: &VirtualQueue) -> bool {
+        self.counts_beyond() && !sender.is_permitted()
+    }
+
+    /// Nanoseconds per byte at which the virtual queue of a controlled flow is served, in units of 2^-20: a
+    /// quarter more than its fair share. Its turns come in lumps, and what is lost of it is sent again.
+    fn per_byte_beyond(&self, now: u64) -> u64 {
+        let per_byte = self.fair.per_byte(true, now);
+        per_byte - per_byte / 5
     }
 
     /// Is a flow with this record within what each flow of the class may send?
@@ -219,7 +259,7 @@ impl Bound {
 
     fn is_within_own(&self, cost: u64, now: u64) -> bool {
         let time = served(cost, self.own_per_byte.load(Relaxed));
-        self.counts.load(Relaxed) & OWN != 0 && Bound::has_room(&self.own_due, &self.own_room, time, now)
+        self.counts.load(Relaxed) & OWN != 0 && Bound::has_room(&self.own_due, &self.own_room, 4, time, now)
     }
 
     /// Moves a record by what takes so long.
@@ -257,9 +297,14 @@ impl Bound {
         }
     }
 
+    /// Fair share of each of its flows.
+    pub fn fair(&self) -> &FairShare {
+        &self.fair
+    }
+
     /// May so many bytes pass at `now`, of which no class is known? They are charged and counted then.
     pub(crate) fn admits_alone(&self, bytes: u64, now: Time) -> bool {
-        if !self.is_within(bytes, now.as_nanos()) {
+        if !self.is_within(bytes, 4, now.as_nanos()) {
             self.dropped.fetch_add(1, Relaxed);
             self.dropped_bytes.fetch_add(bytes, Relaxed);
             return false;
@@ -275,6 +320,7 @@ impl Bound {
         Passed {
             held: self.held.load(Relaxed),
             free: self.free.load(Relaxed),
+            beyond: self.fair.beyond(),
             packets: self.packets.load(Relaxed),
             dropped: self.dropped.load(Relaxed),
             dropped_bytes: self.dropped_bytes.load(Relaxed),
@@ -307,6 +353,8 @@ pub struct Passed {
     pub held: u64,
     /// Bytes of TCP whose ACKs are not controlled, from their IP headers on.
     pub free: u64,
+    /// Bytes of `held` beyond what their senders were permitted.
+    pub beyond: u64,
     /// Packets of both, with payload.
     pub packets: u64,
     /// Packets beyond the bound.
@@ -337,21 +385,29 @@ fn chain(bounds: &[Bound], place: u32) -> impl Iterator<Item = &Bound> {
 }
 
 /// May packets of the class at this place pass at `now`, of the flow with this record if it is TCP? They are
-/// charged and counted then.
+/// charged and counted then. `sender`: the account of a controlled flow, if that is current.
 pub fn admits(
     bounds: &[Bound],
     tallies: &[Tally],
     place: u32,
     flow: Option<&FlowBound>,
+    sender: Option<&VirtualQueue>,
     load: &Load,
     now: Time,
 ) -> bool {
     let Some((own, tally)) = bounds.get(place as usize).zip(tallies.get(place as usize)) else { return true };
     let (cost, at) = (own.cost(load), now.as_nanos());
+    let beyond = sender.filter(|sender| own.is_beyond(sender));
+    let in_queue = if beyond.is_some() { served(cost, own.per_byte_beyond(at)) } else { 0 };
+    if let Some(sender) = beyond {
+        sender.count_beyond(load.payload as u32);
+    }
+    let quarters = if beyond.is_some() || load.kind != Kind::Held && own.has_tcp(at) { 3 } else { 4 };
     let is_own = own.is_within_own(cost, at);
     let fits = flow.is_none_or(|flow| own.flow_is_within(flow, cost, at))
-        && own.is_within(cost, at)
-        && (is_own || chain(bounds, place).skip(1).all(|c| c.is_within(cost, at)));
+        && beyond.is_none_or(|sender| sender.has_room(in_queue, at))
+        && own.is_within(cost, quarters, at)
+        && (is_own || chain(bounds, place).skip(1).all(|c| c.is_within(cost, quarters, at)));
     let beside_tcp = load.kind != Kind::Held && own.has_tcp(at);
     if !fits || load.kind == Kind::Free && !tally.admits(load.packets, load.bytes, now, beside_tcp) {
         own.dropped.fetch_add(load.packets, Relaxed);
@@ -367,6 +423,15 @@ pub fn admits(
     }
     if let Some(flow) = flow.filter(|_| own.bounds_flows()) {
         flow.charge(cost);
+    }
+    if let Some(sender) = beyond {
+        sender.enqueue(in_queue, at);
+        own.fair.count_beyond(cost);
+    } else if let Some(sender) = sender.filter(|_| own.counts_beyond()) {
+        sender.pass(load.payload as u32, || served(cost, own.per_byte_beyond(at)), at);
+    }
+    if beyond.is_some() || load.kind != Kind::Held {
+        own.fair.count(cost);
     }
     match load.kind {
         Kind::Held => own.count_held(cost, at),
@@ -387,7 +452,7 @@ mod tests {
     const R: Rate = Rate::mbit(8); // a byte a microsecond
 
     fn limit(most: Rate) -> Limit {
-        Limit { most: Some(most), own: None, above: None, flow: None, counts: Counts::Ip }
+        Limit { most: Some(most), own: None, above: None, flow: None, permits: false, counts: Counts::Ip }
     }
 
     fn records(n: usize) -> (Vec<Bound>, Vec<Tally>) {
@@ -409,7 +474,7 @@ mod tests {
         let mut passed = vec![0; seconds as usize];
         for us in (0..seconds * 1_000_000).step_by(gap as usize) {
             let Some(load) = of(us) else { continue };
-            if admits(bounds, tallies, 0, None, &load, Time::from_micros(1_000_000 + us)) {
+            if admits(bounds, tallies, 0, None, None, &load, Time::from_micros(1_000_000 + us)) {
                 passed[(us / 1_000_000) as usize] += load.bytes;
             }
         }
@@ -430,7 +495,7 @@ mod tests {
         bounds[0].set(Some(limit(R)));
         (0..100).for_each(|_| bounds[0].spare(&load(100_000, Kind::Held), unheld));
         assert_eq!(bounds[0].passed(), Passed { held: 10_000_000, packets: 100, ..Passed::default() });
-        assert!(admits(&bounds, &tallies, 0, None, &load(5_000, Kind::Held), unheld));
+        assert!(admits(&bounds, &tallies, 0, None, None, &load(5_000, Kind::Held), unheld));
     }
 
     #[test]
@@ -459,6 +524,7 @@ mod tests {
                     &tallies,
                     0,
                     None,
+                    None,
                     &load(1_000, Kind::Held),
                     Time::from_millis(1_000 + 50 * n),
                 )
@@ -473,10 +539,10 @@ mod tests {
         let (bounds, tallies) = records(1);
         bounds[0].set(Some(limit(Rate::kbit(64))));
         let giant = Load { packets: 350, bytes: 500_000, payload: 480_000, kind: Kind::Held };
-        assert!(admits(&bounds, &tallies, 0, None, &giant, Time::from_secs(1)));
+        assert!(admits(&bounds, &tallies, 0, None, None, &giant, Time::from_secs(1)));
         // A minute of the rate, and what it is paid with.
-        assert!(!admits(&bounds, &tallies, 0, None, &load(1_500, Kind::Held), Time::from_secs(50)));
-        assert!(admits(&bounds, &tallies, 0, None, &load(1_500, Kind::Held), Time::from_secs(61)));
+        assert!(!admits(&bounds, &tallies, 0, None, None, &load(1_500, Kind::Held), Time::from_secs(50)));
+        assert!(admits(&bounds, &tallies, 0, None, None, &load(1_500, Kind::Held), Time::from_secs(61)));
     }
 
     #[test]
@@ -490,10 +556,10 @@ mod tests {
             n += 1;
             let now = Time::from_micros(1_000_000 + us);
             let kind = if n.is_multiple_of(2) { Kind::Free } else { Kind::Counted };
-            admits(&bounds, &tallies, 0, None, &load(1_000, kind), now);
+            admits(&bounds, &tallies, 0, None, None, &load(1_000, kind), now);
             // A tenth of the rate.
             if us.is_multiple_of(10_000) {
-                held += u64::from(admits(&bounds, &tallies, 0, None, &load(1_000, Kind::Held), now));
+                held += u64::from(admits(&bounds, &tallies, 0, None, None, &load(1_000, Kind::Held), now));
             }
         }
         assert_eq!(held, 400, "nothing of it is lost");
@@ -502,24 +568,31 @@ mod tests {
         // Three seconds after the last of it, the rate is theirs.
         let later = Time::from_secs(9);
         let times = (0..1_000_000u64).step_by(50).map(|us| later + Duration::from_micros(us));
-        let passed =
-            times.filter(|now| admits(&bounds, &tallies, 0, None, &load(1_000, Kind::Free), *now)).count();
+        let passed = times
+            .filter(|now| admits(&bounds, &tallies, 0, None, None, &load(1_000, Kind::Free), *now))
+            .count();
         assert!((1_035..=1_045).contains(&passed), "{passed}");
     }
 
     #[test]
     fn what_a_class_has_for_itself_no_sibling_takes() {
         let (bounds, tallies) = records(3);
-        let child =
-            Limit { most: Some(R), own: Some(Rate::mbit(2)), above: Some(2), flow: None, counts: Counts::Ip };
+        let child = Limit {
+            most: Some(R),
+            own: Some(Rate::mbit(2)),
+            above: Some(2),
+            flow: None,
+            permits: false,
+            counts: Counts::Ip,
+        };
         (0..2).for_each(|n| bounds[n].set(Some(child)));
         bounds[2].set(Some(limit(R)));
         let (mut passed, mut lost) = ([0u64; 2], 0);
         for us in (0..4_000_000u64).step_by(50) {
             let now = Time::from_micros(1_000_000 + us);
-            passed[0] += u64::from(admits(&bounds, &tallies, 0, None, &load(1_000, Kind::Held), now));
+            passed[0] += u64::from(admits(&bounds, &tallies, 0, None, None, &load(1_000, Kind::Held), now));
             if us.is_multiple_of(4_000) {
-                let passes = admits(&bounds, &tallies, 1, None, &load(1_000, Kind::Held), now);
+                let passes = admits(&bounds, &tallies, 1, None, None, &load(1_000, Kind::Held), now);
                 passed[1] += u64::from(passes);
                 lost += u64::from(!passes);
             }

@@ -4,6 +4,7 @@
 //! allows would drop them, so a flow is held to the law as it is written: its bytes in the last second are
 //! counted, in parts of a fourteenth of it.
 
+use super::virtual_queue::VirtualQueue;
 use crate::base::rate::Rate;
 use crate::base::time::Duration;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -18,8 +19,8 @@ const OF_PART: u64 = 954;
 /// Bytes that a part counts at most of packets that come as one.
 const MOST: u64 = 1 << 30;
 
-/// Bytes that have passed of a flow, by parts of the last second. It is one line of memory that hooks and
-/// gateway share.
+/// Bytes that have passed of a flow, by parts of the last second, and its virtual queue. They are two lines
+/// of memory that hooks and gateway share.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct FlowBound {
@@ -27,9 +28,10 @@ pub struct FlowBound {
     parts: [AtomicU32; PARTS as usize],
     /// Number of the newest part.
     newest: AtomicU32,
+    queue: VirtualQueue,
 }
 
-const _: () = assert!(core::mem::size_of::<FlowBound>() == 64);
+const _: () = assert!(core::mem::size_of::<FlowBound>() == 128);
 
 /// Terms of the bound that each flow of a class has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +59,18 @@ fn part(now: u64) -> u32 {
 impl FlowBound {
     /// The record is another flow's, of which nothing has passed.
     pub fn begin(&self) {
+        self.forget();
+        self.queue.begin();
+    }
+
+    /// Nothing of the flow has passed in the last second.
+    pub fn forget(&self) {
         self.parts.iter().for_each(|part| part.store(0, Relaxed));
+    }
+
+    /// The flow's virtual queue, and the account of its sender.
+    pub fn queue(&self) -> &VirtualQueue {
+        &self.queue
     }
 
     /// Begins a part if it is time. Returns the newest.

@@ -7,7 +7,7 @@ use crate::base::time::{Duration, Time};
 use core::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// Fraction bits of [`Tally::per_byte`]: 100 Gb/s are exact to a millionth.
-const FRACTION: u32 = 20;
+pub(super) const FRACTION: u32 = 20;
 /// TCP has one of so many parts of a class's rate, whatever else comes.
 pub(crate) const PART: u64 = 10;
 

@@ -292,8 +292,14 @@ fn hold(rig: Rig, limit: Limit, rules: Vec<Match>) -> Rig {
     rig
 }
 
-const LIMIT: Limit =
-    Limit { most: Some(Rate::mbit(1)), own: None, above: None, flow: None, counts: Counts::Ip };
+const LIMIT: Limit = Limit {
+    most: Some(Rate::mbit(1)),
+    own: None,
+    above: None,
+    flow: None,
+    permits: false,
+    counts: Counts::Ip,
+};
 
 /// Data of the flow whose ACKs come from 5001: its sender is B.
 fn data(port: u16) -> Vec<u8> {
@@ -562,7 +568,7 @@ fn flows_are_bounded_as_by_the_core() {
             };
             let kind = if controlled { Kind::Held } else { Kind::Free };
             let load = Load { packets: 1, bytes: 40 + payload as u64, payload: payload as u64, kind };
-            let core = admits(&bounds, &tallies, 0, Some(flow), &load, now());
+            let core = admits(&bounds, &tallies, 0, Some(flow), None, &load, now());
             found.borrow_mut().push((rig.hook(Hook::Egress, &frame, 0).0 == PASS, core));
         }
     });
@@ -573,4 +579,76 @@ fn flows_are_bounded_as_by_the_core() {
     assert!(found.iter().all(|(hook, core)| hook == core), "{found:?}");
     let passed = found.iter().filter(|(hook, _)| *hook).count();
     assert!(passed > 300 && found.len() - passed > 100, "{passed} of {}", found.len());
+}
+
+/// A sender that repeats itself, and now and then is permitted something: at 8 kbit/s a packet takes so long
+/// that no time passes in the test.
+#[test]
+fn what_was_not_permitted_is_bounded_as_by_the_core() {
+    if !privileged() {
+        return;
+    }
+    let limit = Limit { most: Some(Rate::mbit(1_000)), permits: true, ..LIMIT };
+    let tell = |bound: &Bound, flows: u64| bound.fair().tell(Rate::kbit(8), flows << 16);
+    let (mut random, mut passed, mut dropped) = (Random(9), 0, 0);
+    for round in 0..40 {
+        let rig = bounded(limit);
+        rig.control(key4(0, 0), 0, slot_flag::SCALED);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let (bounds, tallies, flow) = ([Bound::default()], [Tally::default()], FlowBound::default());
+        bounds[0].set(Some(limit));
+        let flows = random.below(4);
+        tell(&bounds[0], flows);
+        tell(&rig.acks.bounds_of(0)[0], flows);
+        let queues = [flow.queue(), rig.acks.flow_bounds_of(0)[0].queue()];
+        queues.iter().for_each(|queue| queue.restart(4_000));
+        let (from, mut found) = (now(), Vec::new());
+        for _ in 0..60 {
+            if random.percent(20) {
+                let (bytes, most) = (random.below(3_000) as u32, random.below(6_000) as u32);
+                queues.iter().for_each(|queue| queue.permit(bytes, most));
+            }
+            let payload = 100 + random.below(1_300);
+            let frame = SegmentBuilder::v4(B, A).ports(80, 5001).payload(payload as usize).build();
+            let load = Load { packets: 1, bytes: 40 + payload, payload, kind: Kind::Held };
+            let core = admits(&bounds, &tallies, 0, Some(&flow), Some(flow.queue()), &load, now());
+            found.push((rig.hook(Hook::Egress, &frame, 0).0 == PASS, core));
+        }
+        if now().since(from) > Duration::from_millis(9) {
+            continue;
+        }
+        assert!(found.iter().all(|(hook, core)| hook == core), "round {round}: {found:?}");
+        let of_hook = &rig.acks.bounds_of(0)[0];
+        // Hooks measure flows, too.
+        let counted = |bound: &Bound| Passed { repeated: 0, reordered: 0, ..bound.passed() };
+        assert_eq!(counted(of_hook), counted(&bounds[0]), "round {round}");
+        assert_eq!(of_hook.fair().bps(), bounds[0].fair().bps(), "round {round}");
+        passed += of_hook.passed().packets;
+        dropped += of_hook.passed().dropped;
+    }
+    println!("{passed} passed, {dropped} dropped");
+    assert!(passed == 0 && dropped == 0 || passed > 100 && dropped > 100);
+}
+
+/// The share that a hook computes follows that of the core, over 300 ms of a flow that takes all it gets
+/// beside two that wait for turns: a third of 4 Mbit/s.
+#[test]
+fn a_share_is_computed_as_by_the_core() {
+    if !privileged() {
+        return;
+    }
+    let limit = Limit { most: Some(Rate::mbit(1_000)), permits: true, ..LIMIT };
+    let rig = bounded(limit);
+    rig.control(key4(0, 0), 0, slot_flag::SCALED);
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let fair = rig.acks.bounds_of(0)[0].fair();
+    fair.tell(Rate::mbit(4), 2 << 16);
+    let from = now();
+    while now().since(from) < Duration::from_millis(600) {
+        rig.hook(Hook::Egress, &data(5001), 0);
+    }
+    // It is served at a quarter more than its share, and worth as much.
+    let expected = 4_000_000.0 / (2.0 + 1.25);
+    let found = fair.bps() as f64 / expected;
+    assert!((0.8..=1.2).contains(&found), "{found}");
 }

@@ -9,8 +9,14 @@ use weir_core::steer::{slot_flag, Limit};
 use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::Flags;
 
-const SLOW: Limit =
-    Limit { most: Some(Rate::mbit(1)), own: None, above: None, flow: None, counts: Counts::Ip };
+const SLOW: Limit = Limit {
+    most: Some(Rate::mbit(1)),
+    own: None,
+    above: None,
+    flow: None,
+    permits: false,
+    counts: Counts::Ip,
+};
 
 #[test]
 fn an_observed_frame_passes_as_it_came_and_is_shown() {

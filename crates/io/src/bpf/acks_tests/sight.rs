@@ -12,7 +12,8 @@ use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::Flags;
 
 /// No packet is dropped.
-const ALL: Limit = Limit { most: None, own: None, above: None, flow: None, counts: Counts::Ip };
+const ALL: Limit =
+    Limit { most: None, own: None, above: None, flow: None, permits: false, counts: Counts::Ip };
 const EDGE: u32 = 200_000;
 
 /// The flow of slot 0, from 1,000 on.

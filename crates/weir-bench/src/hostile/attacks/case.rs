@@ -96,6 +96,10 @@ pub enum Forgery {
     Fin,
     UdpAtTheRate,
     UdpBeyondTheRate,
+    /// Copies of the last segment with data.
+    Repeats,
+    /// Data ahead of the last segment, ever further.
+    RunsOn,
 }
 
 /// An attack and its setting.
@@ -115,6 +119,8 @@ pub struct Case {
     pub most: usize,
     /// Smallest rate of the attacker's own connection that is accepted while the attack is on.
     pub least: Rate,
+    /// Smallest rate of the neighbour's connection while the attack is on, if it shares the attacker's rate.
+    pub neighbour: Option<Rate>,
     /// True if networks are attacked one after the other, because floods at the same time overload the
     /// machine.
     pub in_turn: bool,
@@ -142,6 +148,8 @@ const NEWCOMER: Duration = Duration::from_millis(2_500);
 const RATE: Rate = Rate::mbit(5);
 /// Smallest goodput of TCP beside datagrams: a tenth of the rate, less retransmissions.
 const FLOOR: Rate = Rate::kbit(400);
+/// 0.8 of a third of the rate.
+const SHARE: Rate = Rate::kbit(1_333);
 const LINE: Rate = Rate::mbit(1_000);
 
 const DOWN: &[Connection] = &one_each(Load::Down);
@@ -201,6 +209,7 @@ const FLOWS: Case = Case {
     delay: None,
     most: 12_500_000,
     least: Rate::kbit(8),
+    neighbour: None,
     in_turn: false,
 };
 const FIRST: Case = Case { connections: FIRST_UNDER_ATTACK, ..FLOWS };
@@ -226,6 +235,14 @@ const CLASSES: Case = Case {
     connections: UP,
     ..FLOWS
 };
+/// All in one class for uploads. What the attacker forges is of its own connection.
+const ONE_CLASS: Case = Case {
+    gateway: gateways::one_class_out,
+    limits: ALL_TOGETHER,
+    connections: UP,
+    neighbour: Some(SHARE),
+    ..FLOWS
+};
 const BESIDE_UDP: Case = Case { least: FLOOR, ..CLASSES };
 const POLICED_BY_PORT: Case = Case { gateway: gateways::policed_by_port, ..CLASSES };
 const POLICED: Case = Case { gateway: gateways::policed, ..BESIDE_UDP };
@@ -234,7 +251,7 @@ const CLASSES_IN: Case =
     Case { gateway: gateways::classes_in, limits: &two_classes(Direction::In, RATE), ..FLOWS };
 
 /// Name, setting, interval in milliseconds, and forged packets of every attack.
-const ATTACKS: [(&str, Case, u64, Forgery); 15] = [
+const ATTACKS: [(&str, Case, u64, Forgery); 17] = [
     ("odd ACKs", FLOWS, 100, Forgery::OddAck),
     ("odd ACKs that end on the way", FLOWS, 100, Forgery::OddAckWithFewHops),
     ("an ACK before the first", FIRST, 10, Forgery::AckBeforeTheFirst),
@@ -250,6 +267,8 @@ const ATTACKS: [(&str, Case, u64, Forgery); 15] = [
     ("UDP at the rate, policed", POLICED, 1, Forgery::UdpAtTheRate),
     ("UDP beyond the rate", BESIDE_UDP, 1, Forgery::UdpBeyondTheRate),
     ("odd ACKs, class", CLASSES_IN, 100, Forgery::OddAck),
+    ("repeated data, one class", ONE_CLASS, 1, Forgery::Repeats),
+    ("data beyond the window, one class", ONE_CLASS, 1, Forgery::RunsOn),
 ];
 
 /// Returns all attacks.

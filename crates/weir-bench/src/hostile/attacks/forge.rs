@@ -139,6 +139,8 @@ impl Forger {
             Forgery::Fin => self.fin(number),
             Forgery::UdpAtTheRate => self.udp_at_the_rate(number),
             Forgery::UdpBeyondTheRate => self.udp_beyond_the_rate(number),
+            Forgery::Repeats => self.repeats(),
+            Forgery::RunsOn => self.runs_on(number),
         }
     }
 
@@ -325,6 +327,21 @@ impl Forger {
     /// Sends datagrams to one port above the attacker's rate.
     fn udp_beyond_the_rate(&mut self, _: u64) -> Result<()> {
         self.send(&[datagram(9_999), datagram(9_999)])
+    }
+
+    /// Sends the last data twice more, at 22 Mbit/s. The server does not get it.
+    fn repeats(&mut self) -> Result<()> {
+        let Some(data) = self.data else { return Ok(()) };
+        let again = data.stamped().payload(DATAGRAM).ttl(FEW_HOPS);
+        self.send(&[again.clone(), again])
+    }
+
+    /// Sends data ahead of the window at the same rate.
+    fn runs_on(&mut self, n: u64) -> Result<()> {
+        let Some(data) = self.data else { return Ok(()) };
+        let ahead = |n: u64| AHEAD.wrapping_add((n % 10_000) as u32 * DATAGRAM as u32);
+        let on = |n| data.stamped().seq(data.tcp.seq.wrapping_add(ahead(n))).payload(DATAGRAM).ttl(FEW_HOPS);
+        self.send(&[on(2 * n), on(2 * n + 1)])
     }
 
     /// Sends datagrams, each from another address of the attacker's prefix.

@@ -16,6 +16,11 @@ pub fn classes_out(wan: &str) -> String {
     file(wan, "", &[attacker("out", ""), others("out", "")])
 }
 
+/// All in one class with a rate for uploads.
+pub fn one_class_out(wan: &str) -> String {
+    file(wan, "", &[class("all", "out", "rate = \"5Mbit\"")])
+}
+
 /// Two customers, each with a rate for downloads.
 pub fn classes_in(wan: &str) -> String {
     file(wan, "", &[attacker("in", ""), others("in", "")])

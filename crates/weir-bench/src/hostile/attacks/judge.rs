@@ -1,6 +1,6 @@
 //! Judges the traffic that the parties of a case received.
 
-use super::case::{Case, Load, Party, BEGINS, END, HOLDS, PAUSES};
+use super::case::{Case, Connection, Load, Party, BEGINS, END, HOLDS, PAUSES};
 use super::traffic::BIN;
 use std::time::Duration;
 use weir_core::gateway::Direction;
@@ -81,6 +81,14 @@ pub fn judge(case: &Case, got: &Got) -> Shown {
             shown.newcomer_mbit = shown.newcomer_mbit.max(mbit);
         }
     }
+    if let Some(least) = case.neighbour {
+        let mut all = case.connections.iter().zip(&got.connections);
+        let neighbour = all.find(|(c, _)| c.party == Party::Neighbour);
+        let way = |c: &Connection| usize::from(c.load.direction() == Direction::In);
+        let sum: u64 = neighbour.map_or(0, |(c, bytes)| bytes[way(c)][bin(HOLDS)..bin(PAUSES)].iter().sum());
+        shown.neighbour_mbit = sum as f64 * 8e-6 / (PAUSES - HOLDS).as_secs_f64();
+        shown.holds &= shown.neighbour_mbit >= least.bps() as f64 * 1e-6;
+    }
     for (connection, bytes) in case.connections.iter().zip(&got.connections) {
         if connection.party == Party::Attacker {
             let way = &bytes[usize::from(connection.load.direction() == Direction::In)];
@@ -123,7 +131,7 @@ fn longest_pause(bytes: &[u64]) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::{cases, Connection};
+    use super::super::case::cases;
     use super::*;
 
     /// Returns traffic in which every connection gets its limit's rate all the time. Newcomers get nothing.

@@ -1,0 +1,173 @@
+//! Fair share of a class: the rate at which each flow that ACKs do not slow is served.
+//!
+//! `T` flows are slowed by their ACKs and share what the others leave. The others have passed `U` of the
+//! class's rate `R` while each of them might have had `f`: they are worth `U / f` flows that take all they
+//! get. So the share of each is `R / (T + U / f)`, towards which `f` moves. At rest each flow of either kind
+//! has the same, or less if it wants less. Where `T` is zero, `f` rises until the class is full.
+//!
+//! The hooks compute it, each 10 ms in which such traffic passes, from what the gateway has told them.
+
+use super::tally::FRACTION;
+use crate::base::rate::Rate;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// Nanoseconds between two looks at what has passed.
+const LOOK: u64 = 10_000_000;
+/// Longest time that counts as one look, in nanoseconds.
+const LONGEST: u64 = 1_000_000_000;
+/// Time constants in nanoseconds: of the average of what passes, and of the share.
+const PASSED: u64 = 40_000_000;
+const SHARE: u64 = 50_000_000;
+/// A second in nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+/// The share is at least so small a part of the rate.
+const LEAST: u64 = 4_096;
+
+/// Fair share of a class, and its terms. It is one line of memory that hooks and gateway share.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct FairShare {
+    /// Nanoseconds per byte of the share in units of 2^-20; 0: it is not known. The hooks write it.
+    per_byte: AtomicU64,
+    /// Bytes of flows that ACKs do not slow, as the rate counts them.
+    passed: AtomicU64,
+    /// Time of the last look.
+    looked: AtomicU64,
+    /// `passed` at that time.
+    before: AtomicU64,
+    /// Bytes per second of such flows, on average.
+    average: AtomicU64,
+    /// The class's rate in bytes per second. The gateway writes it.
+    rate: AtomicU64,
+    /// Bytes that controlled senders sent beyond what they were permitted, among `passed`.
+    beyond: AtomicU64,
+    /// Average number of flows that wait for turns, in units of 2^-16. The gateway writes it.
+    flows: AtomicU32,
+    spare: AtomicU32,
+}
+
+const _: () = assert!(core::mem::size_of::<FairShare>() == 64);
+
+/// Nanoseconds per byte at so many bytes per second, in units of 2^-20.
+fn per_byte_at(bytes: u64) -> u64 {
+    ((SECOND << FRACTION) / bytes.max(1)).max(1)
+}
+
+impl FairShare {
+    /// The class has this rate now, and on average so many flows wait for turns, in units of 2^-16.
+    pub fn tell(&self, rate: Rate, flows: u64) {
+        self.rate.store((rate.bps() / 8).max(1), Relaxed);
+        self.flows.store(flows.min(u64::from(u32::MAX)) as u32, Relaxed);
+    }
+
+    /// Counts bytes that passed and that ACKs did not slow.
+    pub(super) fn count(&self, bytes: u64) {
+        self.passed.fetch_add(bytes, Relaxed);
+    }
+
+    /// Counts bytes that passed, and that their controlled sender was not permitted.
+    pub(super) fn count_beyond(&self, bytes: u64) {
+        self.beyond.fetch_add(bytes, Relaxed);
+    }
+
+    /// Returns these bytes.
+    pub(super) fn beyond(&self) -> u64 {
+        self.beyond.load(Relaxed)
+    }
+
+    /// Returns nanoseconds per byte of the share at `now`, in units of 2^-20. `has_tcp`: flows that wait for
+    /// turns were seen lately.
+    pub(super) fn per_byte(&self, has_tcp: bool, now: u64) -> u64 {
+        let looked = self.looked.load(Relaxed);
+        let elapsed = now.saturating_sub(looked);
+        if elapsed < LOOK || self.looked.compare_exchange(looked, now, Relaxed, Relaxed).is_err() {
+            return self.per_byte.load(Relaxed);
+        }
+        self.look(has_tcp, elapsed.min(LONGEST))
+    }
+
+    /// Moves the share towards what the flows have of the rate, `elapsed` after the last look.
+    fn look(&self, has_tcp: bool, elapsed: u64) -> u64 {
+        let passed = self.passed.load(Relaxed);
+        let bytes = passed.wrapping_sub(self.before.load(Relaxed)).min(1 << 33);
+        self.before.store(passed, Relaxed);
+        let average = follow(self.average.load(Relaxed), bytes * SECOND / elapsed, PASSED, elapsed);
+        self.average.store(average, Relaxed);
+        let rate = self.rate.load(Relaxed);
+        let old = self.per_byte.load(Relaxed);
+        let share = (SECOND << FRACTION).checked_div(old).map_or(rate, |share| share.min(rate)).max(1);
+        let flows = if has_tcp { u64::from(self.flows.load(Relaxed)) } else { 0 };
+        // Whoever asks is worth one at least.
+        let worth = flows + ((average << 16) / share).max(1 << 16);
+        let target = ((rate << 16) / worth).max(rate / LEAST);
+        let share = if old == 0 { target } else { follow(share, target, SHARE, elapsed) };
+        let per_byte = per_byte_at(share);
+        self.per_byte.store(per_byte, Relaxed);
+        per_byte
+    }
+
+    /// Returns the share in bits per second; 0 before it is known.
+    pub fn bps(&self) -> u64 {
+        (8 * (SECOND << FRACTION)).checked_div(self.per_byte.load(Relaxed)).unwrap_or(0)
+    }
+}
+
+/// One step of a first-order lag: the backward Euler step, which is stable however long it is.
+fn follow(value: u64, to: u64, time: u64, elapsed: u64) -> u64 {
+    // In microseconds: a product fits 64 bits.
+    let (elapsed, all) = (elapsed / 1_000, (elapsed + time) / 1_000);
+    if to > value {
+        value + (to - value) * elapsed / all
+    } else {
+        value - (value - to) * elapsed / all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const R: Rate = Rate::mbit(8); // a megabyte per second
+    const ONE: u64 = 1 << 16;
+
+    /// The share after ten seconds in bytes per second, where `passes` says what passes in a millisecond at a
+    /// share.
+    fn settled(flows: u64, passes: impl Fn(u64) -> u64) -> u64 {
+        let fair = FairShare::default();
+        fair.tell(R, flows);
+        for ms in 1_000..11_000 {
+            fair.per_byte(true, ms * 1_000_000);
+            fair.count(passes(fair.bps() / 8));
+        }
+        fair.bps() / 8
+    }
+
+    #[track_caller]
+    fn assert_near(share: u64, expected: u64) {
+        assert!(share.abs_diff(expected) <= expected / 50, "{share} and not {expected}");
+    }
+
+    #[test]
+    fn each_flow_has_the_same() {
+        // Greedy flows beside those that wait for turns: R / (T + M).
+        for (waiting, greedy) in [(0, 1), (0, 4), (2, 3), (1, 40), (10, 40)] {
+            let share = settled(waiting * ONE, |share| greedy * share / 1_000);
+            assert_near(share, 1_000_000 / (waiting + greedy));
+        }
+        // One that wants 100 kB/s leaves the rest, and is worth a flow where it is alone.
+        assert_near(settled(3 * ONE, |share| 100 + share / 1_000), 225_000);
+        assert_near(settled(ONE, |_| 100), 500_000);
+    }
+
+    #[test]
+    fn flows_that_wait_no_more_leave_the_rate() {
+        let fair = FairShare::default();
+        fair.tell(R, 9 * ONE);
+        fair.per_byte(true, 1_000_000_000);
+        assert_near(fair.bps() / 8, 100_000);
+        for ms in 1_001..6_000 {
+            fair.per_byte(false, ms * 1_000_000);
+        }
+        assert_near(fair.bps() / 8, 1_000_000);
+    }
+}
