@@ -132,11 +132,13 @@ pub fn collect(jobs: &[Job], store: &Store) -> Vec<Option<RunResult>> {
 }
 
 /// Returns the key of a run: a hash of all that decides its result, the program included. What else is in the
-/// file decides nothing, so a sweep can grow.
+/// file, and the notation of values, decide nothing: so a sweep can grow.
 fn key(job: &Job, version: &str) -> String {
     let mut plan = job.plan.clone();
     forget_file(&mut plan);
-    hash(&[version.as_bytes(), format!("{:?}", job.settings()).as_bytes(), format!("{plan:?}").as_bytes()])
+    // Values only; in words a setting is as it was written.
+    let settings = serde_json::to_vec(&job.settings()).unwrap_or_default();
+    hash(&[version.as_bytes(), &settings, format!("{plan:?}").as_bytes()])
 }
 
 fn forget_file(plan: &mut Plan) {
