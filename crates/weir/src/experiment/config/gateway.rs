@@ -153,7 +153,7 @@ impl GatewayFile {
 pub(super) fn idle(config: &Config) -> Option<Fault> {
     if config.observe && config.classes.iter().any(|class| class.share.is_some()) {
         let help = "leave `observe` out, or the keys of queues: a frame that waits in a queue is touched";
-        return Some(Fault::new("`observe` is for gateways without queues", help));
+        return Some(Fault::new("`observe` cannot be combined with queues", help));
     }
     config.classes.iter().all(|c| c.ack.is_none() && c.share.is_none()).then(|| {
         let help = "give one an `ack` policy: ack = { preset = \"ack-shaper\", flow_rate = \"10Mbit\" }";
