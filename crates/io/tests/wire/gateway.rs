@@ -126,7 +126,8 @@ pub fn main(args: &[String]) -> i32 {
                     0 => directory(args).join(name),
                     _ => directory(args).join(format!("{name}{number}")),
                 });
-                Shaper { gateway: gateway.counted_in(launch.tallies), stats, strike, clerk: Clerk::start() }
+                let gateway = gateway.counted_in(launch.tallies).seen_in(launch.sights);
+                Shaper { gateway, stats, strike, clerk: Clerk::start() }
             });
             let shapers = shapers.collect();
             launch.run_all(shapers, DriverConfig { spin: Spin::None, ..DriverConfig::default() })
