@@ -48,9 +48,9 @@ pub fn simulate(
     Ok(made.into_iter().map(|result| Run { result }).collect())
 }
 
-/// Makes those runs of [`simulate`] that are not in the folder `store`, and returns all. `library` is the file
-/// of this extension: results of another one are not mixed in. Runs that another process makes at the moment
-/// are waited for.
+/// Makes those runs of [`simulate`] that are not in the folder `store`, and returns all. `library` is the
+/// file of this extension: results of another one are not mixed in. Runs that another process makes at the
+/// moment are waited for.
 #[pyfunction]
 #[pyo3(signature = (name, text, changes, store, library, seeds=1, jobs=None))]
 #[allow(clippy::too_many_arguments)]
@@ -118,8 +118,8 @@ fn one(job: &Job, stop: &AtomicBool) -> Result<RunResult, String> {
     Ok(result)
 }
 
-/// Calls `work` in another thread, and looks for signals meanwhile. A signal sets `stop`, and its exception is
-/// raised when the work has ended.
+/// Calls `work` in another thread, and looks for signals meanwhile. A signal sets `stop`, and its exception
+/// is raised when the work has ended.
 fn beside_signals<T: Send>(stop: &AtomicBool, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     std::thread::scope(|scope| {
         let (done, is_done) = channel();

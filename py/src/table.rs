@@ -129,7 +129,8 @@ impl Table {
         }
     }
 
-    /// Arrow's C stream interface, <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
+    /// Arrow's C stream interface
+    /// (<https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>).
     /// The types of the columns are fixed, so `requested_schema` changes nothing, which the interface allows.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(

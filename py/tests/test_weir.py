@@ -134,7 +134,8 @@ def test_processes_share_a_store(tmp_path):
         f"runs = weir.sweep({BULK!r}, {{'seed': list(range(1, 9))}}, store=sys.argv[1], jobs=1)\n"
         "print(len(runs), all(run.ok for run in runs))\n"
     )
-    start = lambda: subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    start = lambda: subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     workers = [start() for _ in range(3)]
     # A worker that is lost loses its own run only.
     time.sleep(0.7)

@@ -1,6 +1,6 @@
 //! The distribution of times of many flows, in 544 bytes of counters.
 //!
-//! Buckets grow with the times: eight in each doubling, from 65 µs to 8.6 s. A quantile is within a sixteenth
+//! Buckets grow with the times: eight in each doubling, from 65 us to 8.6 s. A quantile is within a sixteenth
 //! of the true one. Old samples count half after each [`AGE`], so that the distribution is of the last
 //! minutes.
 

@@ -1,6 +1,6 @@
 //! Process of an engine, from the supervisor's side.
 
-use super::upgrade::LeftProcess;
+use super::handover::LeftProcess;
 use crate::sys::clock;
 use crate::sys::epoll::Waiter;
 use crate::sys::inherit::adopt;

@@ -8,7 +8,7 @@
 //! No other user can read or write there. The directory is made with mode 0700, is no link, and belongs to
 //! the user of Weir. All files are opened relative to it.
 
-use super::upgrade::LeftLock;
+use super::handover::LeftLock;
 use crate::sys::inherit::{adopt, Heir};
 use crate::sys::{clock, process};
 use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags};

@@ -143,9 +143,9 @@ fn what_six_thousand_flows_hold_is_delivered() {
 }
 
 /// An engine that is started again takes as much memory of its own as the first one did, and so does the
-/// next: nothing of it is there twice, and none is left for later.
+/// next: nothing of it is there twice, and none is left for later. The first one locks all that is mapped,
+/// the next ones lock what they use: for 65,536 flows without a measurement the difference is 2 MiB.
 fn every_engine_takes_as_much_memory() {
-    // The first one's heap is 2.6 MiB larger. The pool alone, or what is kept of flows, would be more.
     const SAME: u64 = 3 << 20;
     let lab = Lab::new(Kind::Router);
     let mut weir = lab.running_with("gateway", &[("FLOWS", "65536")]);

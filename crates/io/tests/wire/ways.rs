@@ -131,8 +131,8 @@ fn another_program_in_front_is_told() {
 /// report says so, in milliseconds. On a quiet machine the first is less than 200.
 pub const STILL: u32 = 500;
 const REPAIRED: u128 = 2_000;
-/// Longest time without data around a repair, in milliseconds. A sender of which half of the ACKs were lost may
-/// wait for its timer.
+/// Longest time without data around a repair, in milliseconds. A sender that lost half of its ACKs may
+/// wait for its timer twice, which is 200 and 400 ms in Linux (RFC 6298 doubles it).
 const AFTER: u32 = 1_000;
 
 fn a_filter_takes_what_weir_sends() {

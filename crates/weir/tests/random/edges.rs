@@ -45,7 +45,7 @@ impl Quantity {
     }
 }
 
-/// Finds quantities in values of TOML: digits behind a quote, a blank or a bracket, and the letters that follow.
+/// Finds quantities in values of TOML: digits behind a quote, a blank or a bracket, with the letters behind.
 pub fn quantities(text: &str) -> Vec<Quantity> {
     let bytes = text.as_bytes();
     let end_of = |from: usize, belongs: fn(u8) -> bool| {

@@ -1,4 +1,4 @@
-//! Manuals, in which each quantity gets a few edges: whatever is accepted can be described, planned and begun.
+//! Manuals, in which each quantity gets a few edges: what is accepted can be described, planned and begun.
 
 use crate::edges::{self, EACH};
 use crate::laws;

@@ -7,7 +7,7 @@ use super::plain::seen;
 use super::segment::Headers;
 use super::{millis, Register};
 use crate::ack::window;
-use crate::flow::{flag, FlowId, Key};
+use crate::flow::{flag, FlowId, Key, Record};
 use crate::frame::{Checksum, Frame};
 use crate::node::Cx;
 use crate::steer::{self, after, Action, Seen};
@@ -355,6 +355,46 @@ impl Register {
         }
         if r.ace & 6 != 0 && segment.tcp.payload_len == 0 {
             r.flags |= flag::ACCECN; // a pure ACK carries neither AE nor CWR otherwise
+        }
+    }
+
+    /// The most bytes a flow's window may be, if its class sizes windows and its scale is known.
+    #[inline]
+    pub(in crate::gateway) fn window_limit(&self, r: &Record) -> Option<u32> {
+        self.window_limit_at(r, r.tx)
+    }
+
+    /// Returns the limit of the window that is told with an acknowledgement of `to`.
+    pub(in crate::gateway) fn window_limit_at(&self, r: &Record, to: u32) -> Option<u32> {
+        if r.takes_turns() {
+            return self.window_of_share(r, to);
+        }
+        if self.ends {
+            return None;
+        }
+        r.window_limit(&self.policy(r).window, self.rtt(r))
+    }
+
+    /// Is the right edge that may be told now right of the one that was?
+    pub(in crate::gateway) fn edge_moves(&self, i: FlowId) -> bool {
+        let r = &self.table[i];
+        r.edge_moves(self.window_limit(r))
+    }
+
+    /// A sender whose window was sized from its first right edge on cannot get ahead of the releases by more
+    /// than the advertised window, in slow start or not, so its steps are full from the beginning
+    /// (`docs/ack-shaper.md`).
+    pub(in crate::gateway) fn bound(&mut self, i: FlowId) {
+        let r = &self.table[i];
+        if !r.has(flag::EDGE_KNOWN) || r.takes_turns() {
+            return;
+        }
+        let bounds = self.policy(r).release.is_bounded_by_window();
+        let Some(limit) = self.window_limit(&self.table[i]) else { return };
+        let r = &mut self.table[i];
+        // An edge is rounded up to a unit of the window.
+        if bounds && r.edge.wrapping_sub(r.tx) < limit + (1 << r.scale) {
+            r.law.pace_mut().bounded();
         }
     }
 }

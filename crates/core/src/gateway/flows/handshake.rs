@@ -5,13 +5,15 @@
 
 use super::segment::Headers;
 use super::{direction_of, Register};
+use crate::ack::window;
 use crate::classify::Direction;
 use crate::flow::{flag, law_state, FlowId, Key, LawState, Record};
+use crate::frame::Frame;
 use crate::node::Cx;
 use crate::steer::{after, slot_flag};
 use crate::time::{Duration, Time};
 use crate::track::{opening, Doubt};
-use crate::wire::{Flags, TcpOptions};
+use crate::wire::{self, Flags, TcpOptions};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Time for which a flow that is over is remembered. A lost FIN comes again after a retransmission timeout,
@@ -200,6 +202,57 @@ impl Register {
         r.set(flag::CLOSED, false);
         r.doubt.retracted();
         self.wait(i, now);
+    }
+
+    /// The flow's first right edges, from a segment whose window field counts in units of `1 << scale`, and
+    /// its slot with them. The field goes to the sender sized, if this `sizes` it, or as it came.
+    pub(super) fn begin_edges(
+        &mut self,
+        i: FlowId,
+        segment: &Headers,
+        options: &TcpOptions,
+        scale: u8,
+        sizes: bool,
+    ) {
+        self.entitle(i);
+        let limit = self.window_limit(&self.table[i]).filter(|_| sizes);
+        let r = &mut self.table[i];
+        let (ack, scale, window) = (segment.tcp.ack, u32::from(scale), segment.tcp.window);
+        r.window = window;
+        r.right = ack.wrapping_add(u32::from(window) << scale);
+        if r.has(flag::SCALE_KNOWN) {
+            let goal = limit.map_or(r.right, |bytes| ack.wrapping_add(bytes));
+            let field = window::fit(ack, scale, goal, r.right);
+            r.edge = ack.wrapping_add(u32::from(field) << scale);
+            r.flags |= flag::EDGE_KNOWN;
+        }
+        self.bound(i);
+        self.permit_first(i, self.now);
+        self.show(i, options);
+        self.ask_for_probe(i);
+    }
+
+    /// Sizes the window of a SYN-ACK of the data's receiver, which is on its way to the sender. Its field is
+    /// not scaled (RFC 7323 §2.2), so that at most 64 KiB are to be had.
+    pub(in crate::gateway) fn size_syn_ack(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from_lan: bool,
+        segment: &Headers,
+        frame: &Frame,
+    ) {
+        let Some(i) = self.table.find(&Key::of_ack(&segment.packet, &segment.tcp)) else { return };
+        let r = &self.table[i];
+        let own = segment.tcp.window;
+        let shown = r.has(flag::SYNCED | flag::EDGE_KNOWN) && r.tx == segment.tcp.ack;
+        let answers = segment.has(Flags::ACK) && r.has(flag::INWARD) == from_lan;
+        if !shown || !answers || self.window_limit(r).is_none() {
+            return;
+        }
+        let field = window::fit(r.tx, 0, r.edge, r.tx.wrapping_add(u32::from(own)));
+        if field != own {
+            wire::set_window(cx.frames.bytes_mut(frame), &segment.packet, field, frame.checksum);
+        }
     }
 }
 

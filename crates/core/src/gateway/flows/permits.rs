@@ -1,5 +1,5 @@
 //! Accounts of what senders may send, which the hooks read: the payload that a flow's sender was permitted.
-//! What passes beyond that is charged to the class as it passes.
+//! Payload beyond that is charged to the class as it passes.
 
 use super::slots::Places;
 use crate::flow::{ClassId, FlowId};

@@ -16,6 +16,7 @@ use super::blocked::wheel;
 use super::permits::account_of;
 use super::stats::ClassStats;
 use super::Register;
+use crate::ack::Window;
 use crate::flow::{flag, ClassId, FlowId, Record};
 use crate::steer::VirtualQueue;
 use crate::systems::class_rate::{Charged, ClassTree, Guarantee, Share};
@@ -383,6 +384,41 @@ impl Register {
             stats.others_bytes += cost;
             stats.forgiven_bytes += forgiven;
         }
+    }
+
+    /// As [`Register::window_limit_at`], of a flow that shares its class's rate.
+    pub(super) fn window_of_share(&self, r: &Record, to: u32) -> Option<u32> {
+        let times = self.times(r).filter(|_| !self.ends)?;
+        self.classes.shares.window(&self.table, r, times, to, self.now)
+    }
+
+    /// The round-trip time of a flow, and how long what is acknowledged may wait, if its window is sized.
+    pub(in crate::gateway) fn times(&self, r: &Record) -> Option<(Duration, Duration)> {
+        match self.policy(r).window {
+            Window::Size { standing_delay } => Some((self.rtt(r), standing_delay)),
+            Window::Keep => None,
+        }
+    }
+
+    /// Lets bytes go ahead of the flow's turn. Where the class has nothing to spare for what its sender might
+    /// send for them, the right edge stays where it is until then.
+    pub(in crate::gateway) fn keep_edge(&mut self, i: FlowId, bytes: u32, now: Time) {
+        let r = &self.table[i];
+        let waits = r.takes_turns()
+            && r.has(flag::EDGE_KNOWN)
+            && !r.takes_steps()
+            && !r.is_ending()
+            && self.times(r).is_some()
+            && self.classes.shares.is_early(r, bytes, now);
+        if waits {
+            self.table[i].flags |= flag::EDGE_WAITS;
+        }
+    }
+
+    /// Finds what the class of a flow has now, where it borrows.
+    pub(super) fn entitle(&mut self, i: FlowId) {
+        let (place, now) = (self.table[i].class, self.now);
+        self.tree(place).entitle(place, now);
     }
 }
 

@@ -292,7 +292,7 @@ fn hold(rig: Rig, limit: Limit, rules: Vec<Match>) -> Rig {
     rig
 }
 
-const LIMIT: Limit = Limit {
+pub(super) const LIMIT: Limit = Limit {
     most: Some(Rate::mbit(1)),
     own: None,
     above: None,

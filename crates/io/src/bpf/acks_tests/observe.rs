@@ -1,35 +1,25 @@
 //! Hooks that let everything pass as it came, and QUIC apart from other traffic that ACKs cannot slow.
 
-use super::bound::{bounded, bounded_with};
+use super::bound::{bounded, bounded_with, LIMIT};
 use super::rig::*;
 use crate::bpf::{Fate, Hook};
-use weir_core::ack::Counts;
 use weir_core::rate::Rate;
 use weir_core::steer::{slot_flag, Limit};
 use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::Flags;
-
-const SLOW: Limit = Limit {
-    most: Some(Rate::mbit(1)),
-    own: None,
-    above: None,
-    flow: None,
-    permits: false,
-    counts: Counts::Ip,
-};
 
 #[test]
 fn an_observed_frame_passes_as_it_came_and_is_shown() {
     if !privileged() {
         return;
     }
-    let mut rig = bounded_with(SLOW, true);
+    let mut rig = bounded_with(LIMIT, true);
     rig.control(key4(0, 0), 3, slot_flag::SCALED | slot_flag::SIZED);
     let back = v4().seq(1_000).window(100).flags(Flags::ACK);
     let syn_ack = v4().ports(9, 80).seq(7).flags(Flags::SYN | Flags::ACK).mss(1_460);
     let frames = [
-        // An ACK that would be taken, one of a flow that nobody knows, data that would be set back, the answer
-        // to a SYN, and a RST behind what would be held.
+        // An ACK that would be taken, one of a flow that nobody knows, data that would be set back, the
+        // answer to a SYN, and a RST behind what would be held.
         (back.clone().ack(1_200), true),
         (v4().ports(4_000, 80).seq(5).ack(6).flags(Flags::ACK), true),
         (back.clone().ack(1_300).payload(100), true),
@@ -58,7 +48,7 @@ fn quic_is_counted_apart() {
     if !privileged() {
         return;
     }
-    let fast = Limit { most: Some(Rate::mbit(10_000)), ..SLOW };
+    let fast = Limit { most: Some(Rate::mbit(10_000)), ..LIMIT };
     let rig = bounded(fast);
     let short = [&[0x45_u8], [7; 99].as_slice()].concat();
     let long = [&[0xc3, 0, 0, 0, 1], [7; 95].as_slice()].concat();

@@ -1,7 +1,7 @@
 //! The socket and its clients. A client sends a line and gets an answer, and the connection is closed.
 
+use crate::supervise::handover::LeftClient;
 use crate::supervise::state::Directory;
-use crate::supervise::upgrade::LeftClient;
 use crate::sys::clock;
 use crate::sys::inherit::{adopt, Heir};
 use rustix::io::Errno;

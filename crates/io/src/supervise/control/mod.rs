@@ -11,8 +11,8 @@ mod clients;
 pub use ask::{ask, within};
 pub(super) use clients::Listener;
 
+use super::handover::{Handover, LeftClient};
 use super::state::Directory;
-use super::upgrade::{path_of, Handover, LeftClient};
 use crate::sys::clock;
 use crate::sys::epoll::Waiter;
 use crate::sys::inherit::Heir;
@@ -301,6 +301,11 @@ impl Control {
 pub(super) fn guarded<T>(what: impl FnOnce() -> T) -> Option<T> {
     // Half-made changes are seen only by the next request, which starts afresh.
     catch_unwind(AssertUnwindSafe(what)).ok()
+}
+
+/// Path that a request for an upgrade names.
+fn path_of(line: &str) -> Option<PathBuf> {
+    line.strip_prefix("upgrade ").map(str::trim).filter(|path| path.starts_with('/')).map(PathBuf::from)
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! The new program's side of an upgrade: it adopts what the one before has set up.
 
-use super::handover::{Inherited, VERSION};
-use super::{Handover, LeftPlace, LeftProcess, LeftSite, Predecessor};
+use super::Predecessor;
 use crate::bpf::{Attached, Maps};
 use crate::driver::InterfaceStates;
 use crate::supervise::changes::Changes;
 use crate::supervise::check::Problems;
 use crate::supervise::control::Control;
+use crate::supervise::handover::{Handover, Inherited, LeftPlace, LeftProcess, LeftSite, VERSION};
 use crate::supervise::process::Process;
 use crate::supervise::records::{Records, Store};
 use crate::supervise::setup::Setup;

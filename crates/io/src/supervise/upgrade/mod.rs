@@ -1,10 +1,10 @@
 //! Upgrade in place: the supervisor executes another version of Weir in its own process.
 //!
 //! ```text
-//! client: upgrade PATH ─▶ supervisor ── fork ──▶ rehearsal: PATH with the same arguments, only checks
-//!                              │ fits
-//!                              ├─ writes the state (handover) and keeps descriptors open
-//!                              └─ execve(PATH) ─▶ adopts, loads and exchanges programs, forks an engine
+//! client: upgrade PATH ─> supervisor ── fork ─> rehearsal: PATH with the same arguments, only checks
+//!                            │ fits
+//!                            ├ writes the state (handover) and keeps descriptors open
+//!                            └ execve(PATH) ─> adopts, loads and exchanges programs, forks an engine
 //! ```
 //!
 //! - The process keeps its number, so the service manager sees no end. Interfaces, links of programs, locks,
@@ -20,29 +20,26 @@
 //!   as any supervisor that was killed: the engine flushes and ends, and the programs come off.
 
 mod adopt;
-mod handover;
 mod rehearsal;
 
-pub(super) use handover::{Handover, LeftClient, LeftLock, LeftPlace, LeftProcess, LeftSite};
-pub use handover::{Inherited, LAYOUT};
 pub(super) use rehearsal::{Rehearsal, Verdict};
 
+use super::handover::{Handover, LeftSite, LeftStore, Sizes, FORMAT, LAYOUT, VARIABLE, VERSION};
 use super::process::Process;
 use super::{Operator, Supervisor};
 use crate::bpf::LeftLink;
 use crate::sys::inherit::Heir;
 use crate::sys::process::Execution;
-use handover::{LeftStore, Sizes, FORMAT, VARIABLE, VERSION};
 use std::convert::Infallible;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Engine of the program before, and what it has left.
 #[derive(Debug)]
 pub(super) struct Predecessor {
     /// `None` once it was told to end.
     process: Option<Process>,
-    /// Its sockets and those of its supervisor: their cookies and roles.
+    /// Cookies and roles of the sockets of it and of its supervisor.
     senders: Vec<(u64, u32)>,
     /// True if its records and maps are those of the next engine.
     same: bool,
@@ -147,9 +144,4 @@ impl LeftSite {
         let of_pair = self.internal.iter().flat_map(|(_, attached)| attached);
         of_places.chain(of_home).chain(of_pair).flatten().map(LeftLink::program)
     }
-}
-
-/// Path that a request names.
-pub(super) fn path_of(line: &str) -> Option<PathBuf> {
-    line.strip_prefix("upgrade ").map(str::trim).filter(|path| path.starts_with('/')).map(PathBuf::from)
 }

@@ -1,11 +1,10 @@
 //! Rehearsal of an upgrade: the new program, run in a child with the same arguments, checks all that it can
 //! check without touching the host.
 
-use super::handover::{FORMAT, LAYOUT, VARIABLE, VERSION};
-use super::Inherited;
 use crate::driver::Programs;
 use crate::log::shown;
 use crate::supervise::check::{self, Problems};
+use crate::supervise::handover::{Inherited, FORMAT, LAYOUT, VARIABLE, VERSION};
 use crate::supervise::setup::Setup;
 use crate::supervise::site;
 use crate::sys::clock;

@@ -27,7 +27,7 @@ struct Head {
 
 /// The state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::supervise) struct Handover {
+pub(super) struct Handover {
     pub format: u32,
     pub layout: String,
     pub version: String,
@@ -53,7 +53,7 @@ pub(in crate::supervise) struct Handover {
 
 /// Sizes of the maps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::supervise) struct Sizes {
+pub(super) struct Sizes {
     pub engines: u32,
     pub flows: u32,
     pub tallies: u32,
@@ -72,7 +72,7 @@ impl Sizes {
 
 /// Interfaces, programs and their maps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::supervise) struct LeftSite {
+pub(super) struct LeftSite {
     pub places: Vec<LeftPlace>,
     /// Number of the interface on which frames are sent that come in, and the program there.
     pub home: Option<(u32, Vec<LeftLink>)>,
@@ -87,7 +87,7 @@ pub(in crate::supervise) struct LeftSite {
 
 /// An interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::supervise) struct LeftPlace {
+pub(super) struct LeftPlace {
     /// Configured name.
     pub wanted: String,
     pub index: u32,
@@ -96,7 +96,7 @@ pub(in crate::supervise) struct LeftPlace {
 
 /// A lock on an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::supervise) struct LeftLock {
+pub(super) struct LeftLock {
     pub name: String,
     pub index: u32,
     pub fd: RawFd,
@@ -104,21 +104,21 @@ pub(in crate::supervise) struct LeftLock {
 
 /// A client, and what it has sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::supervise) struct LeftClient {
+pub(super) struct LeftClient {
     pub fd: RawFd,
     pub asked: Vec<u8>,
 }
 
 /// An engine and the stream on which it reports its failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::supervise) struct LeftProcess {
+pub(super) struct LeftProcess {
     pub pid: i32,
     pub words: RawFd,
 }
 
 /// Memory that outlives engines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::supervise) struct LeftStore {
+pub(super) struct LeftStore {
     pub name: String,
     pub fd: RawFd,
 }
@@ -142,7 +142,8 @@ impl Handover {
         let head: Head = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
         if head.format != FORMAT {
             return Err(wrong(format!(
-                "the running version hands over in format {}, and this one ({VERSION}) reads format {FORMAT}: a restart is needed",
+                "the running version hands over in format {}, and this one ({VERSION}) reads format {FORMAT}: \
+                 a restart is needed",
                 head.format
             )));
         }
