@@ -7,7 +7,7 @@
 use libfuzzer_sys::fuzz_target;
 use weir_core::frame::Checksum;
 use weir_core::wire::{checksum, packet, set_ack, set_timestamps, set_window, tcp, tcp_options};
-use weir_core::wire::{Packet, Timestamps, TCP};
+use weir_core::wire::{Packet, Seq, Timestamps, TCP};
 
 /// A random header checksum would hide everything behind it: make it right if there is one.
 fn mend(frame: &mut [u8]) {
@@ -27,7 +27,7 @@ fn mend(frame: &mut [u8]) {
 fn rewrite(frame: &[u8], len: usize, p: &Packet) {
     let before = checksum::verify(frame, len, p);
     let mut copy = frame.to_vec();
-    set_ack(&mut copy, p, 0x0102_0304, before);
+    set_ack(&mut copy, p, Seq(0x0102_0304), before);
     set_window(&mut copy, p, 0x0506, before);
     match before {
         Checksum::Valid | Checksum::Unknown => assert_eq!(checksum::verify(&copy, len, p), before),

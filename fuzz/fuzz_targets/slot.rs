@@ -9,22 +9,25 @@ use core::sync::atomic::Ordering::Relaxed;
 use libfuzzer_sys::fuzz_target;
 use weir_core::steer::{self, after, slot_flag, Action, Seen, Slot, Stamp};
 use weir_core::time::Time;
+use weir_core::wire::Seq;
 
 /// `tx`, `nxt`, `ts`, `ack`, `edge` and `sent`: what only moves forward.
 fn numbers(slot: &Slot) -> [u32; 6] {
-    [slot.tx(), slot.nxt(), slot.ts(), slot.ack(), slot.edge(), slot.sent()]
+    let seqs = [slot.tx(), slot.nxt(), slot.ack(), slot.edge(), slot.sent()].map(|seq| seq.0);
+    let [tx, nxt, ack, edge, sent] = seqs;
+    [tx, nxt, slot.ts(), ack, edge, sent]
 }
 
-fn edge(slot: &Slot, ack: u32, window: u16) -> u32 {
-    ack.wrapping_add(u32::from(window) << slot.scale())
+fn edge(slot: &Slot, ack: Seq, window: u16) -> Seq {
+    ack.plus(u32::from(window) << slot.scale())
 }
 
 fn seen(slot: &Slot, r: &[u8; 8]) -> Seen {
     let word = |i: usize| i32::from(i16::from_be_bytes([r[i], r[i + 1]]));
     Seen {
         flags: r[1] & !(steer::SYN | steer::RST) | if r[0] & 8 == 0 { steer::ACK } else { 0 },
-        seq: slot.nxt().wrapping_add_signed(word(2)),
-        ack: slot.tx().wrapping_add_signed(word(4) * 97),
+        seq: slot.nxt().plus(word(2) as u32),
+        ack: slot.tx().plus((word(4) * 97) as u32),
         window: u16::from(r[6]) << 8,
         payload: u32::from(r[7]) * 16,
         ts: (r[0] & 16 != 0).then(|| slot.ts().wrapping_add_signed(word(2) % 8)),
@@ -39,12 +42,12 @@ fn check(slot: &Slot, seen: &Seen, believed: bool, action: Action) {
     let tx = slot.tx();
     match action {
         Action::SetBack { ack, window, .. } => {
-            assert!(!after(ack, seen.ack) && !after(ack, tx));
+            assert!(!ack.is_after(seen.ack) && !ack.is_after(tx));
             if slot.has(slot_flag::SCALED) {
-                assert!(!after(edge(slot, ack, window), edge(slot, seen.ack, seen.window)));
+                assert!(!edge(slot, ack, window).is_after(edge(slot, seen.ack, seen.window)));
             }
         }
-        Action::Pass | Action::Copy if believed => assert!(!after(seen.ack, tx)),
+        Action::Pass | Action::Copy if believed => assert!(!seen.ack.is_after(tx)),
         Action::Pass | Action::Copy => {}
         Action::Take => assert!(believed && seen.is_pure()),
     }
@@ -59,10 +62,10 @@ fn segment(slot: &Slot, seen: &Seen, taken: &mut Vec<Time>, at: Time) {
         assert_eq!(numbers(slot), before);
     }
     check(slot, seen, believed, action);
-    let passed = seen.is_pure() && after(slot.tx(), before[0]);
+    let passed = seen.is_pure() && slot.tx().is_after(Seq(before[0]));
     if passed && seen.flags & (steer::FIN | steer::URG) == 0 {
         // Nothing but a grant lets progress pass that carries nothing else.
-        assert!(granted.is_some_and(|to| !after(seen.ack, to)) && taken.is_empty());
+        assert!(granted.is_some_and(|to| !seen.ack.is_after(to)) && taken.is_empty());
     }
     if action == Action::Take {
         slot.take();
@@ -95,12 +98,12 @@ fuzz_target!(|data: &[u8]| {
             4 => {
                 let known = slot.edge();
                 if let Stamp::Send { window, .. } = slot.stamp(seen.ack, seen.window) {
-                    assert!(!after(before[0], seen.ack) && slot.tx() == seen.ack);
+                    assert!(!Seq(before[0]).is_after(seen.ack) && slot.tx() == seen.ack);
                     let (said, told) = (edge(&slot, seen.ack, window), edge(&slot, seen.ack, seen.window));
-                    assert!(!slot.has(slot_flag::SCALED) || !after(said, known) || said == told);
+                    assert!(!slot.has(slot_flag::SCALED) || !said.is_after(known) || said == told);
                 }
             }
-            5 => assert_eq!(slot.grant(before[0].wrapping_add(u32::from(r[2]) << 8)), taken.is_empty()),
+            5 => assert_eq!(slot.grant(Seq(before[0]).plus(u32::from(r[2]) << 8)), taken.is_empty()),
             6 => slot.revoke(),
             // The gateway has what was taken, in order.
             _ => taken.drain(..).for_each(|_| slot.has_come()),

@@ -54,7 +54,7 @@ impl Seg {
     /// Sequence number after the segment.
     pub fn end(&self) -> u32 {
         let flags = u32::from(self.has(Flags::SYN)) + u32::from(self.has(Flags::FIN));
-        self.tcp.seq.wrapping_add(self.tcp.payload_len).wrapping_add(flags)
+        self.tcp.seq.0.wrapping_add(self.tcp.payload_len).wrapping_add(flags)
     }
 
     /// Returns whether it is a plain acknowledgement.
@@ -64,8 +64,9 @@ impl Seg {
     }
 
     /// SACK blocks (RFC 2018).
-    pub fn sack(&self) -> &[(u32, u32)] {
-        self.options.as_ref().map_or(&[], |options| options.sack.as_slice())
+    pub fn sack(&self) -> Vec<(u32, u32)> {
+        let blocks = self.options.iter().flat_map(|options| options.sack.as_slice());
+        blocks.map(|(left, right)| (left.0, right.0)).collect()
     }
 
     /// TSval and TSecr (RFC 7323).
@@ -83,6 +84,6 @@ impl Seg {
     /// Right edge with a window of this shift; that of a SYN is not scaled (RFC 7323 §2.2).
     pub fn edge(&self, shift: u8) -> u32 {
         let shift = if self.has(Flags::SYN) { 0 } else { shift };
-        self.tcp.ack.wrapping_add(u32::from(self.tcp.window) << shift)
+        self.tcp.ack.0.wrapping_add(u32::from(self.tcp.window) << shift)
     }
 }

@@ -260,7 +260,7 @@ impl<'a> Trace<'a> {
         let Some(flow) = self.segs[i].as_ref().map(Seg::flow) else { return Ok(()) };
         // The acknowledgement of a RST is not used (RFC 9293 §3.10.7.4).
         let tells = |seg: &Seg| seg.flow() == flow && seg.has(Flags::ACK) && !seg.has(Flags::RST);
-        let acked = |seg: &Seg| tells(seg).then_some(seg.tcp.ack);
+        let acked = |seg: &Seg| tells(seg).then_some(seg.tcp.ack.0);
         let newest =
             |acks: &mut dyn Iterator<Item = u32>| acks.reduce(|a, b| if after(b, a) { b } else { a });
         let events = self.script.events();
@@ -305,10 +305,10 @@ fn repeats(seg: &Seg, said: &Seg) -> bool {
 fn covers(seg: &Seg, said: &Seg) -> bool {
     let told = |block: &(u32, u32)| {
         let within = |b: &(u32, u32)| !after(b.0, block.0) && !after(block.1, b.1);
-        !after(block.1, seg.tcp.ack) || seg.sack().iter().any(within)
+        !after(block.1, seg.tcp.ack.0) || seg.sack().iter().any(within)
     };
     let blocks = said.sack();
-    !blocks.is_empty() && !after(said.tcp.ack, seg.tcp.ack) && blocks.iter().all(told) && is_open(seg)
+    !blocks.is_empty() && !after(said.tcp.ack.0, seg.tcp.ack.0) && blocks.iter().all(told) && is_open(seg)
 }
 
 /// Returns for each event whether it is a plain acknowledgement that a middlebox may know. It is whole and of
@@ -318,8 +318,8 @@ fn plain(events: &[Event], segs: &[Option<Seg>]) -> Vec<bool> {
     let mut next: BTreeMap<Flow, u32> = BTreeMap::new();
     let mut is = |(event, seg): (&Event, &Option<Seg>)| {
         let Some(seg) = seg.as_ref().filter(|_| event.believed) else { return false };
-        let next = next.entry(seg.flow()).or_insert(seg.tcp.seq);
-        let in_sequence = *next == seg.tcp.seq;
+        let next = next.entry(seg.flow()).or_insert(seg.tcp.seq.0);
+        let in_sequence = *next == seg.tcp.seq.0;
         if seg.has(Flags::SYN) || after(seg.end(), *next) {
             *next = seg.end();
         }

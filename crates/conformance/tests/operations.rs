@@ -107,7 +107,7 @@ impl Laws {
             return;
         }
         let ends = self.acknowledged;
-        assert!(!after(tcp.ack, ends[usize::from(sent.port == LAN)]), "{tcp:?} of {ends:?}");
+        assert!(!after(tcp.ack.0, ends[usize::from(sent.port == LAN)]), "{tcp:?} of {ends:?}");
     }
 
     /// No class has more in any second than its rate allows, but where it had no engine.

@@ -99,11 +99,11 @@ fn dsack(s: &mut Script) {
 /// would mean a hole.
 fn twice(trace: &Trace) -> Verdict {
     for (i, _) in trace.labelled("dsack") {
-        let Some(&block) = trace.segs[i].as_ref().and_then(|s| s.sack().first()) else { continue };
+        let Some(block) = trace.segs[i].as_ref().and_then(|s| s.sack().first().copied()) else { continue };
         let told = trace.to(Side::Sender).find(|(_, seg)| seg.sack().contains(&block));
         match told {
             None => return Err("the sender never learns that a segment has arrived twice".into()),
-            Some((_, seg)) if after(block.1, seg.tcp.ack) => {
+            Some((_, seg)) if after(block.1, seg.tcp.ack.0) => {
                 return Err("data that arrived twice is told as data beyond a hole".into())
             }
             Some(_) => {}

@@ -88,7 +88,7 @@ fn marked(trace: &Trace, said: bool) -> u32 {
     };
     let (mut last, mut sum) = (0, 0);
     for seg in segs.iter().filter(|s| s.is_ack()) {
-        let more = trace.rel(seg.tcp.ack) - last;
+        let more = trace.rel(seg.tcp.ack.0) - last;
         if more > 0 {
             last += more;
             sum += if seg.has(Flags::ECE) { more as u32 } else { 0 };
@@ -118,7 +118,7 @@ fn dctcp(s: &mut Script) {
 fn share(trace: &Trace) -> Verdict {
     let (said, told) = (marked(trace, true), marked(trace, false));
     let acks: Vec<i32> =
-        trace.to(Side::Sender).filter(|t| t.1.is_ack()).map(|t| trace.rel(t.1.tcp.ack)).collect();
+        trace.to(Side::Sender).filter(|t| t.1.is_ack()).map(|t| trace.rel(t.1.tcp.ack.0)).collect();
     let step = acks.windows(2).map(|a| a[1] - a[0]).max().unwrap_or(0).max(MSS as i32) as u32;
     if told.abs_diff(said) > step {
         return Err(format!("{told} bytes are acknowledged with ECE, of {said}, in steps of {step}"));
@@ -141,7 +141,7 @@ fn counter(s: &mut Script) {
 
 /// Checks the count of a sender that takes each change of three bits for the least possible one.
 fn counted(trace: &Trace) -> Verdict {
-    let acks = trace.to(Side::Sender).filter(|t| t.1.is_ack() && trace.rel(t.1.tcp.ack) > 0);
+    let acks = trace.to(Side::Sender).filter(|t| t.1.is_ack() && trace.rel(t.1.tcp.ack.0) > 0);
     let (mut last, mut sum) = (5, 0);
     for ace in acks.map(|t| u32::from(t.1.tcp.flags.ace())) {
         sum += (ace + 8 - last) % 8;

@@ -140,15 +140,15 @@ fn reused(s: &mut Script) {
 fn of_this_connection(trace: &Trace) -> Verdict {
     let Some((i, event)) = trace.labelled("answer").next() else { return Err("no answer".into()) };
     let Some(left) = trace.left[i] else { return Err("the answer was lost".into()) };
-    let first = trace.segs[i].as_ref().map_or(0, |s| s.tcp.ack);
+    let first = trace.segs[i].as_ref().map_or(0, |s| s.tcp.ack.0);
     let last = first.wrapping_add(BACKLOG);
     let reach = trace.out[left..].iter().filter(|o| o.crossed.to == Side::Sender);
     let mut told = first;
     for seg in reach.filter(|o| o.origin != Origin::Alien).filter_map(|o| o.seg.as_ref()) {
-        if seg.tcp.ack.wrapping_sub(first) > BACKLOG {
+        if seg.tcp.ack.0.wrapping_sub(first) > BACKLOG {
             return Err(format!("after {:?} an ACK of the connection before is sent", event.at));
         }
-        told = seg.tcp.ack;
+        told = seg.tcp.ack.0;
     }
     if told != last {
         return Err("the last bytes of the second connection are never acknowledged".into());

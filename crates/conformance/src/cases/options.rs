@@ -37,16 +37,16 @@ fn stamped(s: &mut Script) {
 fn honest(trace: &Trace) -> Verdict {
     let events = trace.script.events().iter().zip(&trace.segs).filter(|(e, _)| e.from == Side::Receiver);
     let said: Vec<(u32, u32)> =
-        events.filter_map(|(_, s)| Some((s.as_ref()?.tcp.ack, s.as_ref()?.stamps()?.1))).collect();
+        events.filter_map(|(_, s)| Some((s.as_ref()?.tcp.ack.0, s.as_ref()?.stamps()?.1))).collect();
     let mut told = None;
     for out in trace.out.iter().filter(|o| o.crossed.to == Side::Sender) {
         let Some(seg) = &out.seg else { continue };
         // A number that the sender already knows measures nothing.
-        let known = told.replace(seg.tcp.ack).is_some_and(|told| !after(seg.tcp.ack, told));
+        let known = told.replace(seg.tcp.ack.0).is_some_and(|told| !after(seg.tcp.ack.0, told));
         let Some((_, echo)) = seg.stamps().filter(|_| out.is_touched() && !known) else { continue };
-        let first = said.iter().find(|s| !after(seg.tcp.ack, s.0));
+        let first = said.iter().find(|s| !after(seg.tcp.ack.0, s.0));
         if let Some((ack, right)) = first.filter(|f| after(echo, f.1)) {
-            let (ack, n) = (trace.rel(*ack), trace.rel(seg.tcp.ack));
+            let (ack, n) = (trace.rel(*ack), trace.rel(seg.tcp.ack.0));
             return Err(format!("the ACK for {n} echoes {echo}, and that for {ack} echoed {right}"));
         }
     }

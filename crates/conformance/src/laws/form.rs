@@ -29,7 +29,7 @@ pub fn check(trace: &Trace, out: &Out, seg: &Seg, said: &Account, told: &Account
     if seg.is_foreign() {
         return Err("an ACK is made with options that only its end can make".into());
     }
-    if let Some(block) = seg.sack().iter().find(|b| !said.sack.contains(b)) {
+    if let Some(block) = seg.sack().into_iter().find(|b| !said.sack.contains(b)) {
         let (left, right) = (trace.rel(block.0), trace.rel(block.1));
         return Err(format!("a SACK block {left} to {right} is invented (RFC 2018)"));
     }

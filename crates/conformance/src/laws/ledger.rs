@@ -48,7 +48,7 @@ impl Account {
         if seg.is_ack() && counts {
             self.count(seg);
         }
-        newest(&mut self.ack, seg.tcp.ack);
+        newest(&mut self.ack, seg.tcp.ack.0);
         newest(&mut self.edge, seg.edge(shift));
         self.window = Some(seg.tcp.window);
         self.sack.extend(seg.sack());
@@ -57,9 +57,9 @@ impl Account {
     /// Counts an acknowledgement as a duplicate, as a sender does, if it repeats the largest number and the
     /// window (RFC 5681 §2). An acknowledgement with SACK blocks is news.
     fn count(&mut self, seg: &Seg) {
-        let repeats = self.ack == Some(seg.tcp.ack) && self.window == Some(seg.tcp.window);
+        let repeats = self.ack == Some(seg.tcp.ack.0) && self.window == Some(seg.tcp.window);
         if repeats && seg.sack().is_empty() {
-            *self.duplicates.entry(seg.tcp.ack).or_default() += 1;
+            *self.duplicates.entry(seg.tcp.ack.0).or_default() += 1;
         }
     }
 

@@ -36,19 +36,19 @@ fn acknowledged(trace: &Trace, from: Time, most: u64) -> Verdict {
         let tells = |s: &&Seg| s.has(Flags::ACK) && !s.has(Flags::RST);
         let Some(seg) = out.seg.as_ref().filter(tells) else { continue };
         let Some(acked) = ledger.of(Side::Sender, seg.flow()).0.ack else { continue };
-        if after(seg.tcp.ack, acked) {
+        if after(seg.tcp.ack.0, acked) {
             continue;
         }
-        let (ack, second) = told.entry(seg.flow()).or_insert_with(|| (seg.tcp.ack, Second::default()));
+        let (ack, second) = told.entry(seg.flow()).or_insert_with(|| (seg.tcp.ack.0, Second::default()));
         if seg.has(Flags::SYN) {
             // This is another connection between the same ports.
-            *ack = seg.tcp.ack;
+            *ack = seg.tcp.ack.0;
         }
-        if !after(seg.tcp.ack, *ack) {
+        if !after(seg.tcp.ack.0, *ack) {
             continue;
         }
-        let news = seg.tcp.ack.wrapping_sub(*ack).into();
-        *ack = seg.tcp.ack;
+        let news = seg.tcp.ack.0.wrapping_sub(*ack).into();
+        *ack = seg.tcp.ack.0;
         if out.crossed.at < from {
             continue;
         }

@@ -2,7 +2,7 @@
 
 use crate::node::{Fault, Given, Left, Memory};
 use weir_core::frame::Checksum;
-use weir_core::wire::{self, checksum, Flags};
+use weir_core::wire::{self, checksum, Flags, Seq};
 
 const MSS: u32 = 1_400;
 
@@ -184,13 +184,13 @@ impl Memory {
     }
     /// Does it repeat the acknowledgement of the one before?
     fn repeats(&mut self, g: &Given) -> bool {
-        let ack = g.seg.as_ref().map(|s| s.tcp.ack);
+        let ack = g.seg.as_ref().map(|s| s.tcp.ack.0);
         std::mem::replace(&mut self.ack, ack) == ack
     }
     /// Does it begin before the end of one of before?
     fn seen(&mut self, g: &Given) -> bool {
         let Some(seg) = &g.seg else { return false };
-        let behind = self.seq.is_some_and(|seq| (seq.wrapping_sub(seg.tcp.seq) as i32) > 0);
+        let behind = self.seq.is_some_and(|seq| (seq.wrapping_sub(seg.tcp.seq.0) as i32) > 0);
         if !behind {
             self.seq = Some(seg.end());
         }
@@ -210,7 +210,7 @@ fn changed(mut g: Given, change: impl FnOnce(&mut [u8], &wire::Packet, &wire::Tc
     vec![(0, g.bytes)]
 }
 fn acked(g: Given, ack: impl FnOnce(u32) -> u32) -> Left {
-    changed(g, |bytes, p, t| assert!(wire::set_ack(bytes, p, ack(t.ack), Checksum::Valid)))
+    changed(g, |bytes, p, t| assert!(wire::set_ack(bytes, p, Seq(ack(t.ack.0)), Checksum::Valid)))
 }
 fn windowed(g: Given, window: impl FnOnce(u16) -> u16) -> Left {
     changed(g, |bytes, p, t| assert!(wire::set_window(bytes, p, window(t.window), Checksum::Valid)))
@@ -280,7 +280,7 @@ fn halves_the_window(m: &mut Memory, g: Given) -> Left {
 
 /// Compares numbers as if they did not wrap.
 fn numerically_old(m: &mut Memory, g: &Given) -> bool {
-    let ack = g.seg.as_ref().unwrap().tcp.ack;
+    let ack = g.seg.as_ref().unwrap().tcp.ack.0;
     let old = m.ack.is_some_and(|before| ack < before);
     m.ack = m.ack.max(Some(ack));
     old
@@ -296,9 +296,7 @@ fn numerically_early(m: &mut Memory, g: &Given) -> bool {
 /// Takes a keepalive for an ACK and gives it the number that comes next.
 fn in_sequence(m: &mut Memory, g: Given) -> Left {
     if g.back && m.seen(&g) {
-        return changed(g, |bytes, p, t| {
-            assert!(wire::set_seq(bytes, p, t.seq.wrapping_add(1), Checksum::Valid))
-        });
+        return changed(g, |bytes, p, t| assert!(wire::set_seq(bytes, p, t.seq.plus(1), Checksum::Valid)));
     }
     pass(g)
 }
@@ -327,7 +325,7 @@ fn unsummed(m: &mut Memory, g: Given) -> Left {
     }
     changed(g, |bytes, p, t| {
         let at = p.l4 as usize + 8;
-        bytes[at..at + 4].copy_from_slice(&t.ack.wrapping_sub(1).to_be_bytes());
+        bytes[at..at + 4].copy_from_slice(&t.ack.0.wrapping_sub(1).to_be_bytes());
     })
 }
 
@@ -342,9 +340,9 @@ fn repaired(_: &mut Memory, g: Given) -> Left {
 /// Takes every acknowledgement for the receiver's.
 fn believes_all(m: &mut Memory, g: Given) -> Left {
     let Some(seg) = g.seg.as_ref().filter(|s| g.back && !s.has(Flags::SYN)) else { return pass(g) };
-    let ahead = m.ack.is_some_and(|ack| (ack.wrapping_sub(seg.tcp.ack) as i32) > 0);
+    let ahead = m.ack.is_some_and(|ack| (ack.wrapping_sub(seg.tcp.ack.0) as i32) > 0);
     if !ahead {
-        m.ack = Some(seg.tcp.ack);
+        m.ack = Some(seg.tcp.ack.0);
         return pass(g);
     }
     let ack = m.ack.unwrap();

@@ -82,13 +82,14 @@ fn number(news: &News, r: &Record, window: u16, limit: Option<u32>) -> Fate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::Seq;
 
     /// A flow with `held` bytes. Its receiver has advertised 100 units of 128 bytes, and the sender knows all
     /// of them.
     fn flow(held: u32, flags: u32) -> Record {
         let mut r = Record { flags: flag::SYNCED | flags, ..Record::default() };
-        (r.rx, r.tx, r.window, r.scale) = (5_000 + held, 5_000, 100, 7);
-        r.right = r.rx + 100 * 128;
+        (r.rx, r.tx, r.window, r.scale) = (Seq(5_000 + held), Seq(5_000), 100, 7);
+        r.right = r.rx.plus(100 * 128);
         r.edge = r.right;
         r
     }

@@ -31,6 +31,7 @@ impl News {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::Seq;
     use crate::wire::{self, build::SegmentBuilder};
 
     const RX: u32 = 0xffff_ff00; // numbers wrap
@@ -40,7 +41,7 @@ mod tests {
     /// advertises `window`.
     fn news(window: u16, change: impl FnOnce(SegmentBuilder) -> SegmentBuilder) -> News {
         let mut r = Record::default();
-        (r.rx, r.window) = (RX, window);
+        (r.rx, r.window) = (Seq(RX), window);
         news_of(&r, change)
     }
 
@@ -104,7 +105,7 @@ mod tests {
     #[test]
     fn the_accecn_counter_is_three_bits_wide() {
         let mut r = Record::default();
-        (r.rx, r.window, r.flags) = (RX, WINDOW, flag::ACCECN);
+        (r.rx, r.window, r.flags) = (Seq(RX), WINDOW, flag::ACCECN);
         // AE and ECE are 4 + 1.
         let flags = Flags(Flags::ACK.0 | Flags::AE.0 | Flags::ECE.0);
         for (before, moved) in [(5, 0), (4, 1), (0, 5), (6, 7), (7, 6)] {

@@ -9,11 +9,12 @@
 //! the field is rounded down, less than a unit to the left, which every sender must tolerate (RFC 7323 §2.4).
 
 use crate::flow::{flag, Record};
+use crate::packet::wire::Seq;
 pub use crate::tcp::window::fit;
 
 /// Returns the window field for an acknowledgement of `ack`, and notes the edge as forwarded.
 #[inline]
-pub fn advertise(r: &mut Record, ack: u32, limit: Option<u32>) -> u16 {
+pub fn advertise(r: &mut Record, ack: Seq, limit: Option<u32>) -> u16 {
     let field = field_for(r, ack, limit);
     forwarded(r, ack, field);
     field
@@ -23,13 +24,13 @@ pub fn advertise(r: &mut Record, ack: u32, limit: Option<u32>) -> u16 {
 /// bytes, or more if the sender was told more. Without both SYNs the scale is unknown and the field stays as
 /// the receiver sent it. A closed window stays closed.
 #[inline(always)]
-pub fn field_for(r: &Record, ack: u32, limit: Option<u32>) -> u16 {
+pub fn field_for(r: &Record, ack: Seq, limit: Option<u32>) -> u16 {
     if !r.has(flag::SCALE_KNOWN) || r.window == 0 {
         return closed_or_unscaled(r, ack);
     }
     let offered = u32::from(r.window) << r.scale;
-    let mut goal = ack.wrapping_add(limit.unwrap_or(offered).min(offered).max(1));
-    if r.has(flag::EDGE_KNOWN) && is_right(r.edge, goal) {
+    let mut goal = ack.plus(limit.unwrap_or(offered).min(offered).max(1));
+    if r.has(flag::EDGE_KNOWN) && r.edge.is_after(goal) {
         goal = r.edge;
     }
     fit(ack, u32::from(r.scale), goal, r.right)
@@ -38,8 +39,8 @@ pub fn field_for(r: &Record, ack: u32, limit: Option<u32>) -> u16 {
 /// Returns the field for a closed window or an unknown scale. Up to the number with which the window was
 /// closed, the sender keeps the edge that it knows.
 #[cold]
-fn closed_or_unscaled(r: &Record, ack: u32) -> u16 {
-    if !r.has(flag::SCALE_KNOWN | flag::EDGE_KNOWN) || !is_right(r.rx, ack) {
+fn closed_or_unscaled(r: &Record, ack: Seq) -> u16 {
+    if !r.has(flag::SCALE_KNOWN | flag::EDGE_KNOWN) || !r.rx.is_after(ack) {
         return unscaled(r, ack);
     }
     fit(ack, u32::from(r.scale), r.edge, r.right)
@@ -47,9 +48,9 @@ fn closed_or_unscaled(r: &Record, ack: u32) -> u16 {
 
 /// Returns the field for `ack` where the scale is unknown: the receiver's last, or a larger one that came
 /// with this number or a later one ([`flag::PEAK`]).
-fn unscaled(r: &Record, ack: u32) -> u16 {
-    if r.has(flag::PEAK) && r.window != 0 && !is_right(ack, r.edge) {
-        r.right as u16
+fn unscaled(r: &Record, ack: Seq) -> u16 {
+    if r.has(flag::PEAK) && r.window != 0 && !ack.is_after(r.edge) {
+        r.right.0 as u16
     } else {
         r.window
     }
@@ -64,19 +65,19 @@ fn unscaled(r: &Record, ack: u32) -> u16 {
 /// that the receiver sent with that field. The number is therefore that of the last larger field
 /// ([`flag::PEAK`]), or beyond that all that is held, which is after `to`.
 #[inline(always)]
-pub fn on_grid(r: &Record, to: u32, limit: Option<u32>) -> (u32, Option<u16>) {
+pub fn on_grid(r: &Record, to: Seq, limit: Option<u32>) -> (Seq, Option<u16>) {
     if !r.has(flag::SCALE_KNOWN | flag::EDGE_KNOWN) || to == r.rx || r.window == 0 {
         return (if r.has(flag::PEAK) { beside_peak(r, to) } else { to }, None);
     }
     let field = field_for(r, to, limit);
-    let missing = r.edge.wrapping_sub(to.wrapping_add(u32::from(field) << r.scale));
+    let missing = r.edge.since(to.plus(u32::from(field) << r.scale));
     if missing as i32 <= 0 || field == 0xffff {
         return (to, Some(field));
     }
     // The edge lies this far right of a whole number of units. From that much earlier, one unit more is
     // whole.
-    let earlier = to.wrapping_sub((1 << r.scale) - missing % (1 << r.scale));
-    if is_right(earlier, r.tx) {
+    let earlier = to.minus((1 << r.scale) - missing % (1 << r.scale));
+    if earlier.is_after(r.tx) {
         (earlier, None)
     } else {
         (to, Some(field))
@@ -85,10 +86,10 @@ pub fn on_grid(r: &Record, to: u32, limit: Option<u32>) -> (u32, Option<u16>) {
 
 /// Returns the number of [`on_grid`], for a flow with a [`flag::PEAK`].
 #[cold]
-fn beside_peak(r: &Record, to: u32) -> u32 {
-    if to == r.rx || !is_right(to, r.edge) {
+fn beside_peak(r: &Record, to: Seq) -> Seq {
+    if to == r.rx || !to.is_after(r.edge) {
         to
-    } else if is_right(r.edge, r.tx) {
+    } else if r.edge.is_after(r.tx) {
         r.edge
     } else {
         r.rx
@@ -98,13 +99,13 @@ fn beside_peak(r: &Record, to: u32) -> u32 {
 /// Notes that the receiver has sent `window` with an acknowledgement of `ack`, in a segment that is not old.
 /// Progress of that segment is not yet in the record.
 #[inline(always)]
-pub fn received(r: &mut Record, ack: u32, window: u16) {
+pub fn received(r: &mut Record, ack: Seq, window: u16) {
     if !r.has(flag::SCALE_KNOWN) {
         return received_unscaled(r, window);
     }
     r.window = window;
-    let own = ack.wrapping_add(u32::from(window) << r.scale);
-    if is_right(own, r.right) {
+    let own = ack.plus(u32::from(window) << r.scale);
+    if own.is_after(r.right) {
         r.right = own;
     }
 }
@@ -114,9 +115,9 @@ pub fn received(r: &mut Record, ack: u32, window: u16) {
 /// the smaller field.
 fn received_unscaled(r: &mut Record, window: u16) {
     if r.has(flag::PEAK) {
-        r.set(flag::PEAK, window != 0 && u32::from(window) < r.right);
+        r.set(flag::PEAK, window != 0 && u32::from(window) < r.right.0);
     } else if window < r.window && window != 0 {
-        (r.edge, r.right) = (r.rx, u32::from(r.window));
+        (r.edge, r.right) = (r.rx, Seq(u32::from(r.window)));
         r.flags |= flag::PEAK;
     }
     r.window = window;
@@ -124,12 +125,12 @@ fn received_unscaled(r: &mut Record, window: u16) {
 
 /// Notes that this window has gone to the sender.
 #[inline]
-pub fn forwarded(r: &mut Record, ack: u32, window: u16) {
+pub fn forwarded(r: &mut Record, ack: Seq, window: u16) {
     if !r.has(flag::SCALE_KNOWN) {
         return;
     }
-    let edge = ack.wrapping_add(u32::from(window) << r.scale);
-    if !r.has(flag::EDGE_KNOWN) || is_right(edge, r.edge) {
+    let edge = ack.plus(u32::from(window) << r.scale);
+    if !r.has(flag::EDGE_KNOWN) || edge.is_after(r.edge) {
         r.edge = edge;
     }
     r.flags |= flag::EDGE_KNOWN;
@@ -147,12 +148,7 @@ pub fn is_news(r: &Record, window: u16, limit: Option<u32>) -> bool {
     let mut after = *r;
     received(&mut after, r.rx, window);
     let field = field_for(&after, r.tx, limit);
-    is_right(r.tx.wrapping_add(u32::from(field) << r.scale), r.edge)
-}
-
-/// Returns whether edge `a` is right of `b`.
-fn is_right(a: u32, b: u32) -> bool {
-    a.wrapping_sub(b) as i32 > 0
+    r.tx.plus(u32::from(field) << r.scale).is_after(r.edge)
 }
 
 #[cfg(test)]
@@ -164,8 +160,8 @@ mod tests {
     fn record(scale: u8, ack: u32, window: u16) -> Record {
         let mut r = Record::default();
         (r.flags, r.scale) = (flag::SCALE_KNOWN, scale);
-        (r.rx, r.tx, r.right) = (ack, ack, ack);
-        received(&mut r, ack, window);
+        (r.rx, r.tx, r.right) = (Seq(ack), Seq(ack), Seq(ack));
+        received(&mut r, Seq(ack), window);
         r
     }
 
@@ -173,57 +169,57 @@ mod tests {
     fn rounds_up_in_the_flows_own_scale() {
         let mut r = record(14, 1000, 100);
         // One byte at shift 14 is a field of 1, never 0.
-        assert_eq!(advertise(&mut r, 1000, Some(1)), 1);
+        assert_eq!(advertise(&mut r, Seq(1000), Some(1)), 1);
         let mut r = record(7, 0, 1000);
-        assert_eq!(advertise(&mut r, 0, Some(12_801)), 101); // 12,801 / 128 = 100.008
+        assert_eq!(advertise(&mut r, Seq(0), Some(12_801)), 101); // 12,801 / 128 = 100.008
     }
 
     #[test]
     fn the_right_edge_stays() {
         let mut r = record(0, 1_000, 10_000);
-        assert_eq!(advertise(&mut r, 1_000, None), 10_000); // edge 11,000
-        received(&mut r, 7_000, 4_000); // its edge is still 11,000
-        assert_eq!(advertise(&mut r, 2_000, None), 9_000);
-        assert_eq!(advertise(&mut r, 7_000, Some(100)), 4_000);
-        received(&mut r, 11_000, 5_000);
-        assert_eq!(advertise(&mut r, 11_000, Some(100)), 100);
+        assert_eq!(advertise(&mut r, Seq(1_000), None), 10_000); // edge 11,000
+        received(&mut r, Seq(7_000), 4_000); // its edge is still 11,000
+        assert_eq!(advertise(&mut r, Seq(2_000), None), 9_000);
+        assert_eq!(advertise(&mut r, Seq(7_000), Some(100)), 4_000);
+        received(&mut r, Seq(11_000), 5_000);
+        assert_eq!(advertise(&mut r, Seq(11_000), Some(100)), 100);
     }
 
     #[test]
     fn rounding_does_not_pass_the_receivers_own_edge() {
         // The receiver's edge is 1000 + 10 × 128 = 2280. Sized to 500 bytes: 3.9 units, rounded up. Sized to
         // 1,270: 9.92 units, and the remaining 0.08 belong to the receiver.
-        assert_eq!(field_for(&record(7, 1_000, 10), 1_000, Some(500)), 4);
-        assert_eq!(field_for(&record(7, 1_000, 10), 1_000, Some(1_270)), 10);
+        assert_eq!(field_for(&record(7, 1_000, 10), Seq(1_000), Some(500)), 4);
+        assert_eq!(field_for(&record(7, 1_000, 10), Seq(1_000), Some(1_270)), 10);
         // Once the sender knows that edge, 990 is 1,290 bytes or 10.08 units away from it.
         let mut r = record(7, 1_000, 10);
-        (r.tx, r.rx) = (700, 1_100);
-        advertise(&mut r, 1_000, None);
-        assert_eq!(field_for(&r, 990, None), 10);
+        (r.tx, r.rx) = (Seq(700), Seq(1_100));
+        advertise(&mut r, Seq(1_000), None);
+        assert_eq!(field_for(&r, Seq(990), None), 10);
         // 872 is 11 units away.
-        assert_eq!((on_grid(&r, 990, None), field_for(&r, 872, None)), ((872, None), 11));
-        r.tx = 980;
-        assert_eq!(on_grid(&r, 990, None), (990, Some(10)));
+        assert_eq!((on_grid(&r, Seq(990), None), field_for(&r, Seq(872), None)), ((Seq(872), None), 11));
+        r.tx = Seq(980);
+        assert_eq!(on_grid(&r, Seq(990), None), (Seq(990), Some(10)));
     }
 
     #[test]
     fn a_closed_window_is_never_opened() {
         let mut r = record(3, 0, 50);
-        advertise(&mut r, 0, None);
-        received(&mut r, 400, 0);
-        assert_eq!(advertise(&mut r, 400, Some(500)), 0);
+        advertise(&mut r, Seq(0), None);
+        received(&mut r, Seq(400), 0);
+        assert_eq!(advertise(&mut r, Seq(400), Some(500)), 0);
     }
 
     #[test]
     fn unknown_scale_leaves_the_field() {
         let mut r = Record { window: 77, ..Record::default() };
-        assert_eq!(advertise(&mut r, 0, Some(1)), 77);
+        assert_eq!(advertise(&mut r, Seq(0), Some(1)), 77);
     }
 
     #[test]
     fn a_sized_window_has_no_news_of_the_receivers() {
         let mut r = record(7, 10_000, 1_000);
-        advertise(&mut r, 10_000, Some(12_800));
+        advertise(&mut r, Seq(10_000), Some(12_800));
         assert!(!is_news(&r, 1_001, Some(12_800)) && !is_news(&r, 999, Some(12_800)));
         assert!(is_news(&r, 1_001, Some(12_900)));
         assert!(is_news(&r, 1_001, None));
@@ -237,25 +233,25 @@ mod tests {
                                steps in prop::collection::vec((0u32..20_000, 0u32..40_000, 0u32..20_000), 1..100)) {
             let unit = 1u32 << scale;
             let mut r = record(scale, start, 1 + (100_000 >> scale) as u16);
-            advertise(&mut r, start, limit);
+            advertise(&mut r, Seq(start), limit);
             for (bytes, read, released) in steps {
                 // A receiver's window is a whole number of units, and its edge does not go left (RFC 7323
                 // §2.4).
-                let room = r.right.wrapping_sub(r.rx);
-                r.rx = r.rx.wrapping_add(bytes.min(room.saturating_sub(unit)));
-                let field = r.right.wrapping_add(read / unit * unit).wrapping_sub(r.rx).div_ceil(unit);
+                let room = r.right.since(r.rx);
+                r.rx = r.rx.plus(bytes.min(room.saturating_sub(unit)));
+                let field = r.right.plus(read / unit * unit).since(r.rx).div_ceil(unit);
                 let ack = r.rx;
                 received(&mut r, ack, field.min(0xffff) as u16);
-                let wanted = r.tx.wrapping_add(released.min(r.rx.wrapping_sub(r.tx)));
+                let wanted = r.tx.plus(released.min(r.rx.since(r.tx)));
                 let (to, known) = on_grid(&r, wanted, limit);
                 prop_assert!(known.is_none_or(|field| to == wanted && field == field_for(&r, to, limit)));
-                prop_assert!(to == wanted || is_right(to, r.tx) && wanted.wrapping_sub(to) < unit);
+                prop_assert!(to == wanted || to.is_after(r.tx) && wanted.since(to) < unit);
                 let before = r.edge;
                 let field = advertise(&mut r, to, limit);
-                let edge = to.wrapping_add(u32::from(field) << scale);
-                prop_assert!(!is_right(edge, r.right), "beyond");
-                let left = is_right(before, edge) && field < 0xffff;
-                prop_assert!(!left || before.wrapping_sub(edge) < unit && to.wrapping_sub(r.tx) < unit, "left");
+                let edge = to.plus(u32::from(field) << scale);
+                prop_assert!(!edge.is_after(r.right), "beyond");
+                let left = before.is_after(edge) && field < 0xffff;
+                prop_assert!(!left || before.since(edge) < unit && to.since(r.tx) < unit, "left");
                 r.tx = to;
             }
         }

@@ -4,6 +4,7 @@
 
 use super::{ClassId, Key, LawState};
 use crate::base::time::Duration;
+use crate::packet::wire::Seq;
 use crate::packet::Segments;
 use crate::tcp::track::Doubt;
 use crate::tcp::Echoes;
@@ -114,16 +115,16 @@ pub struct Record {
     /// See [`flag`].
     pub flags: u32,
     /// Highest acknowledgement number received from the receiver.
-    pub rx: u32,
+    pub rx: Seq,
     /// Last acknowledgement number forwarded or generated towards the sender.
-    pub tx: u32,
+    pub tx: Seq,
     /// The receiver's SND.NXT, the sequence number of its pure ACKs.
-    pub seq: u32,
+    pub seq: Seq,
     /// The receiver's own right edge: the largest `ack + window` that it has sent. Without a scale see
     /// [`flag::PEAK`].
-    pub right: u32,
+    pub right: Seq,
     /// Right edge of the window last forwarded, see [`flag::EDGE_KNOWN`]. Without a scale see [`flag::PEAK`].
-    pub edge: u32,
+    pub edge: Seq,
     /// Window field last received.
     pub window: u16,
     /// Payload bytes of a full segment.
@@ -146,7 +147,7 @@ pub struct Record {
     /// nanoseconds; 0 when unknown.
     pub rtt_ns: u32,
     /// Sequence number after the sender's FIN, see [`flag::SENDER_FIN`].
-    pub fin: u32,
+    pub fin: Seq,
     /// Last activity in milliseconds of the engine's time, wrapping.
     pub seen_ms: u32,
     /// Tag of the record's slot in its last use.
@@ -173,7 +174,7 @@ pub struct Record {
     /// A SACK block for a later acknowledgement: of data received twice ([`flag::TWICE`]), or behind a hole
     /// ([`flag::HOLE`]). A block that begins at the hole stands for duplicates without a block; its right
     /// edge gives their number.
-    pub block: (u32, u32),
+    pub block: (Seq, Seq),
 }
 
 impl Record {
@@ -212,7 +213,7 @@ impl Record {
     #[inline]
     pub fn held(&self) -> u32 {
         if self.has(flag::SYNCED) {
-            self.rx.wrapping_sub(self.tx)
+            self.rx.since(self.tx)
         } else {
             0
         }

@@ -10,9 +10,8 @@ use super::Gateway;
 use crate::flow::{flag, FlowId};
 use crate::frame::Frame;
 use crate::node::Cx;
-use crate::steer::after;
 use crate::track::Extensions;
-use crate::wire::Flags;
+use crate::wire::{Flags, Seq};
 
 impl Gateway {
     /// Is the segment one of the flow as it is known, and may the flow be touched? One that is `here` has not
@@ -55,7 +54,7 @@ impl Gateway {
             self.flows.begin_least(i);
         }
         if self.flows.table[i].has(flag::CLOSED) {
-            if self.flows.table[i].is_done() && !after(seen.ack, self.flows.table[i].fin) {
+            if self.flows.table[i].is_done() && !seen.ack.is_after(self.flows.table[i].fin) {
                 return Admitted::Passes;
             }
             self.flows.revive(i, cx.now);
@@ -76,7 +75,7 @@ impl Gateway {
         i: FlowId,
         segment: &Headers,
         reading: &Reading,
-        tx: u32,
+        tx: Seq,
     ) -> Option<PassReason> {
         if !self.flows.hooked && self.flows.slots[i].is_repetition(&reading.seen) {
             return None; // it is set back, as by a hook, which shows it to nobody

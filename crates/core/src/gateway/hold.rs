@@ -9,9 +9,8 @@ use crate::ack::Arrival;
 use crate::flow::{flag, FlowId};
 use crate::frame::Frame;
 use crate::node::Cx;
-use crate::steer::after;
 use crate::time::Time;
-use crate::wire::{Flags, TcpOptions};
+use crate::wire::{Flags, Seq, TcpOptions};
 use core::sync::atomic::Ordering::Relaxed;
 
 impl Gateway {
@@ -118,18 +117,18 @@ impl Gateway {
         if self.flows.is_too_much(r, bytes) {
             return;
         }
-        let to = r.tx.wrapping_add(bytes);
+        let to = r.tx.plus(bytes);
         if self.generate_early(cx, i, to) && self.flows.table[i].held() == 0 {
             self.flows.settle(i, cx.now);
         }
     }
 
     /// Makes an ACK up to `to` that does not wait for its time.
-    fn generate_early(&mut self, cx: &mut Cx<'_>, i: FlowId, to: u32) -> bool {
+    fn generate_early(&mut self, cx: &mut Cx<'_>, i: FlowId, to: Seq) -> bool {
         if self.flows.table[i].takes_turns() {
             return self.release_at_once(cx, i, to);
         }
-        let bytes = to.wrapping_sub(self.flows.table[i].tx);
+        let bytes = to.since(self.flows.table[i].tx);
         // Before the window is written, which lags behind by what is early.
         self.flows.told_early(i, bytes, cx.now);
         let made = self.generate(cx, i, to, cx.now);
@@ -140,7 +139,7 @@ impl Gateway {
     }
 
     /// Releases held bytes before an ACK for `ack` that tells more than progress and follows at once.
-    pub(super) fn flush_for(&mut self, cx: &mut Cx<'_>, i: FlowId, ack: u32) {
+    pub(super) fn flush_for(&mut self, cx: &mut Cx<'_>, i: FlowId, ack: Seq) {
         self.flows.bound(i);
         let in_order = self.release_acks(cx, i);
         let r = &self.flows.table[i];
@@ -148,8 +147,8 @@ impl Gateway {
         if held > 0 && in_order {
             self.generate_early(cx, i, rx);
         }
-        if after(ack, rx) && !self.flows.table[i].takes_turns() {
-            self.flows.told_early(i, ack.wrapping_sub(rx), cx.now);
+        if ack.is_after(rx) && !self.flows.table[i].takes_turns() {
+            self.flows.told_early(i, ack.since(rx), cx.now);
         }
     }
 
@@ -195,7 +194,7 @@ impl Gateway {
         self.flows.not_asked(i, cx.now);
         let r = &mut self.flows.table[i];
         r.set(flag::WAITING, false);
-        let to = r.tx.wrapping_add(r.held().min(most.max(r.mss.into())));
+        let to = r.tx.plus(r.held().min(most.max(r.mss.into())));
         if self.generate(cx, i, to, cx.now) {
             let pace = self.flows.table[i].law.pace_mut();
             pace.due = (cx.now + pace.period()).saturating_sub(gap(pace)).as_nanos();
@@ -239,11 +238,11 @@ impl Gateway {
         while let Some((frame, only_progress)) = self.flows.unpark(cx, i) {
             let parsed = parse(cx.frames.bytes(&frame), frame.len()).ok();
             let tx = self.flows.table[i].tx;
-            match parsed.filter(|segment| !only_progress || after(segment.tcp.ack, tx)) {
+            match parsed.filter(|segment| !only_progress || segment.tcp.ack.is_after(tx)) {
                 None => self.flows.absorb(cx, i, frame),
                 Some(segment) => {
                     self.leave(cx, i, &segment, frame);
-                    return Some(self.flows.table[i].tx.wrapping_sub(tx));
+                    return Some(self.flows.table[i].tx.since(tx));
                 }
             }
         }
@@ -256,8 +255,8 @@ impl Gateway {
     /// it.
     pub(super) fn leave(&mut self, cx: &mut Cx<'_>, i: FlowId, segment: &Headers, frame: Frame) {
         let (r, ack) = (&mut self.flows.table[i], segment.tcp.ack);
-        if after(ack, r.tx) {
-            let bytes = ack.wrapping_sub(r.tx);
+        if ack.is_after(r.tx) {
+            let bytes = ack.since(r.tx);
             r.told_marks(bytes, segment.has(Flags::ECE));
             r.echoes.release(ack);
             r.tx = ack;

@@ -14,8 +14,8 @@ use crate::ack::{Fate, Kind, News, ACE_MOST};
 use crate::flow::{flag, FlowId};
 use crate::frame::Frame;
 use crate::node::Cx;
-use crate::steer::{self, after, Action};
-use crate::wire::{Flags, TcpOptions};
+use crate::steer::{self, Action};
+use crate::wire::{Flags, Seq, TcpOptions};
 
 /// AccECN's counter is passed on when it has moved this far unseen.
 const ACE_STEP: u8 = 4;
@@ -81,7 +81,7 @@ impl Gateway {
         i: FlowId,
         segment: &Headers,
         frame: Frame,
-        ack: u32,
+        ack: Seq,
         window: u16,
     ) {
         steer::set_back(cx.frames, &frame, &segment.packet, ack, window);
@@ -153,7 +153,7 @@ impl Gateway {
         frame: Frame,
     ) {
         let ack = segment.tcp.ack;
-        if !after(self.flows.table[i].tx, ack) {
+        if !self.flows.table[i].tx.is_after(ack) {
             self.flows.table[i].doubt.current(cx.now);
         } else if self.flows.is_last_word(i, options, cx.now) {
             self.flows.renew(i, segment, options, cx, &frame, true);
@@ -186,15 +186,15 @@ impl Gateway {
         let more = self.flows.held(i).bytes.saturating_sub(before.bytes);
         match fate {
             Fate::AfterFlush => {
-                let passed = (ack.wrapping_sub(self.flows.table[i].tx) as i32).max(0) as u32;
+                let passed = ack.beyond(self.flows.table[i].tx);
                 if passed > 0 {
                     self.flows.count_acked(i, passed);
                     self.flows.keep_edge(i, passed, cx.now);
                 }
                 let r = &mut self.flows.table[i];
                 let edge = r.edge;
-                if after(ack, r.tx) {
-                    r.told_marks(ack.wrapping_sub(r.tx), news.ece);
+                if ack.is_after(r.tx) {
+                    r.told_marks(ack.since(r.tx), news.ece);
                     r.tx = ack;
                 }
                 r.echoes.clear();
@@ -211,7 +211,7 @@ impl Gateway {
             Fate::SetBack => {
                 self.schedule(cx, i, options, more);
                 let tx = self.flows.table[i].tx;
-                self.forward_ack(cx, i, segment, frame, if after(ack, tx) { tx } else { ack });
+                self.forward_ack(cx, i, segment, frame, if ack.is_after(tx) { tx } else { ack });
             }
             Fate::AsItCame => self.forward_ack(cx, i, segment, frame, ack),
             Fate::Keep => self.keep(cx, i, segment, options, frame),

@@ -18,7 +18,7 @@ use super::Gateway;
 use crate::ack::{window, AckControl, Arrival, Pace, Window};
 use crate::flow::{flag, FlowId, Record, Timers};
 use crate::node::{Cx, Port, PortSet, LAN, WAN};
-use crate::steer::{after, Slot};
+use crate::steer::Slot;
 use crate::systems::Kept;
 use crate::time::{Duration, Time};
 
@@ -244,7 +244,7 @@ impl Record {
         self.flags & ASKED == flag::SYNCED
             && self.rx != self.tx
             && (self.generation, self.epoch) == state
-            && !after(slot.tx(), self.tx)
+            && !slot.tx().is_after(self.tx)
     }
 
     /// A release time of the flow, which is backlogged: as much leaves as the policy says, and its timer is
@@ -265,16 +265,16 @@ impl Record {
         let tick = policy.release.tick(&mut self.law, rtt, self.mss, before.bytes);
         class.slow_starts += u64::from(tick.entered_slow_start);
         let window = if ends { &Window::Keep } else { &policy.window };
-        let wanted = self.tx.wrapping_add(tick.release);
+        let wanted = self.tx.plus(tick.release);
         let mut limit = self.window_limit(window, rtt);
         let (to, field) = window::on_grid(self, wanted, limit);
-        let kept = wanted.wrapping_sub(to);
+        let kept = wanted.since(to);
         if kept != 0 {
             self.change_release(kept, rtt, policy.release.depth());
             limit = self.window_limit(window, rtt);
         }
         let tells = tick.release > 0 || lags && self.edge_moves(limit);
-        let bytes = to.wrapping_sub(self.tx);
+        let bytes = to.since(self.tx);
         if tells && !maker.make(cx, self, slot, class, &NewAck { to, at, limit, field }) {
             self.law.pace_mut().refund(bytes);
         }

@@ -10,14 +10,15 @@ use crate::ack::window;
 use crate::flow::{flag, FlowId, Record};
 use crate::frame::{Checksum, Frame};
 use crate::node::Cx;
-use crate::steer::{self, after, Slot, Stamp};
+use crate::packet::wire::Seq;
+use crate::steer::{self, Slot, Stamp};
 use crate::time::Time;
 use core::sync::atomic::Ordering::Relaxed;
 
 /// An ACK that is to be made.
 pub(super) struct NewAck {
     /// Number that it acknowledges.
-    pub(super) to: u32,
+    pub(super) to: Seq,
     /// Time at which it was due.
     pub(super) at: Time,
     /// The [most that the window may be](Register::window_limit).
@@ -56,7 +57,7 @@ impl Maker<'_> {
             self.stats.pool_exhausted += 1;
             return false;
         };
-        let released = to.wrapping_sub(r.tx);
+        let released = to.since(r.tx);
         let mut field = match field {
             Some(field) => {
                 window::forwarded(r, to, field);
@@ -120,7 +121,7 @@ impl Maker<'_> {
 impl Gateway {
     /// Makes an ACK up to `to` and sends it off as due at `at`. False when there is no frame or no room for
     /// it: what is held stays held.
-    pub(super) fn generate(&mut self, cx: &mut Cx<'_>, i: FlowId, to: u32, at: Time) -> bool {
+    pub(super) fn generate(&mut self, cx: &mut Cx<'_>, i: FlowId, to: Seq, at: Time) -> bool {
         self.generate_with(cx, i, to, at, self.flows.window_limit_at(&self.flows.table[i], to))
     }
 
@@ -129,7 +130,7 @@ impl Gateway {
         &mut self,
         cx: &mut Cx<'_>,
         i: FlowId,
-        to: u32,
+        to: Seq,
         at: Time,
         limit: Option<u32>,
     ) -> bool {
@@ -151,10 +152,10 @@ impl Gateway {
         i: FlowId,
         segment: &Headers,
         mut frame: Frame,
-        ack: u32,
+        ack: Seq,
     ) {
         let r = &self.flows.table[i];
-        if after(r.tx, ack) {
+        if r.tx.is_after(ack) {
             return self.forward_untouched(cx, i, frame); // it was overtaken, and tells something all the same
         }
         let limit = self.flows.window_limit(r);
@@ -172,11 +173,12 @@ impl Gateway {
         };
         let rewritten = field != segment.tcp.window || ack != segment.tcp.ack;
         if rewritten {
-            steer::set_back(cx.frames, &frame, &segment.packet, ack, field);
+            steer::set_back(cx.frames, &frame, &segment.packet, Seq(ack.0), field);
         }
         // After the receiver's FIN an ACK that is made twice would be a duplicate, so it is not stamped, and
         // does not leave. What the receiver itself repeats is one: of a loss, or of an answer to its sender.
-        frame.restamp = !self.flows.table[i].has(flag::RECEIVER_FIN) || after(ack, self.flows.slots[i].tx());
+        frame.restamp =
+            !self.flows.table[i].has(flag::RECEIVER_FIN) || ack.is_after(self.flows.slots[i].tx());
         if !self.flows.hooked && frame.restamp {
             let stamp = self.flows.slots[i].stamp(ack, field);
             if !steer::restamp(cx.frames, &frame, &segment.packet, &segment.tcp, stamp) {

@@ -127,7 +127,7 @@ impl Gateway {
     fn release_segments(&mut self, cx: &mut Cx<'_>, i: FlowId, segments: u32) -> bool {
         let r = &self.flows.table[i];
         let bytes = segments.saturating_mul(u32::from(r.segments().payload)).min(r.held());
-        let wanted = r.tx.wrapping_add(bytes);
+        let wanted = r.tx.plus(bytes);
         let (to, _) = window::on_grid(r, wanted, self.flows.window_limit(r));
         self.generate(cx, i, to, cx.now)
     }

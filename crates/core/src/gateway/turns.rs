@@ -8,6 +8,7 @@ use super::Gateway;
 use crate::ack::window;
 use crate::flow::{flag, ClassId, FlowId};
 use crate::node::{Cx, Port};
+use crate::packet::wire::Seq;
 use crate::systems::postack::Driver;
 use crate::time::Duration;
 
@@ -45,15 +46,15 @@ impl Gateway {
         };
         r.set(flag::LOSS, false);
         if bytes > 0 {
-            self.release_at_once(cx, i, self.flows.table[i].tx.wrapping_add(bytes));
+            self.release_at_once(cx, i, self.flows.table[i].tx.plus(bytes));
         }
         self.flows.enlist(i, cx.now);
     }
 
     /// Makes an ACK up to `to`, whosever turn it is.
-    pub(super) fn release_at_once(&mut self, cx: &mut Cx<'_>, i: FlowId, to: u32) -> bool {
+    pub(super) fn release_at_once(&mut self, cx: &mut Cx<'_>, i: FlowId, to: Seq) -> bool {
         let r = &self.flows.table[i];
-        let (bytes, edge) = (to.wrapping_sub(r.tx), r.edge);
+        let (bytes, edge) = (to.since(r.tx), r.edge);
         self.flows.keep_edge(i, bytes, cx.now);
         let made = self.generate(cx, i, to, cx.now);
         if made {
@@ -192,13 +193,13 @@ impl Gateway {
         let bytes = if ends { held } else { held.min(share.law.turn(r.segments().payload)) };
         let payload = share.payload(r);
         let cut = self.flows.times(r).map_or(0, |times| self.flows.classes.shares.cut(r, times, bytes));
-        let wanted = r.tx.wrapping_add(bytes + cut);
+        let wanted = r.tx.plus(bytes + cut);
         let to = window::on_grid(r, wanted, self.flows.window_limit(r)).0;
         self.flows.table[i].law.turn_mut().set_share(payload);
         let made = self.generate(cx, i, to, cx.now);
         if made {
             // What was cut counts nowhere, and what goes beyond a turn counts as well.
-            let left = bytes.wrapping_sub(wanted.wrapping_sub(to)) as i32;
+            let left = bytes.wrapping_sub(wanted.since(to)) as i32;
             self.flows.permit_released(i, left.max(0) as u32, edge, cx.now);
         }
         made

@@ -75,7 +75,7 @@ pub struct Data {
 impl Data {
     /// A segment that arrives alone. Its `echo` is read only if the [sight waits for it](Sight::awaits_echo).
     pub fn of(tcp: &Tcp, echo: Option<u32>, now: Time) -> Data {
-        Data { seq: tcp.seq, payload: tcp.payload_len, packets: 1, echo, now: units(now) }
+        Data { seq: tcp.seq.0, payload: tcp.payload_len, packets: 1, echo, now: units(now) }
     }
 }
 

@@ -20,7 +20,7 @@ use crate::node::Port;
 use crate::rate::Rate;
 use crate::time::{Duration, Time};
 use crate::wire::build::{SegmentBuilder, Sum};
-use crate::wire::{self, Flags, Tcp};
+use crate::wire::{self, Flags, Seq, Tcp};
 
 /// Bytes of an operation.
 pub const OPERATION: usize = 4;
@@ -282,7 +282,7 @@ impl Trial {
         left.iter().filter(|sent| sent.port == WAN).for_each(|sent| self.crosses(sent));
         for sent in left.iter().filter(|sent| sent.port == LAN) {
             let Some(tcp) = tcp(sent) else { continue };
-            let ahead = tcp.ack.wrapping_sub(self.number()) as i32;
+            let ahead = tcp.ack.ahead_of(Seq(self.number()));
             let damaged = sum_of(&sent.bytes, sent.len) == Some(Checksum::Invalid);
             // A forged segment may pass, but as it is: the gateway says nothing that it was told by one.
             if !tcp.flags.contains(Flags::ACK) || self.forged.contains(&sent.bytes) || damaged {

@@ -4,6 +4,8 @@
 //! measures the time its data really took, the holding included (RFC 7323 §4.3). The ring is small. When it
 //! is full, two neighbours are merged and keep the older TSecr.
 
+use crate::packet::wire::Seq;
+
 /// Entries kept per flow.
 const ENTRIES: usize = 4;
 
@@ -11,7 +13,7 @@ const ENTRIES: usize = 4;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Echoes {
-    acks: [u32; ENTRIES],
+    acks: [Seq; ENTRIES],
     echoes: [u32; ENTRIES],
     len: u32,
 }
@@ -33,7 +35,7 @@ impl Echoes {
 
     /// Notes that an ACK for `ack`, beyond all earlier ones, came with TSecr `echo`.
     #[inline(always)]
-    pub fn push(&mut self, ack: u32, echo: u32) {
+    pub fn push(&mut self, ack: Seq, echo: u32) {
         let n = self.len as usize;
         if n > 0 && self.echoes[n - 1] == echo {
             self.acks[n - 1] = ack;
@@ -50,17 +52,17 @@ impl Echoes {
 
     /// Returns the TSecr of the first received ACK at or above `n`.
     #[inline(always)]
-    pub fn echo_for(&self, n: u32) -> Option<u32> {
+    pub fn echo_for(&self, n: Seq) -> Option<u32> {
         let held = self.len as usize;
-        let i = self.acks[..held].iter().position(|&a| a.wrapping_sub(n) as i32 >= 0)?;
+        let i = self.acks[..held].iter().position(|&a| a.ahead_of(n) >= 0)?;
         Some(self.echoes[i])
     }
 
     /// Drops the entries up to `n`, which has been passed on.
     #[inline(always)]
-    pub fn release(&mut self, n: u32) {
+    pub fn release(&mut self, n: Seq) {
         let held = self.len as usize;
-        let gone = self.acks[..held].iter().take_while(|&&a| a.wrapping_sub(n) as i32 <= 0).count();
+        let gone = self.acks[..held].iter().take_while(|&&a| a.ahead_of(n) <= 0).count();
         if gone == held {
             return self.clear();
         }
@@ -92,16 +94,16 @@ mod tests {
     #[test]
     fn the_first_ack_at_or_above() {
         let mut e = Echoes::default();
-        e.push(1000, 7);
-        e.push(2000, 8);
-        e.push(3000, 8);
-        assert_eq!(e.echo_for(500), Some(7));
-        assert_eq!(e.echo_for(1000), Some(7));
-        assert_eq!(e.echo_for(1001), Some(8));
-        assert_eq!(e.echo_for(3000), Some(8));
-        assert_eq!(e.echo_for(3001), None);
-        e.release(1500);
-        assert_eq!(e.echo_for(1600), Some(8));
+        e.push(Seq(1000), 7);
+        e.push(Seq(2000), 8);
+        e.push(Seq(3000), 8);
+        assert_eq!(e.echo_for(Seq(500)), Some(7));
+        assert_eq!(e.echo_for(Seq(1000)), Some(7));
+        assert_eq!(e.echo_for(Seq(1001)), Some(8));
+        assert_eq!(e.echo_for(Seq(3000)), Some(8));
+        assert_eq!(e.echo_for(Seq(3001)), None);
+        e.release(Seq(1500));
+        assert_eq!(e.echo_for(Seq(1600)), Some(8));
     }
 
     proptest! {
@@ -116,7 +118,7 @@ mod tests {
             for (bytes, time, release) in pushes {
                 ack = ack.wrapping_add(bytes);
                 echo += time;
-                e.push(ack, echo);
+                e.push(Seq(ack), echo);
                 truth.push((ack, echo));
                 let step = release.min(ack.wrapping_sub(out));
                 if step == 0 {
@@ -124,10 +126,10 @@ mod tests {
                 }
                 out = out.wrapping_add(step);
                 let right = truth.iter().find(|t| t.0.wrapping_sub(out) as i32 >= 0).unwrap().1;
-                let got = e.echo_for(out).unwrap();
+                let got = e.echo_for(Seq(out)).unwrap();
                 prop_assert!(got <= right);
                 prop_assert!(truth.iter().any(|t| t.1 == got));
-                e.release(out);
+                e.release(Seq(out));
             }
         }
     }

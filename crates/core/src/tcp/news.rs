@@ -1,6 +1,6 @@
 //! Kinds of acknowledgements without payload, by what they tell their sender.
 
-use crate::packet::wire::{after, SackBlocks};
+use crate::packet::wire::{SackBlocks, Seq};
 
 /// Main news of an acknowledgement. If several apply, the first in this order counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,13 +27,13 @@ pub enum Kind {
 impl Kind {
     /// Classifies an acknowledgement with this number, window and SACK blocks that follows one of number `rx`
     /// and window `was`.
-    pub fn of((rx, was): (u32, u16), (ack, window): (u32, u16), sack: &SackBlocks) -> Kind {
+    pub fn of((rx, was): (Seq, u16), (ack, window): (Seq, u16), sack: &SackBlocks) -> Kind {
         let open = window != 0 && was != 0;
         if open && sack.only_twice(ack).is_some() {
             Kind::Twice
         } else if !sack.is_empty() {
             Kind::Sack
-        } else if after(rx, ack) {
+        } else if rx.is_after(ack) {
             Kind::Old // its window is history, too
         } else if window == 0 {
             Kind::Closed

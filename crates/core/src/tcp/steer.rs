@@ -37,6 +37,7 @@ pub use virtual_queue::VirtualQueue;
 pub use words::Numbers;
 
 use crate::base::time::Time;
+use crate::packet::wire::Seq;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use words::{AtomicU32, AtomicU64, Line};
 
@@ -127,9 +128,9 @@ pub struct Seen {
     /// Flags of the TCP header, low eight bits.
     pub flags: u8,
     /// Sequence number.
-    pub seq: u32,
+    pub seq: Seq,
     /// Acknowledgement number.
-    pub ack: u32,
+    pub ack: Seq,
     /// Window field as on the wire.
     pub window: u16,
     /// Payload bytes, of all segments of a giant one.
@@ -169,7 +170,7 @@ pub enum Action {
     /// It passes with these fields. `report`: the gateway gets a copy of its headers as they were.
     SetBack {
         /// ACK field.
-        ack: u32,
+        ack: Seq,
         /// Window field.
         window: u16,
         /// It acknowledges what the gateway has not heard of.
@@ -183,7 +184,7 @@ pub enum Stamp {
     /// It leaves with these fields.
     Send {
         /// Sequence number.
-        seq: u32,
+        seq: Seq,
         /// TSval, if it carries timestamps.
         ts: u32,
         /// Window field.
@@ -193,7 +194,7 @@ pub enum Stamp {
     Discard,
 }
 
-/// Is `a` after `b` in serial arithmetic (RFC 1982)?
+/// Is one counter or timestamp after another in serial arithmetic (RFC 1982)?
 pub const fn after(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 > 0
 }
@@ -205,8 +206,8 @@ pub const fn ticks(now: Time) -> u32 {
 
 impl Seen {
     /// Sequence number after the segment (SYN is never asked for).
-    pub fn end(&self) -> u32 {
-        self.seq.wrapping_add(self.payload).wrapping_add(u32::from(self.flags & FIN != 0))
+    pub fn end(&self) -> Seq {
+        self.seq.plus(self.payload).plus(u32::from(self.flags & FIN != 0))
     }
 
     /// Is it nothing but an acknowledgement?
@@ -227,11 +228,11 @@ impl Slot {
         &self,
         tag: u32,
         flags: u32,
-        tx: u32,
-        nxt: u32,
+        tx: impl Into<Seq>,
+        nxt: impl Into<Seq>,
         ts: u32,
-        edge: u32,
-        sent: u32,
+        edge: impl Into<Seq>,
+        sent: impl Into<Seq>,
         window: u16,
         at: u32,
     ) {
@@ -240,6 +241,7 @@ impl Slot {
         self.flags.store(flags, Relaxed);
         self.width.store(0, Relaxed);
         self.grant.store(0, Relaxed);
+        let (tx, nxt, edge, sent) = (tx.into(), nxt.into(), edge.into(), sent.into());
         let now = Numbers { tx, sent, ack: tx, edge, nxt, ts, window, ended: false, ..self.numbers() };
         self.put(&Numbers { turn: now.turn.wrapping_add(1), at, ..now });
         self.doubts.store(0, Relaxed);

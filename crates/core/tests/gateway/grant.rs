@@ -8,7 +8,7 @@ use weir_core::node::{Node, PortSet};
 use weir_core::rate::Rate;
 use weir_core::rig::Rig;
 use weir_core::time::Time;
-use weir_core::wire::Flags;
+use weir_core::wire::{Flags, Seq};
 
 /// A flow that has just got a grant, at 1,001 ms, for all but the last 1,000 bytes of a step and what 4 ms
 /// carry.
@@ -20,7 +20,7 @@ fn granted_with(mut w: Net) -> Net {
     w.ack_at(ms(1_000), 1_000);
     w.ack_at(ms(1_001), 2_000);
     w.run(ms(1_001));
-    assert_eq!(w.slot().granted(), Some(w.abs(2_000 + 11_500 + 5_000)));
+    assert_eq!(w.slot().granted().map(|to| to.0), Some(w.abs(2_000 + 11_500 + 5_000)));
     w
 }
 
@@ -38,7 +38,7 @@ fn what_has_passed_is_charged_at_the_next_look() {
         assert_eq!(w.rig.node().next_deadline(PortSet::ALL), Some(ms(1_004)));
         assert!(w.run(ms(1_004)).is_empty());
         // 11,500 - 10,000, what 3 ms have earned, and what the next 4 will.
-        assert_eq!(w.slot().granted(), Some(w.abs(12_000 + 1_500 + 3_750 + 5_000)));
+        assert_eq!(w.slot().granted().map(|to| to.0), Some(w.abs(12_000 + 1_500 + 3_750 + 5_000)));
         assert_eq!((acked(&w), w.debt()), (12_000, 0));
         // At the pace of the last 3 ms half of 17,500 bytes take 2.6.
         assert_eq!(w.rig.node().next_deadline(PortSet::ALL), Some(ms(1_006)));
@@ -86,15 +86,15 @@ fn an_engine_that_was_away_is_owed_nothing() {
 fn another_engine_begins_without_grants() {
     let w = granted();
     let (records, slots) = w.shared();
-    assert!(slots[0].grant(w.abs(13_500)));
+    assert!(slots[0].grant(Seq(w.abs(13_500))));
     w.kernel_passed(13_000);
-    slots[0].assume(|n| n.tx = w.abs(13_000));
+    slots[0].assume(|n| n.tx = Seq(w.abs(13_000)));
     let mut next = Net::with_shared(w.rig.node().flows.config().clone(), records, slots);
     assert_eq!(slots[0].granted(), None);
     // What passed meanwhile has been told; there is nothing to release.
     assert!(next.run(ms(3_000)).is_empty());
     let record = &next.rig.node().flows.records()[0];
-    assert_eq!((record.held(), record.tx), (0, w.abs(13_000)));
+    assert_eq!((record.held(), record.tx.0), (0, w.abs(13_000)));
 }
 
 #[test]
@@ -161,13 +161,13 @@ fn what_a_class_does_not_use_is_granted_to_its_flows() {
     let mut w = Net::hooked(AckControl::ack_share(Rate::mbit(100)));
     w.ack_at(ms(2_000), 1_000);
     w.run(ms(2_000));
-    assert_eq!(w.slot().granted(), Some(w.abs(1_000 + (12_500 - 1_000 + 50_000) / 4)));
+    assert_eq!(w.slot().granted().map(|to| to.0), Some(w.abs(1_000 + (12_500 - 1_000 + 50_000) / 4)));
     w.kernel_passed(11_000);
     assert_eq!(w.rig.node().next_deadline(PortSet::ALL), Some(ms(2_001)));
     assert!(w.run(ms(2_001)).is_empty());
     assert_eq!(acked(&w), 11_000);
     // Twice as much as it used would be 80,000 in 4 ms. There are 31,250, half of which take 1.6 ms.
-    assert_eq!(w.slot().granted(), Some(w.abs(11_000 + (12_500 + 50_000) / 2)));
+    assert_eq!(w.slot().granted().map(|to| to.0), Some(w.abs(11_000 + (12_500 + 50_000) / 2)));
     assert_eq!(w.rig.node().next_deadline(PortSet::ALL), Some(ms(2_003)));
     // What is ahead of the rate ends it: nothing is granted, nor for 16 round trips.
     w.ack_at(ms(2_002), 60_000);

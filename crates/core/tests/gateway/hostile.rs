@@ -298,7 +298,7 @@ fn a_forged_segment_before_the_first_ack_changes_nothing() {
             rig.at(ms(30 + u64::from(n))).inject(LAN, TestFrame::bytes(&ack.build()));
         }
         let sent = rig.run_until(ms(1_030));
-        let acks = sent.iter().map(|s| tcp(s).ack).filter(|&ack| ack < 0x1000_0000);
+        let acks = sent.iter().map(|s| tcp(s).ack.0).filter(|&ack| ack < 0x1000_0000);
         // 10 Mbit/s for a second, and a step.
         let most = acks.max().unwrap() - 9_001;
         assert!((1_200_000..=1_262_500).contains(&most), "{most}");

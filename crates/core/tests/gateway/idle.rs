@@ -14,7 +14,7 @@ use weir_core::sharing::Sharing;
 use weir_core::steer::Slot;
 use weir_core::time::Time;
 use weir_core::wire::build::SegmentBuilder;
-use weir_core::wire::Flags;
+use weir_core::wire::{Flags, Seq};
 
 const ISN: u32 = 0xffff_f000; // numbers wrap soon
 const PACKET: usize = 1_000;
@@ -84,12 +84,12 @@ impl Uploads {
     /// What is granted to the flow beyond what its sender has heard of, as the gateway knows.
     fn granted(&self, f: u16) -> Option<u32> {
         let record = &self.rig.node().gateway().flows.records()[self.index(f)];
-        Some(self.slot(f).granted()?.wrapping_sub(record.tx))
+        Some(self.slot(f).granted()?.since(record.tx))
     }
 
     /// ACKs up to so many bytes have passed by the flow's grant.
     fn passed(&self, f: u16, bytes: u32) {
-        self.slot(f).assume(|n| n.tx = abs(bytes));
+        self.slot(f).assume(|n| n.tx = Seq(abs(bytes)));
     }
 
     fn finish(self) {

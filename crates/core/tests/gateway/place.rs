@@ -10,6 +10,7 @@ use weir_core::rig::Sent;
 use weir_core::time::{Duration, Time};
 use weir_core::wire;
 use weir_core::wire::build::SegmentBuilder;
+use weir_core::wire::Seq;
 
 /// 10 Mb/s every 10 ms.
 const STEP: u32 = 12_500;
@@ -22,7 +23,7 @@ fn told(w: &Net, sent: &[Sent]) -> Vec<Told> {
     let block = |s: &Sent| {
         let blocks = w.options(s).sack;
         assert!(blocks.count <= 1);
-        blocks.as_slice().first().map(|b| (b.0.wrapping_sub(w.abs(0)), b.1.wrapping_sub(w.abs(0))))
+        blocks.as_slice().first().map(|b| (b.0.since(Seq(w.abs(0))), b.1.since(Seq(w.abs(0)))))
     };
     sent.iter().filter(|s| s.port == LAN).map(|s| (s.at, w.rel(s), block(s))).collect()
 }
@@ -302,7 +303,10 @@ fn a_probe_s_answer_survives_the_engine() {
     let packet = wire::packet(&buf[..len], len).unwrap();
     let tcp = wire::tcp(&buf[..len], &packet).unwrap();
     let options = wire::tcp_options(&buf[..len], &packet, &tcp).unwrap();
-    assert_eq!((tcp.ack, options.sack.as_slice()), (w.abs(50_000), &[(w.abs(48_540), w.abs(50_000))][..]));
+    assert_eq!(
+        (tcp.ack.0, options.sack.as_slice()),
+        (w.abs(50_000), &[(Seq(w.abs(48_540)), Seq(w.abs(50_000)))][..])
+    );
 }
 
 #[test]

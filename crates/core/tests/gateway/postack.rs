@@ -17,6 +17,7 @@ use weir_core::sharing::Sharing;
 use weir_core::steer::Slot;
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::SegmentBuilder;
+use weir_core::wire::Seq;
 use weir_core::wire::{self, Flags};
 
 const ISN: u32 = 0xffff_f000; // numbers wrap soon
@@ -90,7 +91,7 @@ impl Uploads {
     fn run(&mut self, until: Time) -> Vec<(Time, u16, u32)> {
         let sent = self.rig.run_until(until);
         let lan = sent.iter().filter(|s| s.port == LAN);
-        lan.map(|s| (s.at, tcp(s).dst_port - 1_000, tcp(s).ack.wrapping_sub(abs(0)))).collect()
+        lan.map(|s| (s.at, tcp(s).dst_port - 1_000, tcp(s).ack.since(Seq(abs(0))))).collect()
     }
 
     fn scheduled_only(&self) -> ScheduledOnly {

@@ -8,6 +8,7 @@ use weir_core::rate::Rate;
 use weir_core::rig::TestFrame;
 use weir_core::time::{Duration, Time};
 use weir_core::wire::Flags;
+use weir_core::wire::Seq;
 
 /// What a receiver may do next.
 #[derive(Clone, Debug)]
@@ -147,7 +148,7 @@ proptest! {
             // A block that tells of a hole goes with the number that it came with, and one of data that
             // arrived twice with none below it, or else it would tell of a hole, too.
             for &(a, b) in w.options(s).sack.as_slice() {
-                let block = (a.wrapping_sub(w.abs(0)), b.wrapping_sub(w.abs(0)));
+                let block = (a.since(Seq(w.abs(0))), b.since(Seq(w.abs(0))));
                 let came = blocks.iter().any(|&(came, at)| came == block && (at == ack || block.1 <= ack));
                 prop_assert!(came, "an ACK of {} with {:?}", ack, block);
             }

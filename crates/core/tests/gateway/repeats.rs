@@ -10,6 +10,7 @@ use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::Flags;
+use weir_core::wire::Seq;
 
 const RATE: Rate = Rate::mbit(5);
 const MSS: u32 = 1_460;
@@ -45,7 +46,7 @@ const TRICKS: [(&str, Trick); 6] = [
 /// A flow whose handshake was seen, and where its first window ends.
 fn established(ack: AckControl, rtt: u64) -> (Net, u32) {
     let w = Net::established_over(ack, Duration::from_millis(rtt));
-    let edge = w.rig.node().flows.records()[0].edge.wrapping_sub(w.abs(0));
+    let edge = w.rig.node().flows.records()[0].edge.since(Seq(w.abs(0)));
     (w, edge)
 }
 

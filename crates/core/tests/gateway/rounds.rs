@@ -59,7 +59,7 @@ fn an_idle_class_earns_nothing() {
 fn a_window_is_what_the_wan_holds() {
     let u = tcr(1);
     let r = u.record(0);
-    assert_eq!(r.edge.wrapping_sub(r.tx), 14 * MSS);
+    assert_eq!(r.edge.since(r.tx), 14 * MSS);
 }
 
 /// The handshake took 20 ms. Data of which the acknowledgement takes 100 ms moves the average by an eighth of
@@ -171,7 +171,7 @@ fn basic(flows: u16) -> Uploads {
 /// A flow sends `bytes` beyond the first `from`.
 fn send(u: &mut Uploads, at: Time, f: u16, from: u32, bytes: usize) {
     let data = u.sender(f);
-    let seq = u.record(f).tx.wrapping_add(from);
+    let seq = u.record(f).tx.plus(from);
     u.inject(at, LAN, data.seq(seq).flags(Flags::ACK).payload(bytes));
 }
 

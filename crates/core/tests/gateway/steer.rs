@@ -3,6 +3,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 use weir_core::steer::*;
+use weir_core::wire::Seq;
 
 const NXT: u32 = 0xffff_fff0; // numbers wrap soon
 const TX: u32 = 0x7fff_ff00;
@@ -23,8 +24,8 @@ fn slot() -> Slot {
 fn ack(n: u32) -> Seen {
     Seen {
         flags: ACK,
-        seq: NXT,
-        ack: TX.wrapping_add(n),
+        seq: Seq(NXT),
+        ack: Seq(TX.wrapping_add(n)),
         window: 782,
         ts: Some(60),
         at: AT,
@@ -37,12 +38,12 @@ fn payload(n: u32, bytes: u32) -> Seen {
 }
 
 fn at(seen: Seen, offset: i32) -> Seen {
-    Seen { seq: NXT.wrapping_add_signed(offset), ..seen }
+    Seen { seq: Seq(NXT.wrapping_add_signed(offset)), ..seen }
 }
 
 /// Tag, tx, nxt, edge: what a disbelieved segment must leave alone.
 fn numbers(slot: &Slot) -> [u32; 4] {
-    [slot.tag.load(Relaxed), slot.tx(), slot.nxt(), slot.edge()]
+    [slot.tag.load(Relaxed), slot.tx().0, slot.nxt().0, slot.edge().0]
 }
 
 #[test]
@@ -82,14 +83,14 @@ fn an_ack_does_not_move_the_sequence_number() {
 fn keepalives_and_retransmissions_pass_and_teach_nothing() {
     let slot = slot();
     // The window's right edge stays: 5,000 bytes are 39 units of 128, rounded down.
-    let back = Action::SetBack { ack: TX, window: 782 + 39, report: false };
+    let back = Action::SetBack { ack: Seq(TX), window: 782 + 39, report: false };
     assert_eq!(slot.segment(&at(ack(5_000), -1)), back);
     assert_eq!(slot.segment(&at(payload(5_000, 1), -1)), back);
     assert_eq!(slot.segment(&at(payload(5_000, 1_000), -1_000)), back);
     // A FIN that comes again does not say anew what the sender may know.
     let fin = Seen { flags: ACK | FIN, ..payload(5_000, 99) };
     assert_eq!(slot.segment(&at(fin, -100)), back);
-    assert_eq!((slot.tx(), slot.has_ended()), (TX, false));
+    assert_eq!((slot.tx().0, slot.has_ended()), (TX, false));
 }
 
 #[test]
@@ -97,7 +98,7 @@ fn a_tail_loss_probe_brings_the_newest_timestamp() {
     // RFC 7323 section 4.3: whoever has acknowledged up to `SEG.SEQ` at least takes its TSval, of old data
     // too; a made ACK with an older one would then be refused.
     let slot = slot();
-    let stamped = |slot: &Slot, ack: u32| match slot.stamp(TX + ack, 782) {
+    let stamped = |slot: &Slot, ack: u32| match slot.stamp(Seq(TX + ack), 782) {
         Stamp::Send { ts, .. } => ts,
         Stamp::Discard => panic!("nothing newer has left"),
     };
@@ -118,9 +119,9 @@ fn a_fin_passes_with_its_own_ack_and_ends_old_ones() {
     let slot = slot();
     let fin = Seen { flags: ACK | FIN, ..ack(5_000) };
     assert_eq!(slot.segment(&fin), Action::Copy);
-    assert_eq!((slot.tx(), slot.nxt()), (TX + 5_000, NXT.wrapping_add(1)));
-    assert_eq!(slot.stamp(TX + 5_000, 782), Stamp::Discard);
-    assert!(matches!(slot.stamp(TX + 6_000, 782), Stamp::Send { .. }));
+    assert_eq!((slot.tx().0, slot.nxt().0), (TX + 5_000, NXT.wrapping_add(1)));
+    assert_eq!(slot.stamp(Seq(TX + 5_000), 782), Stamp::Discard);
+    assert!(matches!(slot.stamp(Seq(TX + 6_000), 782), Stamp::Send { .. }));
 }
 
 #[test]
@@ -131,11 +132,11 @@ fn what_passes_an_absent_gateway_keeps_the_windows_bound() {
     slot.width.store(30_000, Relaxed);
     let wide = Seen { window: 4_000, ..ack(60_000) };
     // 40,000 bytes are left of what it knows: 312.5 units of 128 bytes.
-    assert_eq!(slot.bypass(&wide), Action::SetBack { ack: TX + 60_000, window: 313, report: false });
+    assert_eq!(slot.bypass(&wide), Action::SetBack { ack: Seq(TX + 60_000), window: 313, report: false });
     let wide = Seen { window: 4_000, ..ack(90_000) };
     // 30,000 bytes are 234.4 units.
-    assert_eq!(slot.bypass(&wide), Action::SetBack { ack: TX + 90_000, window: 235, report: false });
-    assert_eq!((slot.tx(), slot.sent()), (TX + 90_000, TX + 90_000 + 235 * 128));
+    assert_eq!(slot.bypass(&wide), Action::SetBack { ack: Seq(TX + 90_000), window: 235, report: false });
+    assert_eq!((slot.tx().0, slot.sent().0), (TX + 90_000, TX + 90_000 + 235 * 128));
     // Zero stays zero, and what cannot be true changes nothing.
     assert_eq!(slot.bypass(&Seen { window: 0, ..ack(90_000) }), Action::Pass);
     assert_eq!(slot.bypass(&at(ack(99_000), 1 << 20)), Action::Pass);
@@ -150,7 +151,7 @@ fn plain(n: u32) -> Seen {
 /// A slot whose hook may let plain segments pass for 10,000 bytes.
 fn granted() -> Slot {
     let slot = slot();
-    assert!(slot.grant(TX.wrapping_add(10_000)));
+    assert!(slot.grant(Seq(TX.wrapping_add(10_000))));
     slot
 }
 
@@ -159,13 +160,13 @@ fn what_is_granted_passes_and_is_noted() {
     let slot = granted();
     assert_eq!(slot.segment(&plain(4_000)), Action::Pass);
     assert_eq!(slot.segment(&Seen { flags: ACK | PSH, payload: 100, ..plain(5_000) }), Action::Pass);
-    let numbers = [slot.tx(), slot.nxt(), slot.ts(), slot.ack()];
+    let numbers = [slot.tx().0, slot.nxt().0, slot.ts(), slot.ack().0];
     assert_eq!(numbers, [TX.wrapping_add(5_000), NXT.wrapping_add(100), 60, TX.wrapping_add(5_000)]);
     // The sender knows of the right edge: 782 units of 128 bytes.
     let right = TX.wrapping_add(5_000 + 782 * 128);
     assert_eq!([slot.sent(), slot.edge()], [right; 2]);
     // What is older has nothing to tell, and what is beyond waits for the gateway.
-    let next = |n| Seen { seq: NXT.wrapping_add(100), ..plain(n) };
+    let next = |n| Seen { seq: Seq(NXT.wrapping_add(100)), ..plain(n) };
     assert_eq!(slot.segment(&next(4_500)), Action::Take);
     assert_eq!(slot.segment(&next(10_001)), Action::Take);
     assert_eq!(slot.tx(), TX.wrapping_add(5_000));
@@ -177,11 +178,11 @@ fn a_granted_window_is_within_its_bounds() {
     let slot = granted();
     slot.flags.fetch_or(slot_flag::SIZED, Relaxed);
     slot.width.store(12_800, Relaxed);
-    slot.assume(|n| n.sent = TX);
+    slot.assume(|n| n.sent = Seq(TX));
     // 100 units of the receiver's 782.
     assert_eq!(
         slot.segment(&plain(1_000)),
-        Action::SetBack { ack: TX.wrapping_add(1_000), window: 100, report: false }
+        Action::SetBack { ack: Seq(TX.wrapping_add(1_000)), window: 100, report: false }
     );
     assert_eq!(slot.sent(), TX.wrapping_add(13_800));
     // Never beyond the receiver's own.
@@ -220,7 +221,7 @@ fn what_tells_more_than_progress_has_no_grant() {
 
 fn slot_granted_far() -> Slot {
     let slot = slot();
-    assert!(slot.grant(TX.wrapping_add(1 << 20)));
+    assert!(slot.grant(Seq(TX.wrapping_add(1 << 20))));
     slot
 }
 
@@ -228,17 +229,17 @@ fn slot_granted_far() -> Slot {
 fn nothing_passes_ahead_of_what_waits_for_the_gateway() {
     let slot = granted();
     slot.take();
-    assert_eq!((slot.granted(), slot.grant(TX.wrapping_add(9_000))), (None, false));
+    assert_eq!((slot.granted(), slot.grant(Seq(TX.wrapping_add(9_000)))), (None, false));
     slot.take();
     // One has come, the other has not.
     slot.has_come();
-    assert!(slot.is_waited_for() && !slot.grant(TX.wrapping_add(9_000)));
+    assert!(slot.is_waited_for() && !slot.grant(Seq(TX.wrapping_add(9_000))));
     slot.has_come();
-    assert!(slot.grant(TX.wrapping_add(9_000)));
+    assert!(slot.grant(Seq(TX.wrapping_add(9_000))));
     slot.revoke();
     assert_eq!(slot.segment(&plain(1_000)), Action::Take);
     // Another use of the slot knows nothing of the last.
-    assert!(slot.grant(TX.wrapping_add(9_000)));
+    assert!(slot.grant(Seq(TX.wrapping_add(9_000))));
     slot.open(2, 0, TX, NXT, 0, EDGE, EDGE, 782, AT);
     assert_eq!((slot.granted(), slot.is_waited_for()), (None, false));
 }
@@ -247,8 +248,8 @@ fn nothing_passes_ahead_of_what_waits_for_the_gateway() {
 fn a_grant_up_to_the_number_that_means_none_is_a_byte_short() {
     let slot = Slot::default();
     slot.open(1, slot_flag::SCALED, 0u32.wrapping_sub(5_000), NXT, 50, 5_000, 5_000, 782, AT);
-    assert!(slot.grant(0));
-    assert_eq!(slot.granted(), Some(u32::MAX));
+    assert!(slot.grant(Seq(0)));
+    assert_eq!(slot.granted().map(|to| to.0), Some(u32::MAX));
 }
 
 fn ts(ts: u32, at: u32, seen: Seen) -> Seen {
@@ -336,7 +337,7 @@ fn a_wrong_tsval_is_taken_back_when_the_receiver_says_so() {
 fn what_the_gateway_takes_back_stays_back() {
     let slot = slot();
     slot.segment(&payload(0, 5_000));
-    slot.set_nxt(NXT);
+    slot.set_nxt(Seq(NXT));
     assert_eq!(slot.nxt(), NXT);
     // From there on it moves by what is seen.
     slot.segment(&payload(0, 100));
@@ -347,15 +348,15 @@ fn what_the_gateway_takes_back_stays_back() {
 fn numbers_that_go_round_leave_the_first_ones_behind() {
     let slot = slot();
     slot.note_seen(&payload(1_000, 10));
-    assert_eq!((slot.tx(), slot.nxt()), (TX.wrapping_add(1_000), NXT.wrapping_add(10)));
+    assert_eq!((slot.tx().0, slot.nxt().0), (TX.wrapping_add(1_000), NXT.wrapping_add(10)));
     let (mut seq, step) = (NXT.wrapping_add(10), 60_000);
     // Five times 2^30 bytes each way: serial numbers half a circle apart are neither before nor after each
     // other.
     for n in 1..=90_000u32 {
-        let seen = Seen { seq, ..payload(n.wrapping_mul(step), 60_000) };
+        let seen = Seen { seq: Seq(seq), ..payload(n.wrapping_mul(step), 60_000) };
         slot.bypass(&seen);
         seq = seq.wrapping_add(60_000);
         let numbers = slot.numbers();
-        assert_eq!((numbers.tx, numbers.nxt, numbers.ack), (seen.ack, seq, seen.ack), "{n}");
+        assert_eq!((numbers.tx, numbers.nxt, numbers.ack), (seen.ack, Seq(seq), seen.ack), "{n}");
     }
 }

@@ -9,7 +9,7 @@ use weir_core::rig::{Rig, TestFrame};
 use weir_core::steer::{self, Action, Seen};
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::SegmentBuilder;
-use weir_core::wire::Flags;
+use weir_core::wire::{Flags, Seq};
 
 /// 10 Mb/s every 10 ms: 12,500 bytes a step.
 const STEP: u32 = 12_500;
@@ -288,7 +288,7 @@ fn what_is_rescued_keeps_the_windows_bound() {
     let p = weir_core::wire::packet(&buf[..len], len).unwrap();
     let t = weir_core::wire::tcp(&buf[..len], &p).unwrap();
     // 10 Mb/s for 20 + 50 ms are 60 segments of 1,460 bytes, in units of 128; the receiver offers 512,000.
-    assert_eq!((t.ack, t.window), (w.abs(60_000), (60 * 1_460u32).div_ceil(128) as u16));
+    assert_eq!((t.ack.0, t.window), (w.abs(60_000), (60 * 1_460u32).div_ceil(128) as u16));
 }
 
 #[test]
@@ -298,7 +298,13 @@ fn what_was_taken_and_not_looked_at_is_rescued() {
     w.run(ms(1_002));
     // The hook takes one more, and the engine is dead.
     let ack = w.abs(50_000);
-    let seen = Seen { flags: steer::ACK, seq: RECEIVER_ISN + 1, ack, window: WINDOW, ..Seen::default() };
+    let seen = Seen {
+        flags: steer::ACK,
+        seq: Seq(RECEIVER_ISN + 1),
+        ack: Seq(ack),
+        window: WINDOW,
+        ..Seen::default()
+    };
     assert_eq!(w.slot().segment(&seen), Action::Take);
     let mut buf = [0; weir_core::gateway::MAX_ACK_LEN];
     let len = weir_core::gateway::rescue_ack(&w.rig.node().flows.records()[0], w.slot(), &mut buf).unwrap();

@@ -10,7 +10,7 @@ use weir_core::rig::{Rig, Sent};
 use weir_core::steer::{self, Action, Seen};
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::SegmentBuilder;
-use weir_core::wire::Flags;
+use weir_core::wire::{Flags, Seq};
 
 const SYN_ACK: Flags = Flags(Flags::SYN.0 | Flags::ACK.0);
 
@@ -240,8 +240,8 @@ fn what_was_overtaken_while_no_engine_ran_leaves_the_window_sized() {
     slots[0].width.store(dead.slot().width.load(Relaxed), Relaxed);
     let passes = Seen {
         flags: steer::ACK,
-        seq: RECEIVER_ISN + 1,
-        ack: dead.abs(100_000),
+        seq: Seq(RECEIVER_ISN + 1),
+        ack: Seq(dead.abs(100_000)),
         window: WINDOW,
         ..Seen::default()
     };
@@ -300,7 +300,7 @@ fn a_window_that_nobody_sizes_any_more_is_told_of() {
     let len = weir_core::gateway::rescue_ack(&records[0], &slots[0], &mut buf).unwrap();
     let packet = weir_core::wire::packet(&buf[..len], len).unwrap();
     let tcp = weir_core::wire::tcp(&buf[..len], &packet).unwrap();
-    assert_eq!((tcp.ack, tcp.window), (w.abs(60_000), 4_000));
+    assert_eq!((tcp.ack.0, tcp.window), (w.abs(60_000), 4_000));
     slots[0].stamp(tcp.ack, tcp.window); // as the hook does when it leaves
     assert_eq!(weir_core::gateway::rescue_ack(&records[0], &slots[0], &mut buf), None);
 }
@@ -348,7 +348,8 @@ fn a_loss_opens_no_window_that_was_not_sized_at_first() {
     let mut before = Vec::new();
     for (at, n) in [(100, 0), (1_000, 60_000), (1_030, 90_000)] {
         let (seq, ack) = (RECEIVER_ISN + 1, w.abs(n));
-        let seen = Seen { flags: steer::ACK, seq, ack, window: WINDOW, ..Seen::default() };
+        let seen =
+            Seen { flags: steer::ACK, seq: Seq(seq), ack: Seq(ack), window: WINDOW, ..Seen::default() };
         assert_eq!(w.slot().segment(&seen), Action::Take);
         w.ack_at(ms(at), n);
         before.extend(w.run(ms(at)));

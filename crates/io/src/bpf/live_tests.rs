@@ -15,6 +15,7 @@ use weir_core::gateway::Verdict;
 use weir_core::steer::{slot_flag::SCALED, Slot};
 use weir_core::time::Duration;
 use weir_core::wire::build::{SegmentBuilder, Sum};
+use weir_core::wire::Seq;
 
 fn bare(ifindex: u32) -> Device {
     Device { ifindex, ethernet: false }
@@ -130,7 +131,7 @@ fn the_engines_frames_are_known_by_their_socket() {
         assert_eq!((hook, fate, &head), (Hook::Egress, Fate::Taken, &ack));
         assert!(there.now().is_empty());
         // Brought up to date, and out.
-        slot.assume(|n| n.nxt = 5000);
+        slot.assume(|n| n.nxt = Seq(5000));
         let expected = next(rig::v4()).ack(1100).seq(5000).build();
         send(&mut registered(&live.acks.hooks, ethernet(near), role::RESTAMP), &ack);
         assert_eq!(there.next().0, expected);
@@ -211,7 +212,7 @@ fn giant_segments_are_set_back_whatever_becomes_of_their_checksum() {
                 let packet = weir_core::wire::packet(&frame, frame.len()).unwrap();
                 let checksum = weir_core::wire::checksum::verify(&frame, frame.len(), &packet);
                 let tcp = weir_core::wire::tcp(&frame, &packet).unwrap();
-                assert_eq!((checksum, tcp.ack, tcp.window), (Checksum::Valid, 1000, 125));
+                assert_eq!((checksum, tcp.ack.0, tcp.window), (Checksum::Valid, 1000, 125));
             }
             assert_eq!(live.record().fate, Fate::SetBack);
             run("ethtool -K wbpf0 tso on gso on tx on");
@@ -241,8 +242,8 @@ fn interfaces_without_ethernet_header_work_both_ways() {
             send(&mut stranger, &data.clone().ack(1100).build());
             assert_eq!(tun.receive(), data.window(125).build()[14..]);
             assert_eq!(live.record().fate, Fate::SetBack);
-            slot.assume(|n| n.nxt = 5000);
-            slot.assume(|n| n.sent = 1500);
+            slot.assume(|n| n.nxt = Seq(5000));
+            slot.assume(|n| n.sent = Seq(1500));
             send(&mut out, &ack);
             let expected = next(segment.clone()).ack(1100).seq(5000).build();
             assert_eq!(tun.receive(), expected[14..]);

@@ -13,7 +13,7 @@ use weir_core::node::Port;
 use weir_core::steer::{hash_of_source, FlowBound, Slot, Strangers};
 use weir_core::time::Time;
 use weir_core::track::opening;
-use weir_core::wire::{Tcp, TCP};
+use weir_core::wire::{Seq, Tcp, TCP};
 
 /// Flows by the key of their ACKs.
 pub(super) struct Flows {
@@ -42,7 +42,7 @@ pub(super) struct Opening {
     pub at: Time,
     pub port: Port,
     /// Sequence number after the SYN.
-    pub start: u32,
+    pub start: Seq,
     pub len: usize,
     head: [u8; OBSERVED_HEAD],
     head_len: usize,
@@ -53,7 +53,7 @@ impl Opening {
     pub fn new(at: Time, port: Port, tcp: &Tcp, head: &[u8], len: usize) -> Opening {
         let head_len = head.len().min(OBSERVED_HEAD);
         let mut opening =
-            Opening { at, port, start: tcp.seq.wrapping_add(1), len, head: [0; OBSERVED_HEAD], head_len };
+            Opening { at, port, start: tcp.seq.plus(1), len, head: [0; OBSERVED_HEAD], head_len };
         opening.head[..head_len].copy_from_slice(&head[..head_len]);
         opening
     }
@@ -141,7 +141,7 @@ impl Flows {
     }
 
     /// Returns the kept SYN that is answered by a segment with this key and `ack`.
-    pub(super) fn opening(&self, answer: &Key, ack: u32) -> Option<Opening> {
+    pub(super) fn opening(&self, answer: &Key, ack: Seq) -> Option<Opening> {
         self.openings.get(&answer.reversed()).filter(|o| opening::answers(o.start, ack))
     }
 

@@ -7,6 +7,7 @@ use weir_core::rate::Rate;
 use weir_core::rig::{Rig, Sent, TestFrame, Wake};
 use weir_core::time::Duration;
 use weir_core::wire::build::{arp, SegmentBuilder};
+use weir_core::wire::Seq;
 
 /// Bytes of a step: 10 Mb/s every 10 ms.
 pub(super) const STEP: u32 = 12_500;
@@ -72,7 +73,7 @@ pub(super) fn numbers(sent: &[Sent]) -> Vec<(Time, u32)> {
     acks.map(|s| {
         let packet = wire::packet(&s.bytes, s.len).unwrap();
         let tcp = wire::tcp(&s.bytes, &packet).unwrap();
-        (s.at, tcp.ack.wrapping_sub(DATA_ISN.wrapping_add(1)))
+        (s.at, tcp.ack.since(Seq(DATA_ISN.wrapping_add(1))))
     })
     .collect()
 }
@@ -298,7 +299,7 @@ fn segment_of(&(_, lan, flow, kind, n): &Op) -> SegmentBuilder {
 fn differences(steered: &[Left], alone: &[Left]) -> String {
     let tell = |who: &str, (port, at, bytes): &Left| {
         let t = wire::tcp(bytes, &wire::packet(bytes, bytes.len()).unwrap()).unwrap();
-        let (seq, ack) = (t.seq, t.ack.wrapping_sub(DATA_ISN));
+        let (seq, ack) = (t.seq, t.ack.since(Seq(DATA_ISN)));
         let (flags, window, payload) = (t.flags, t.window, t.payload_len);
         format!("{who} {port:?} {at:?} {flags:?} seq {seq} ack {ack} window {window} payload {payload}\n")
     };

@@ -98,8 +98,8 @@ impl Attacked {
             let packet = wire::packet(head, len).unwrap();
             let tcp = wire::tcp(head, &packet).unwrap();
             if tcp.payload_len > 0 {
-                sent.store(tcp.seq.wrapping_add(tcp.payload_len), Relaxed);
-                acked.store(tcp.ack, Relaxed);
+                sent.store(tcp.seq.plus(tcp.payload_len).0, Relaxed);
+                acked.store(tcp.ack.0, Relaxed);
             }
         };
         world.capture((client, WIRE), Box::new(see));

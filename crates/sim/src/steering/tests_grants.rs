@@ -5,6 +5,7 @@ use super::tests::*;
 use super::*;
 use weir_core::rig::Rig;
 use weir_core::time::Duration;
+use weir_core::wire::Seq;
 
 const FLOW: u16 = 5001;
 const PERIOD: Duration = Duration::from_millis(10);
@@ -30,7 +31,7 @@ fn acks(rig: &mut Rig<Steered>, acks: &[(Time, u32)]) {
 /// Returns how far beyond the data's first byte segments may pass.
 fn granted(rig: &Rig<Steered>) -> Option<u32> {
     let to = rig.node().gateway().flows.slots()[0].granted()?;
-    Some(to.wrapping_sub(DATA_ISN.wrapping_add(1)))
+    Some(to.since(Seq(DATA_ISN.wrapping_add(1))))
 }
 
 #[test]

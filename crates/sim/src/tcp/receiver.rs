@@ -10,7 +10,7 @@ use super::config::TcpConfig;
 use super::reassembly::Reassembly;
 use super::segment::{Segment, CE};
 use weir_core::time::Time;
-use weir_core::wire::{Flags, SackBlocks};
+use weir_core::wire::{Flags, SackBlocks, Seq};
 
 /// Segments that Linux acknowledges one by one after the first mark, since the sender's window may be small.
 const QUICK_AFTER_MARK: u32 = 2;
@@ -253,7 +253,7 @@ impl Receiver {
         let found = self.stream.blocks(most - count, &mut ranges);
         all[count..count + found].copy_from_slice(&ranges[..found]);
         count += found;
-        let wire = |offset: u64| self.irs.wrapping_add(1).wrapping_add(offset as u32);
+        let wire = |offset: u64| Seq(self.irs).plus(1).plus(offset as u32);
         for (block, (left, right)) in sack.blocks.iter_mut().zip(&all[..count]) {
             *block = (wire(*left), wire(*right));
         }

@@ -219,8 +219,8 @@ fn put_options(out: &mut [u8], s: &Segment) -> usize {
     if !s.sack.is_empty() {
         put(&[1, 1, 5, 2 + 8 * s.sack.count]);
         for (left, right) in s.sack.as_slice() {
-            put(&left.to_be_bytes());
-            put(&right.to_be_bytes());
+            put(&left.0.to_be_bytes());
+            put(&right.0.to_be_bytes());
         }
     }
     at
@@ -326,8 +326,8 @@ fn parse_any(head: &[u8], len: usize) -> Option<(Pair, Segment)> {
     let v4 = |a: &[u8; 16]| u32::from_be_bytes([a[12], a[13], a[14], a[15]]);
     let pair = Pair { from: (v4(&packet.src), tcp.src_port), to: (v4(&packet.dst), tcp.dst_port) };
     let segment = Segment {
-        seq: tcp.seq,
-        ack: tcp.ack,
+        seq: tcp.seq.0,
+        ack: tcp.ack.0,
         flags: tcp.flags,
         window: tcp.window,
         ecn: packet.ecn(),

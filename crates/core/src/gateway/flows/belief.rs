@@ -24,10 +24,10 @@ use crate::flow::{flag, FlowId, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::steer;
-use crate::steer::{after, Seen};
+use crate::steer::Seen;
 use crate::time::{Duration, Time};
 use crate::track::{opening, Extensions};
-use crate::wire::{self, Flags, Tcp, TcpOptions};
+use crate::wire::{self, Flags, Seq, Tcp, TcpOptions};
 
 /// Odd segments in a row that show an extension of a flow in mid-stream, before its numbers are known and
 /// after.
@@ -107,7 +107,7 @@ impl Register {
         let ahead = (first && self.slots[i].is_open()).then(|| self.slots[i].nxt());
         let sizes = here && first && seen.is_pure() && odd.is_none();
         let taken_up = self.take_up(i, segment, options, cx, frame, sizes);
-        if let Some(nxt) = ahead.filter(|&nxt| taken_up && after(nxt, seen.end())) {
+        if let Some(nxt) = ahead.filter(|&nxt| taken_up && nxt.is_after(seen.end())) {
             self.table[i].seq = nxt;
             self.slots[i].set_nxt(nxt);
         }
@@ -121,7 +121,7 @@ impl Register {
     /// no engine ran may have taken it far ahead.
     fn has_gone_on(&self, i: FlowId, segment: &Headers) -> bool {
         let slot = &self.slots[i];
-        let ahead = |to: u32, from: u32| to.wrapping_sub(from) <= steer::ACK_RANGE;
+        let ahead = |to: Seq, from: Seq| to.since(from) <= steer::ACK_RANGE;
         self.table[i].has(flag::SENDER_SYN | flag::RECEIVER_SYN | flag::SCALE_KNOWN)
             && self.table[i].doubt.is_unmet()
             && ahead(segment.tcp.seq, slot.nxt())
@@ -178,16 +178,16 @@ impl Register {
     /// passed.
     pub(in crate::gateway) fn is_last_word(&mut self, i: FlowId, options: &TcpOptions, now: Time) -> bool {
         let newest = self.slots[i].ts();
-        let overtaken = options.timestamps.is_some_and(|t| after(newest, t.value));
+        let overtaken = options.timestamps.is_some_and(|t| steer::after(newest, t.value));
         !overtaken && self.table[i].doubt.outdated(now)
     }
 
     /// A forged segment with payload may have moved the receiver's SND.NXT beyond what its sender accepts.
     /// The receiver's ACKs tell in time, and the made ones take their number.
-    pub(in crate::gateway) fn check_sequence(&mut self, i: FlowId, seq: u32, now: Time) {
+    pub(in crate::gateway) fn check_sequence(&mut self, i: FlowId, seq: Seq, now: Time) {
         let slot = &self.slots[i];
         let doubt = &mut self.table[i].doubt;
-        if !after(slot.nxt(), seq) {
+        if !slot.nxt().is_after(seq) {
             doubt.in_sequence();
         } else if doubt.lags(seq, now) {
             slot.set_nxt(seq);
@@ -233,20 +233,20 @@ impl Register {
         i: FlowId,
         segment: &Headers,
         reading: &Reading,
-        tx: u32,
+        tx: Seq,
     ) -> Option<PassReason> {
         let (r, Tcp { payload_len, window, ack, .. }) = (&self.table[i], segment.tcp);
         let tells = reading.seen.sack || window == 0 || r.window == 0;
-        let passes = payload_len > 0 && tells && after(ack, tx) && !self.config.observe;
-        (passes && self.is_too_much(r, ack.wrapping_sub(tx))).then_some(PassReason::Early)
+        let passes = payload_len > 0 && tells && ack.is_after(tx) && !self.config.observe;
+        (passes && self.is_too_much(r, ack.since(tx))).then_some(PassReason::Early)
     }
 
     /// Would a segment for `ack` that is let through acknowledge too much ahead of its time?
-    pub(in crate::gateway) fn is_too_early(&self, r: &Record, ack: u32) -> bool {
-        if !after(ack, r.tx) {
+    pub(in crate::gateway) fn is_too_early(&self, r: &Record, ack: Seq) -> bool {
+        if !ack.is_after(r.tx) {
             return false;
         }
-        let early = ack.wrapping_sub(r.tx);
+        let early = ack.since(r.tx);
         let shared = r.takes_turns();
         if shared && self.classes.shares.is_early(r, early, self.now) {
             return true;
@@ -315,9 +315,9 @@ impl Register {
 impl Headers {
     /// Does the segment pass because its acknowledgement, beyond `tx`, cannot wait: without the scale a right
     /// edge would move left?
-    pub(in crate::gateway) fn cannot_be_set_back(&self, r: &Record, tx: u32) -> Option<PassReason> {
+    pub(in crate::gateway) fn cannot_be_set_back(&self, r: &Record, tx: Seq) -> Option<PassReason> {
         let Tcp { payload_len, window, ack, flags, .. } = self.tcp;
-        if r.has(flag::SCALE_KNOWN) || flags.contains(Flags::FIN) || !after(ack, tx) {
+        if r.has(flag::SCALE_KNOWN) || flags.contains(Flags::FIN) || !ack.is_after(tx) {
             return None;
         }
         let closes_or_opens = (window == 0) != (r.window == 0);

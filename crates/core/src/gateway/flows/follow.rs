@@ -10,9 +10,9 @@ use crate::ack::window;
 use crate::flow::{flag, FlowId, Key, Record};
 use crate::frame::{Checksum, Frame};
 use crate::node::Cx;
-use crate::steer::{self, after, Action, Seen};
+use crate::steer::{self, Action, Seen};
 use crate::time::Time;
-use crate::wire::{self, Flags, PlainAck, TcpOptions};
+use crate::wire::{self, Flags, PlainAck, Seq, TcpOptions};
 use core::sync::atomic::Ordering::Relaxed;
 
 impl Register {
@@ -126,7 +126,7 @@ impl Register {
         }
         let tx = slot.tx();
         r.catch_up(slot);
-        if r.epoch != epoch || after(tx, r.tx) {
+        if r.epoch != epoch || tx.is_after(r.tx) {
             self.follow_to(i, tx, granted, now);
         }
     }
@@ -146,14 +146,14 @@ impl Register {
 
     /// As [`Register::follow`], where something has left or passed, by a grant if the flow was `granted` one,
     /// or the engine was away.
-    fn follow_to(&mut self, i: FlowId, tx: u32, granted: bool, now: Time) {
+    fn follow_to(&mut self, i: FlowId, tx: Seq, granted: bool, now: Time) {
         let before = self.held(i);
         let epoch = self.table.epoch();
         let r = &mut self.table[i];
         // A gateway that observes is always away, as far as rates are concerned.
         let absent = core::mem::replace(&mut r.epoch, epoch) != epoch || self.config.observe;
         let paced = !r.takes_turns();
-        let has_passed = after(tx, r.tx);
+        let has_passed = tx.is_after(r.tx);
         if absent {
             self.restart_account(i);
         }
@@ -168,12 +168,12 @@ impl Register {
         if !has_passed {
             return;
         }
-        self.measured.sight(i).overtaken(tx);
+        self.measured.sight(i).overtaken(tx.0);
         let r = &mut self.table[i];
-        let passed = tx.wrapping_sub(r.tx);
+        let passed = tx.since(r.tx);
         let since = if granted { r.kept().last_grant().1 } else { now };
-        if after(tx, r.rx) {
-            let bytes = tx.wrapping_sub(r.rx);
+        if tx.is_after(r.rx) {
+            let bytes = tx.since(r.rx);
             r.rx = tx;
             r.hole_filled();
             r.check_end();
@@ -230,13 +230,13 @@ impl Register {
         if self.classes.outlive() {
             // ACKs that passed, or were sent, without an engine; less what the last one counted and could not
             // send.
-            let passed = i64::from(told.wrapping_sub(r.tx) as i32);
+            let passed = i64::from(told.ahead_of(r.tx));
             r.acked = r.acked.saturating_add_signed(passed);
             let class = &mut self.classes[r.class];
             class.acked_bytes = class.acked_bytes.saturating_add_signed(passed);
         }
         r.tx = told;
-        if after(r.tx, r.rx) {
+        if r.tx.is_after(r.rx) {
             (r.rx, r.window) = (r.tx, slot.window());
             r.forget_news();
         }
@@ -310,11 +310,11 @@ impl Register {
         i: FlowId,
         segment: &Headers,
         frame: &Frame,
-        tx: u32,
+        tx: Seq,
     ) {
         self.follow(i, cx.now);
         self.learn(i, cx, segment, frame);
-        if !after(tx, segment.tcp.ack) {
+        if !tx.is_after(segment.tcp.ack) {
             self.table[i].doubt.current(cx.now);
         }
         if segment.has(Flags::FIN) {
@@ -324,10 +324,10 @@ impl Register {
     }
 
     /// The receiver has acknowledged as much as this, with ECE or without.
-    pub(in crate::gateway) fn progress(&mut self, i: FlowId, ack: u32, ece: bool) {
+    pub(in crate::gateway) fn progress(&mut self, i: FlowId, ack: Seq, ece: bool) {
         let r = &mut self.table[i];
-        if after(ack, r.rx) {
-            let bytes = ack.wrapping_sub(r.rx);
+        if ack.is_after(r.rx) {
+            let bytes = ack.since(r.rx);
             r.note_marks(bytes, ece);
             r.rx = ack;
             r.hole_filled();
@@ -345,7 +345,7 @@ impl Register {
         }
         let r = &mut self.table[i];
         r.template.learn(cx.frames.bytes(frame), &segment.packet);
-        if after(r.rx, segment.tcp.ack) {
+        if r.rx.is_after(segment.tcp.ack) {
             return; // an old segment: its window and flags are history
         }
         window::received(r, segment.tcp.ack, segment.tcp.window);
@@ -365,7 +365,7 @@ impl Register {
     }
 
     /// Returns the limit of the window that is told with an acknowledgement of `to`.
-    pub(in crate::gateway) fn window_limit_at(&self, r: &Record, to: u32) -> Option<u32> {
+    pub(in crate::gateway) fn window_limit_at(&self, r: &Record, to: Seq) -> Option<u32> {
         if r.takes_turns() {
             return self.window_of_share(r, to);
         }
@@ -393,7 +393,7 @@ impl Register {
         let Some(limit) = self.window_limit(&self.table[i]) else { return };
         let r = &mut self.table[i];
         // An edge is rounded up to a unit of the window.
-        if bounds && r.edge.wrapping_sub(r.tx) < limit + (1 << r.scale) {
+        if bounds && r.edge.since(r.tx) < limit + (1 << r.scale) {
             r.law.pace_mut().bounded();
         }
     }

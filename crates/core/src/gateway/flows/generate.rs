@@ -3,8 +3,8 @@
 use crate::ack::window;
 use crate::flow::{flag, Record, Template};
 use crate::steer::slot_flag::SIZED;
-use crate::steer::{after, Slot};
-use crate::wire::{self, emit_ack, emit_known, AckFields, Flags, Packet, PlainAck, Timestamps, Vlan};
+use crate::steer::Slot;
+use crate::wire::{self, emit_ack, emit_known, AckFields, Flags, Packet, PlainAck, Seq, Timestamps, Vlan};
 use core::sync::atomic::Ordering::Relaxed;
 
 /// Bytes that hold any generated ACK: Ethernet with two tags, IPv6, TCP with timestamps and a SACK block.
@@ -66,12 +66,12 @@ impl Template {
 }
 
 /// An ACK's number, its window field, and whether it carries ECE where that is not a counter's.
-type Said = (u32, u16, bool);
+type Said = (Seq, u16, bool);
 
 /// Writes the ACK that acknowledges `ack` and advertises `window`, with ECE or, in an AccECN flow, the
 /// counter, into `buf`; returns its length.
 #[inline(always)]
-pub fn write_ack(r: &Record, slot: &Slot, ack: u32, window: u16, ece: bool, buf: &mut [u8]) -> usize {
+pub fn write_ack(r: &Record, slot: &Slot, ack: Seq, window: u16, ece: bool, buf: &mut [u8]) -> usize {
     let (t, said) = (&r.template, (ack, window, ece));
     // Of most flows; where so much is known, all offsets are.
     if t.version == 4 && t.tags == 0 && r.has(flag::TIMESTAMPS) && !r.has_news() {
@@ -88,7 +88,7 @@ fn write_any(r: &Record, slot: &Slot, said: Said, buf: &mut [u8]) -> usize {
 }
 
 #[inline]
-pub(in crate::gateway) fn timestamps(r: &Record, slot: &Slot, ack: u32) -> Timestamps {
+pub(in crate::gateway) fn timestamps(r: &Record, slot: &Slot, ack: Seq) -> Timestamps {
     let echo = r.echoes.echo_for(ack).unwrap_or(r.echoes.any());
     Timestamps { value: slot.ts(), echo }
 }
@@ -143,8 +143,8 @@ pub fn rescue_ack(r: &Record, slot: &Slot, buf: &mut [u8; MAX_ACK_LEN]) -> Optio
     r.tx = slot.tx(); // what was made and did not leave is held
                       // And so is what was taken after the engine's last look, which waits in the ring.
     let (ack, tx) = (slot.ack(), r.tx);
-    let newest = if after(ack, tx) { ack } else { tx };
-    if after(newest, r.rx) {
+    let newest = if ack.is_after(tx) { ack } else { tx };
+    if newest.is_after(r.rx) {
         (r.rx, r.window) = (newest, slot.window());
     }
     let limit = Some(slot.width.load(Relaxed)).filter(|&bytes| bytes > 0);

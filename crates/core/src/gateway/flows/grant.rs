@@ -35,6 +35,7 @@
 use super::{millis, Register};
 use crate::ack::When;
 use crate::flow::{flag, FlowId, Record};
+use crate::packet::wire::Seq;
 use crate::systems::class_rate::portion;
 use crate::systems::postack::Driver;
 use crate::time::{Duration, Time};
@@ -56,7 +57,7 @@ pub(super) const AHEAD: Duration = Duration::from_micros(500);
 /// A flow before it is looked at.
 #[derive(Clone, Copy)]
 pub(in crate::gateway) struct Look {
-    pub(in crate::gateway) tx: u32,
+    pub(in crate::gateway) tx: Seq,
     /// Time at which the grant was made.
     pub(in crate::gateway) since: Time,
 }
@@ -83,7 +84,7 @@ impl Register {
             return;
         }
         slot.width.store(limit.unwrap_or(0), Relaxed);
-        if slot.grant(r.tx.wrapping_add(bytes)) {
+        if slot.grant(r.tx.plus(bytes)) {
             self.table[i].set(flag::GRANTED, true);
             self.start_timer(i, shared_look(now, within));
         }
@@ -145,7 +146,7 @@ impl Register {
         if r.takes_turns() {
             return self.grant_shared(i, now, Some(last));
         }
-        let used = r.tx.wrapping_sub(last.tx);
+        let used = r.tx.since(last.tx);
         let silent = used == 0 && now.since(last.since) >= LONGEST;
         if silent || r.has(flag::ARMED) {
             return;
@@ -185,7 +186,7 @@ impl Register {
         now: Time,
         last: Option<Look>,
     ) -> Option<Option<(u32, Duration)>> {
-        let used = last.map(|look| (self.table[i].tx.wrapping_sub(look.tx), now.since(look.since)));
+        let used = last.map(|look| (self.table[i].tx.since(look.tx), now.since(look.since)));
         (!used.is_some_and(|(bytes, time)| bytes == 0 && time >= LONGEST)).then_some(used)
     }
 
@@ -195,10 +196,10 @@ impl Register {
             return;
         }
         let place = r.class;
-        let limit = self.window_limit_at(r, r.tx.wrapping_add(bytes));
+        let limit = self.window_limit_at(r, r.tx.plus(bytes));
         let slot = &self.slots[i];
         slot.width.store(limit.unwrap_or(0), Relaxed);
-        if slot.grant(r.tx.wrapping_add(bytes)) {
+        if slot.grant(r.tx.plus(bytes)) {
             let r = &mut self.table[i];
             r.set(flag::GRANTED, true);
             r.note_grant(bytes, now);

@@ -10,10 +10,10 @@ use crate::classify::Direction;
 use crate::flow::{flag, law_state, FlowId, Key, LawState, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
-use crate::steer::{after, slot_flag};
+use crate::steer::slot_flag;
 use crate::time::{Duration, Time};
 use crate::track::{opening, Doubt};
-use crate::wire::{self, Flags, TcpOptions};
+use crate::wire::{self, Flags, Seq, TcpOptions};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Time for which a flow that is over is remembered. A lost FIN comes again after a retransmission timeout,
@@ -60,7 +60,7 @@ impl Register {
         self.note_round_trip(i, opens, flag::SENDER_SYN, at);
         let r = &mut self.table[i];
         r.set(flag::SENDER_SCALES, options.window_scale.is_some());
-        r.fin = segment.tcp.seq.wrapping_add(1);
+        r.fin = segment.tcp.seq.plus(1);
         self.note_syn(i, segment, options);
         if !opens {
             self.show_ahead(i, options);
@@ -81,7 +81,7 @@ impl Register {
         let r = &mut self.table[i];
         r.set(flag::RECEIVER_SCALES, options.window_scale.is_some());
         r.scale = options.window_scale.unwrap_or(0);
-        r.seq = segment.tcp.seq.wrapping_add(1);
+        r.seq = segment.tcp.seq.plus(1);
         self.note_syn(i, segment, options);
         if !opens && !self.table[i].has(flag::PASSES) && self.sync(i, segment, options, at) {
             self.begin_edges(i, segment, options, 0, here);
@@ -170,9 +170,9 @@ impl Register {
         let r = &self.table[i];
         let slot = &self.slots[i];
         let edge = slot.edge();
-        let unscaled = r.rx.wrapping_add(u32::from(r.window.max(1)) << 14);
+        let unscaled = r.rx.plus(u32::from(r.window.max(1)) << 14);
         let right = if slot.has(slot_flag::SCALED) { edge } else { unscaled };
-        !after(r.rx, segment.end()) && !after(segment.tcp.seq, right)
+        !r.rx.is_after(segment.end()) && !segment.tcp.seq.is_after(right)
     }
 
     /// The connection is over once both FINs were seen and all data is acknowledged.
@@ -219,11 +219,11 @@ impl Register {
         let r = &mut self.table[i];
         let (ack, scale, window) = (segment.tcp.ack, u32::from(scale), segment.tcp.window);
         r.window = window;
-        r.right = ack.wrapping_add(u32::from(window) << scale);
+        r.right = ack.plus(u32::from(window) << scale);
         if r.has(flag::SCALE_KNOWN) {
-            let goal = limit.map_or(r.right, |bytes| ack.wrapping_add(bytes));
+            let goal = limit.map_or(r.right, |bytes| ack.plus(bytes));
             let field = window::fit(ack, scale, goal, r.right);
-            r.edge = ack.wrapping_add(u32::from(field) << scale);
+            r.edge = ack.plus(u32::from(field) << scale);
             r.flags |= flag::EDGE_KNOWN;
         }
         self.bound(i);
@@ -249,7 +249,7 @@ impl Register {
         if !shown || !answers || self.window_limit(r).is_none() {
             return;
         }
-        let field = window::fit(r.tx, 0, r.edge, r.tx.wrapping_add(u32::from(own)));
+        let field = window::fit(r.tx, 0, r.edge, r.tx.plus(u32::from(own)));
         if field != own {
             wire::set_window(cx.frames.bytes_mut(frame), &segment.packet, field, frame.checksum);
         }
@@ -263,7 +263,7 @@ impl Record {
     }
 
     /// Sequence number after the SYN of the side `whose`.
-    fn start(&self, whose: u32) -> u32 {
+    fn start(&self, whose: u32) -> Seq {
         if whose == flag::SENDER_SYN {
             self.fin
         } else {
@@ -273,7 +273,7 @@ impl Record {
 
     /// Is this SYN the one that opened the connection, of which the other side has acknowledged nothing more?
     pub(in crate::gateway) fn began_with(&self, whose: u32, segment: &Headers) -> bool {
-        let start = segment.tcp.seq.wrapping_add(1);
+        let start = segment.tcp.seq.plus(1);
         let now = if whose == flag::SENDER_SYN { self.rx } else { self.seq };
         self.has(whose) && now == start
     }
@@ -281,9 +281,7 @@ impl Record {
     /// Is this the SYN of the opening under way, sent again?
     pub(in crate::gateway) fn opens_with(&self, whose: u32, segment: &Headers) -> bool {
         let both = flag::SENDER_SYN | flag::RECEIVER_SYN;
-        !self.has(flag::SYNCED)
-            && self.flags & both == whose
-            && self.start(whose) == segment.tcp.seq.wrapping_add(1)
+        !self.has(flag::SYNCED) && self.flags & both == whose && self.start(whose) == segment.tcp.seq.plus(1)
     }
 
     /// Does this SYN of the side `whose` answer the other's? It acknowledges the SYN, and data that came with
@@ -333,7 +331,7 @@ impl Record {
         (self.held_acks, self.marked) = (0, 0);
         self.echoes.clear();
         (self.law, self.doubt, self.acked) = (LawState::default(), Doubt::default(), 0);
-        (self.rx, self.tx, self.seq, self.edge, self.right, self.fin) = (0, 0, 0, 0, 0, 0);
+        (self.rx, self.tx, self.seq, self.edge, self.right, self.fin) = Default::default();
         (self.window, self.scale, self.ace, self.ace_sent) = (0, 0, 0, 0);
     }
 
@@ -350,7 +348,7 @@ impl Record {
     /// The sender says that it sends nothing at or behind `end`. That is a claim of the end that is limited:
     /// it counts once in a connection, up to `end`, and is void when it says something else, or when the
     /// receiver acknowledges more.
-    fn claim_end(&mut self, end: u32) {
+    fn claim_end(&mut self, end: Seq) {
         if self.has(flag::SENDER_FIN) && self.fin != end {
             self.doubt.retracted();
         }
@@ -362,7 +360,7 @@ impl Record {
     /// Nothing follows a FIN (RFC 9293 §3.10.7.4), so an acknowledgement behind it shows that it was none.
     #[inline]
     pub(super) fn check_end(&mut self) {
-        if self.has(flag::SENDER_FIN) && after(self.rx, self.fin) {
+        if self.has(flag::SENDER_FIN) && self.rx.is_after(self.fin) {
             self.flags &= !flag::SENDER_FIN;
             self.doubt.retracted();
         }
@@ -377,6 +375,6 @@ impl Record {
 
     /// Both sides have sent all they have, and the receiver has acknowledged it.
     pub(in crate::gateway) fn is_done(&self) -> bool {
-        self.has(flag::SENDER_FIN | flag::RECEIVER_FIN | flag::SYNCED) && !after(self.fin, self.rx)
+        self.has(flag::SENDER_FIN | flag::RECEIVER_FIN | flag::SYNCED) && !self.fin.is_after(self.rx)
     }
 }

@@ -52,9 +52,8 @@ use crate::ack::{window, Fate, Kind, News, Pace, Window, ACE_MOST};
 use crate::flow::{flag, FlowId, Record};
 use crate::frame::{Charge, Frame, List, Waiting};
 use crate::node::Cx;
-use crate::steer::after;
 use crate::time::{Duration, Time};
-use crate::wire::TcpOptions;
+use crate::wire::{Seq, TcpOptions};
 
 /// An ACK that waits is charged as so many packets if it tells nothing but progress, and as none if it tells
 /// more.
@@ -247,8 +246,8 @@ impl Register {
         options: &TcpOptions,
     ) -> Fate {
         let (r, ack) = (&self.table[i], segment.tcp.ack);
-        let newest = if after(ack, r.rx) { ack } else { r.rx };
-        let early = newest.wrapping_sub(r.tx);
+        let newest = if ack.is_after(r.rx) { ack } else { r.rx };
+        let early = newest.since(r.tx);
         // Nothing waits for a sender that has nothing more to send.
         if fate != Fate::AfterFlush || early == 0 || r.is_ending() || !self.is_engaged(i) {
             return fate;
@@ -267,9 +266,9 @@ impl Register {
             // What closes a window or opens it never waits.
             _ if segment.tcp.window == 0 || r.window == 0 => fate,
             Kind::Twice => match options.sack.only_twice(ack) {
-                Some((_, right)) if !after(right, r.tx) => Fate::SetBack,
+                Some((_, right)) if !right.is_after(r.tx) => Fate::SetBack,
                 // Its sender has sent the first segment that it has not heard of: its timer has run out.
-                Some((left, _)) if !after(left, r.tx) && !self.is_too_much(r, early) => Fate::AfterFlush,
+                Some((left, _)) if !left.is_after(r.tx) && !self.is_too_much(r, early) => Fate::AfterFlush,
                 _ => Fate::Keep,
             },
             Kind::Sack | Kind::Duplicate if self.is_too_much(r, early) => Fate::Keep,
@@ -299,7 +298,7 @@ impl Register {
 
     /// May the sender of a flow with a rate of its own send much more than its window is sized for?
     fn is_wide(&self, r: &Record) -> bool {
-        let ahead = (r.edge.wrapping_sub(r.tx) as i32).max(0) as u32;
+        let ahead = r.edge.beyond(r.tx);
         let full = r.full_window(&self.policy(r).window, self.rtt(r));
         r.has(flag::EDGE_KNOWN) && full.is_some_and(|full| ahead > full.saturating_mul(2))
     }
@@ -363,7 +362,7 @@ impl Record {
     }
 
     /// Notes that what an ACK for `ack` tells beyond progress is still to be told.
-    pub(in crate::gateway) fn note_news(&mut self, ack: u32, options: &TcpOptions) {
+    pub(in crate::gateway) fn note_news(&mut self, ack: Seq, options: &TcpOptions) {
         if let Some(block) = options.sack.only_twice(ack) {
             if !self.has(flag::HOLE) {
                 (self.block, self.flags) = (block, self.flags | flag::TWICE);
@@ -373,9 +372,9 @@ impl Record {
         } else if let Some(block) = options.sack.beyond(ack) {
             (self.block, self.flags) = (block, self.flags & !flag::TWICE | flag::HOLE);
         } else if !self.has(flag::HOLE) {
-            (self.block, self.flags) = ((self.rx, 1), self.flags & !flag::TWICE | flag::HOLE);
+            (self.block, self.flags) = ((self.rx, Seq(1)), self.flags & !flag::TWICE | flag::HOLE);
         } else if self.block.0 == self.rx {
-            self.block.1 = (self.block.1 + 1).min(DUPLICATES);
+            self.block.1 = Seq((self.block.1 .0 + 1).min(DUPLICATES));
         }
     }
 
@@ -387,11 +386,11 @@ impl Record {
 
     /// The SACK block that an ACK for `to` is to carry.
     #[inline]
-    pub(super) fn block_with(&self, to: u32) -> Option<(u32, u32)> {
+    pub(super) fn block_with(&self, to: Seq) -> Option<(Seq, Seq)> {
         if !self.has_news() {
             return None;
         }
-        let twice = self.has(flag::TWICE) && !after(self.block.1, to);
+        let twice = self.has(flag::TWICE) && !self.block.1.is_after(to);
         let hole = self.has(flag::HOLE) && to == self.rx && self.block.0 != to;
         (twice || hole).then_some(self.block)
     }
@@ -409,8 +408,8 @@ impl Record {
     fn news_left(&mut self) -> u32 {
         let all = self.tx == self.rx;
         let duplicates =
-            if all && self.has(flag::HOLE) && self.block.0 == self.tx { self.block.1 } else { 0 };
-        if self.has(flag::TWICE) && !after(self.block.1, self.tx) {
+            if all && self.has(flag::HOLE) && self.block.0 == self.tx { self.block.1 .0 } else { 0 };
+        if self.has(flag::TWICE) && !self.block.1.is_after(self.tx) {
             self.flags &= !flag::TWICE;
         }
         if all {

@@ -35,7 +35,7 @@ impl Register {
             r.window,
             steer::ticks(self.now),
         );
-        self.measured.sight(i).open(r.tx);
+        self.measured.sight(i).open(r.tx.0);
         let limit = self.window_limit(&self.table[i]);
         self.slots[i].width.store(limit.unwrap_or(0), Relaxed);
         self.tell_early(i);
@@ -71,12 +71,12 @@ impl Register {
             r.seq,
             ts,
             tx,
-            tx.wrapping_add(limit),
+            tx.plus(limit),
             1,
             steer::ticks(self.now),
         );
         slot.width.store(limit, Relaxed);
-        self.measured.sight(i).open(tx);
+        self.measured.sight(i).open(tx.0);
         self.tell_early(i);
     }
 

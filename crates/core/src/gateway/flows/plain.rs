@@ -7,7 +7,7 @@
 use super::stats::ClassStats;
 use crate::ack::window;
 use crate::flow::{flag, Record};
-use crate::steer::{self, after, slot_flag, Seen, Slot};
+use crate::steer::{self, slot_flag, Seen, Slot};
 use crate::time::Time;
 use crate::wire::PlainAck;
 
@@ -49,7 +49,7 @@ impl Record {
         self.template.learn_plain(ack);
         window::received(self, ack.ack, ack.window);
         self.ace = 0;
-        self.law.pace_mut().progressed(ack.ack.wrapping_sub(self.rx));
+        self.law.pace_mut().progressed(ack.ack.since(self.rx));
         self.rx = ack.ack;
         self.held_acks += 1;
         if let Some(t) = ack.timestamps {
@@ -62,7 +62,7 @@ impl Record {
     /// Does an ACK acknowledge more than any before, with an open window?
     #[inline(always)]
     pub(super) fn is_advanced_by(&self, seen: &Seen) -> bool {
-        seen.window != 0 && after(seen.ack, self.rx) && after(seen.ack, self.tx)
+        seen.window != 0 && seen.ack.is_after(self.rx) && seen.ack.is_after(self.tx)
     }
 }
 
@@ -73,9 +73,9 @@ impl Slot {
         let tx = self.tx();
         seen.seq == self.nxt()
             && self.has(slot_flag::SCALED)
-            && !after(tx, r.tx)
-            && after(seen.ack, tx)
-            && !after(seen.ack, self.edge())
+            && !tx.is_after(r.tx)
+            && seen.ack.is_after(tx)
+            && !seen.ack.is_after(self.edge())
             && self.granted().is_none()
     }
 }

@@ -7,7 +7,7 @@ use crate::flow::{flag, FlowId, Key};
 use crate::quality::{self, Answer, Data, FlowQuality, Qualities, Quality, Repeat, Sight, Told};
 use crate::steer::{slot_flag, Seen};
 use crate::time::Time;
-use crate::wire::{self, Packet, Tcp};
+use crate::wire::{self, Packet, Seq, Tcp};
 use zerocopy::FromZeros;
 
 /// Measurements of flows and classes.
@@ -76,27 +76,27 @@ impl Register {
     fn told(&self, i: FlowId) -> Told {
         let slot = &self.slots[i];
         let (ack, edge) = slot.heard();
-        Told { ack, edge: slot.has(slot_flag::SCALED).then_some(edge) }
+        Told { ack: ack.0, edge: slot.has(slot_flag::SCALED).then_some(edge.0) }
     }
 
     /// A segment of the receiver is about to pass, if it has a grant.
     #[inline]
     pub fn see_granted(&self, i: FlowId, seen: &Seen, now: Time) {
         let sight = self.measured.sight(i);
-        if sight.awaits_ack(seen.ack) && self.slots[i].lets_pass(seen) {
-            sight.passes(seen.ack, seen.ts, quality::units(now));
+        if sight.awaits_ack(seen.ack.0) && self.slots[i].lets_pass(seen) {
+            sight.passes(seen.ack.0, seen.ts, quality::units(now));
         }
     }
 
     /// An ACK of the receiver passes, as all do in a gateway that observes.
     pub fn see_passed(&self, i: FlowId, seen: &Seen, now: Time) {
-        self.measured.sight(i).passes(seen.ack, seen.ts, quality::units(now));
+        self.measured.sight(i).passes(seen.ack.0, seen.ts, quality::units(now));
     }
 
     /// An ACK of the receiver has come.
     #[inline(always)]
-    pub(in crate::gateway) fn measure(&mut self, i: FlowId, ack: u32, now: Time) {
-        if self.measured.sight(i).is_answered(ack, quality::units(now)) {
+    pub(in crate::gateway) fn measure(&mut self, i: FlowId, ack: Seq, now: Time) {
+        if self.measured.sight(i).is_answered(ack.0, quality::units(now)) {
             self.note_answer(i, now);
         }
     }
@@ -105,7 +105,7 @@ impl Register {
     #[inline(never)]
     pub(in crate::gateway) fn note_answer(&mut self, i: FlowId, now: Time) {
         let (slot, sight) = (&self.slots[i], self.measured.sight(i));
-        let answer = sight.answer(slot.ts(), slot.nxt(), quality::units(now));
+        let answer = sight.answer(slot.ts(), slot.nxt().0, quality::units(now));
         self.measured.flows[i.index()].note_answer(&answer);
         self.note_sides(i, &answer, now);
     }
@@ -124,12 +124,12 @@ impl Register {
 
     /// An ACK of `ack` leaves at `at`.
     #[inline(always)]
-    pub(in crate::gateway) fn measure_left(&self, i: FlowId, ack: u32, at: Time) {
+    pub(in crate::gateway) fn measure_left(&self, i: FlowId, ack: Seq, at: Time) {
         let sight = self.measured.sight(i);
         if sight.is_held() {
             let slot = &self.slots[i];
             let ts = slot.has(slot_flag::TIMESTAMPS).then(|| slot.ts());
-            sight.leaves(ack, ts, slot.nxt(), quality::units(at));
+            sight.leaves(ack.0, ts, slot.nxt().0, quality::units(at));
         }
     }
 

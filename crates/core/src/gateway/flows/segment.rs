@@ -2,7 +2,7 @@
 
 use super::stats::PassReason;
 use crate::frame::{Checksum, Frame};
-use crate::wire::{self, Flags, Packet, Reject, Tcp};
+use crate::wire::{self, Flags, Packet, Reject, Seq, Tcp};
 
 /// The headers of a TCP segment as it came in.
 #[derive(Clone, Copy)]
@@ -16,9 +16,9 @@ impl Headers {
         self.tcp.flags.0 & flags.0 == flags.0
     }
     /// Sequence number after this segment.
-    pub(super) fn end(&self) -> u32 {
+    pub(super) fn end(&self) -> Seq {
         let syn_fin = u32::from(self.has(Flags::SYN)) + u32::from(self.has(Flags::FIN));
-        self.tcp.seq.wrapping_add(self.tcp.payload_len).wrapping_add(syn_fin)
+        self.tcp.seq.plus(self.tcp.payload_len).plus(syn_fin)
     }
 }
 

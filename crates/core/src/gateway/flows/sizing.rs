@@ -7,7 +7,7 @@
 
 use crate::ack::{window, Window};
 use crate::flow::{flag, Record};
-use crate::steer::{after, Slot};
+use crate::steer::Slot;
 use crate::time::Duration;
 
 /// The largest window there is (RFC 7323 §2.3).
@@ -43,10 +43,10 @@ impl Record {
     pub(in crate::gateway) fn catch_up(&mut self, slot: &Slot) {
         self.seq = slot.nxt();
         let (own, sent) = (slot.edge(), slot.sent());
-        if self.has(flag::SCALE_KNOWN) && after(own, self.right) {
+        if self.has(flag::SCALE_KNOWN) && own.is_after(self.right) {
             self.right = own;
         }
-        if self.has(flag::EDGE_KNOWN) && after(sent, self.edge) {
+        if self.has(flag::EDGE_KNOWN) && sent.is_after(self.edge) {
             self.edge = sent;
         }
     }

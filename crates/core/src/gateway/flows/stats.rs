@@ -252,6 +252,6 @@ fn window_known(r: &Record) -> u16 {
     if !r.has(flag::SCALE_KNOWN | flag::EDGE_KNOWN) {
         return r.window;
     }
-    let ahead = (r.edge.wrapping_sub(r.tx) as i32).max(0) as u32;
+    let ahead = r.edge.beyond(r.tx);
     ahead.div_ceil(1 << r.scale).min(0xffff) as u16
 }

@@ -7,10 +7,9 @@ use crate::ack::Window;
 use crate::classify::Direction;
 use crate::flow::{flag, ClassId, FlowId, Key};
 use crate::node::Cx;
-use crate::steer::after;
 use crate::systems::postack::{Alone, Came, Driver, Rules};
 use crate::time::{Duration, Time};
-use crate::wire::TCP;
+use crate::wire::{Seq, TCP};
 
 /// Time after which a flow that nothing is heard of does not count any more, in milliseconds.
 const SILENT_MS: u32 = 1_000;
@@ -35,7 +34,7 @@ impl Register {
 
     /// Data of the flow up to `end` is on its way. The next of it is to be seen as well: of a burst the last
     /// segment tells how much the sender has sent.
-    fn watch_data(&mut self, i: FlowId, end: u32, now: Time) {
+    fn watch_data(&mut self, i: FlowId, end: Seq, now: Time) {
         let Some(scheme) = self.scheme(i).filter(|scheme| scheme.watches_data()) else { return };
         scheme.sent(self.table[i].law.steps_mut(), end);
         self.slots[i].ask();
@@ -255,10 +254,10 @@ impl Register {
     /// A segment of data that ends at `end` is on its way to its receiver: the acknowledgement of it will
     /// tell the delay of the WAN. Of data that has come from there it would tell that of the LAN, so for
     /// downloads the handshake's stays.
-    pub(super) fn note_sent(&mut self, i: FlowId, end: u32, now: Time) {
+    pub(super) fn note_sent(&mut self, i: FlowId, end: Seq, now: Time) {
         let r = &mut self.table[i];
         let measured = r.takes_steps() && r.has(flag::SYNCED) && !r.has(flag::INWARD);
-        if measured && r.law.steps().probe().is_none() && after(end, r.rx) {
+        if measured && r.law.steps().probe().is_none() && end.is_after(r.rx) {
             r.law.steps_mut().set_probe(end, now);
         }
         self.watch_data(i, end, now);
@@ -274,7 +273,7 @@ impl Register {
         if r.law.steps().probe_is_older(MOST_DELAY, now) {
             return self.drop_probe(i);
         }
-        if r.law.steps().probe().is_none_or(|end| after(end, r.rx)) {
+        if r.law.steps().probe().is_none_or(|end| end.is_after(r.rx)) {
             return;
         }
         let Some(delay) = r.law.steps_mut().probed(now) else { return };

@@ -22,6 +22,7 @@ use crate::steer::VirtualQueue;
 use crate::systems::class_rate::{Charged, ClassTree, Guarantee, Share};
 use crate::systems::postack::{Driver, TURN};
 use crate::time::{Duration, Time};
+use crate::wire::Seq;
 
 /// Time at its share, beyond a round trip, in which a sender that is not limited by its window sends what it
 /// was permitted.
@@ -156,7 +157,7 @@ impl Register {
     pub(super) fn open_window(&self, i: FlowId) -> u32 {
         let r = &self.table[i];
         match self.classes.share(r.class) {
-            _ if r.has(flag::EDGE_KNOWN) => (r.edge.wrapping_sub(r.rx) as i32).max(0) as u32,
+            _ if r.has(flag::EDGE_KNOWN) => r.edge.beyond(r.rx),
             Some(share) => share.payload(r).bytes_in(self.rtt(r) + UNSENT).min(1 << 30) as u32,
             None => u32::MAX,
         }
@@ -167,8 +168,7 @@ impl Register {
     pub(super) fn restart_account(&self, i: FlowId) {
         if let Some(account) = self.account(i) {
             let r = &self.table[i];
-            let open =
-                if r.has(flag::EDGE_KNOWN) { (r.edge.wrapping_sub(r.rx) as i32).max(0) as u32 } else { 0 };
+            let open = if r.has(flag::EDGE_KNOWN) { r.edge.beyond(r.rx) } else { 0 };
             let early = if r.takes_turns() && !r.takes_steps() { r.law.turn().early } else { 0 };
             account.restart_at(open.max(early), r.edge);
         }
@@ -181,11 +181,11 @@ impl Register {
 
     /// An ACK for `bytes` more was made; the right edge was `edge` before. The sender may send as many more,
     /// or only up to the right edge: a window that shrinks, whose left edge moves alone, permits nothing.
-    pub(in crate::gateway) fn permit_released(&mut self, i: FlowId, bytes: u32, edge: u32, now: Time) {
+    pub(in crate::gateway) fn permit_released(&mut self, i: FlowId, bytes: u32, edge: Seq, now: Time) {
         let r = &self.table[i];
         let room = if r.has(flag::EDGE_KNOWN) {
-            let open = (r.edge.wrapping_sub(r.rx) as i32).max(0) as u32;
-            r.edge.wrapping_sub(edge).max(open.saturating_sub(r.law.turn().early))
+            let open = r.edge.beyond(r.rx);
+            r.edge.since(edge).max(open.saturating_sub(r.law.turn().early))
         } else {
             u32::MAX
         };
@@ -194,7 +194,7 @@ impl Register {
 
     /// The receiver's own ACK for `bytes` more has left ahead of the flow's turn, where it shares a rate; the
     /// right edge was `edge` before.
-    pub(in crate::gateway) fn permit_early(&mut self, i: FlowId, bytes: u32, edge: u32, now: Time) {
+    pub(in crate::gateway) fn permit_early(&mut self, i: FlowId, bytes: u32, edge: Seq, now: Time) {
         let r = &self.table[i];
         if r.takes_turns() && r.has(flag::EDGE_WAITS) {
             self.permit_released(i, bytes, edge, now);
@@ -244,7 +244,7 @@ impl Register {
         if !r.takes_turns() || !r.has(flag::EDGE_KNOWN) {
             return;
         }
-        let (window, steps) = (r.edge.wrapping_sub(r.tx), r.takes_steps());
+        let (window, steps) = (r.edge.since(r.tx), r.takes_steps());
         self.begin_least(i);
         if steps {
             return;
@@ -274,7 +274,7 @@ impl Register {
     /// The sender's FIN is known: what it was permitted beyond it cannot be sent.
     pub(in crate::gateway) fn has_ended(&mut self, i: FlowId, now: Time) {
         let r = &self.table[i];
-        let left = (r.fin.wrapping_sub(r.rx) as i32).max(0) as u32;
+        let left = r.fin.beyond(r.rx);
         self.give_back(i, left, now);
         self.give_up_least(i);
     }
@@ -387,7 +387,7 @@ impl Register {
     }
 
     /// As [`Register::window_limit_at`], of a flow that shares its class's rate.
-    pub(super) fn window_of_share(&self, r: &Record, to: u32) -> Option<u32> {
+    pub(super) fn window_of_share(&self, r: &Record, to: Seq) -> Option<u32> {
         let times = self.times(r).filter(|_| !self.ends)?;
         self.classes.shares.window(&self.table, r, times, to, self.now)
     }

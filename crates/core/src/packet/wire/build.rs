@@ -15,7 +15,7 @@ mod bytes;
 use bytes::ethernet;
 use core::net::{Ipv4Addr, Ipv6Addr};
 
-use super::{Flags, TCP, UDP};
+use super::{Flags, Seq, TCP, UDP};
 
 /// Content of the transport checksum field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +52,8 @@ pub struct SegmentBuilder {
     extensions: Vec<(u8, Vec<u8>)>,
     fragment: Option<(u16, bool)>,
     ports: (u16, u16),
-    seq: u32,
-    ack: u32,
+    seq: Seq,
+    ack: Seq,
     flags: Flags,
     window: u16,
     urgent: u16,
@@ -87,8 +87,8 @@ impl SegmentBuilder {
             extensions: Vec::new(),
             fragment: None,
             ports: (1000, 2000),
-            seq: 0,
-            ack: 0,
+            seq: Seq(0),
+            ack: Seq(0),
             flags: Flags::ACK,
             window: 65_535,
             urgent: 0,
@@ -175,14 +175,14 @@ impl SegmentBuilder {
     }
     /// Sequence number.
     #[must_use]
-    pub fn seq(mut self, seq: u32) -> SegmentBuilder {
-        self.seq = seq;
+    pub fn seq(mut self, seq: impl Into<Seq>) -> SegmentBuilder {
+        self.seq = seq.into();
         self
     }
     /// Acknowledgement number.
     #[must_use]
-    pub fn ack(mut self, ack: u32) -> SegmentBuilder {
-        self.ack = ack;
+    pub fn ack(mut self, ack: impl Into<Seq>) -> SegmentBuilder {
+        self.ack = ack.into();
         self
     }
     /// All flags. Only ACK by default.
@@ -238,9 +238,9 @@ impl SegmentBuilder {
     /// Appends two no-operations and SACK blocks (left edge, right edge). For a duplicate SACK, give the
     /// duplicate as the first.
     #[must_use]
-    pub fn sack(self, blocks: &[(u32, u32)]) -> SegmentBuilder {
-        let edges: Vec<u8> =
-            blocks.iter().flat_map(|&(l, r)| [l.to_be_bytes(), r.to_be_bytes()]).flatten().collect();
+    pub fn sack<N: Into<Seq> + Copy>(self, blocks: &[(N, N)]) -> SegmentBuilder {
+        let edges = blocks.iter().flat_map(|&(left, right)| [left.into(), right.into()]);
+        let edges: Vec<u8> = edges.flat_map(|edge: Seq| edge.0.to_be_bytes()).collect();
         self.raw_options(&[1, 1]).option(5, &edges)
     }
     /// Appends an MD5 signature (of zeros).

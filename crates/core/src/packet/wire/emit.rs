@@ -2,7 +2,7 @@
 
 use super::ethernet::{Vlan, HEADER, IPV4, IPV6};
 use super::sum::{add, fold};
-use super::{be32, checksum, Flags, Timestamps, TCP};
+use super::{be32, checksum, Flags, Seq, Timestamps, TCP};
 
 /// Bytes of the longest frame that [`emit_ack`] makes: two tags, IPv6, timestamps, a SACK block.
 pub const MAX_ACK_LEN: usize = HEADER + 8 + 40 + 20 + TIMESTAMPS_LEN + SACK_LEN;
@@ -38,9 +38,9 @@ pub struct AckFields {
     /// Destination port.
     pub dst_port: u16,
     /// Sequence number: the receiver's SND.NXT.
-    pub seq: u32,
+    pub seq: Seq,
     /// Acknowledgement number.
-    pub ack: u32,
+    pub ack: Seq,
     /// Flags, [`Flags::ACK`] among them.
     pub flags: Flags,
     /// Window as on the wire, not scaled.
@@ -48,7 +48,7 @@ pub struct AckFields {
     /// Timestamps, if the flow uses them.
     pub timestamps: Option<Timestamps>,
     /// Left and right edge of a SACK block (RFC 2018 §3), if it has one.
-    pub sack: Option<(u32, u32)>,
+    pub sack: Option<(Seq, Seq)>,
 }
 
 impl AckFields {
@@ -168,9 +168,9 @@ fn ipv6<'a>(rest: &'a mut [u8], f: &AckFields) -> (&'a mut [u8], u64) {
 fn tcp(rest: &mut [u8], f: &AckFields, addresses: u64) {
     let len = f.tcp_len() as u64;
     let ports = u64::from(f.src_port) << 48 | u64::from(f.dst_port) << 32;
-    let first = ports | u64::from(f.seq);
+    let first = ports | u64::from(f.seq.0);
     let offset_and_flags = (len / 4) << 12 | u64::from(f.flags.0 & 0xfff);
-    let second = u64::from(f.ack) << 32 | offset_and_flags << 16 | u64::from(f.window);
+    let second = u64::from(f.ack.0) << 32 | offset_and_flags << 16 | u64::from(f.window);
     let mut sum = add(add(first, second), addresses + len + u64::from(TCP));
     let (header, mut rest) = cut::<20>(rest);
     set(header, 0, first);
@@ -179,9 +179,9 @@ fn tcp(rest: &mut [u8], f: &AckFields, addresses: u64) {
         const NOP_NOP_TIMESTAMPS: u64 = 0x0101_080a;
         (rest, sum) = option(rest, sum, NOP_NOP_TIMESTAMPS, (value, echo));
     }
-    if let Some(block) = f.sack {
+    if let Some((left, right)) = f.sack {
         const NOP_NOP_SACK: u64 = 0x0101_050a;
-        (rest, sum) = option(rest, sum, NOP_NOP_SACK, block);
+        (rest, sum) = option(rest, sum, NOP_NOP_SACK, (left.0, right.0));
     }
     set_half(header, 16, u64::from(!fold(sum)) << 16);
     if !rest.is_empty() {

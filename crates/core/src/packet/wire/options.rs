@@ -6,7 +6,7 @@
 //! Open (RFC 7413), user timeout (RFC 5482). All other options are unknown, the Accurate ECN options (172,
 //! 174) included.
 
-use super::{array, be16, be32, Packet, Reject, Tcp};
+use super::{array, be16, be32, Packet, Reject, Seq, Tcp};
 
 const END: u8 = 0;
 const NOP: u8 = 1;
@@ -42,12 +42,12 @@ pub struct SackBlocks {
     /// Number of blocks, 0 to 4.
     pub count: u8,
     /// Left edge and right edge (the sequence number after the last one) of each. Unused ones are 0.
-    pub blocks: [(u32, u32); 4],
+    pub blocks: [(Seq, Seq); 4],
 }
 
 impl SackBlocks {
     /// The blocks in use.
-    pub fn as_slice(&self) -> &[(u32, u32)] {
+    pub fn as_slice(&self) -> &[(Seq, Seq)] {
         &self.blocks[..(self.count as usize).min(4)]
     }
     /// True without blocks.
@@ -56,29 +56,29 @@ impl SackBlocks {
     }
     /// Returns the first block beyond `ack`, the segment's own acknowledgement. It is the block that arrived
     /// last.
-    pub fn beyond(&self, ack: u32) -> Option<(u32, u32)> {
-        self.as_slice().iter().copied().find(|&(left, right)| after(left, ack) && after(right, left))
+    pub fn beyond(&self, ack: Seq) -> Option<(Seq, Seq)> {
+        self.as_slice().iter().copied().find(|&(left, right)| left.is_after(ack) && right.is_after(left))
     }
     /// Returns whether this block lies within one of the blocks.
-    pub fn cover(&self, (left, right): (u32, u32)) -> bool {
-        self.as_slice().iter().any(|&(l, r)| !after(l, left) && !after(right, r))
+    pub fn cover(&self, (left, right): (Seq, Seq)) -> bool {
+        self.as_slice().iter().any(|&(l, r)| !l.is_after(left) && !right.is_after(r))
     }
     /// Returns whether the first block reports a duplicate, in a segment that acknowledges `ack`. It does if
     /// it is at or below that, or within the second block (RFC 2883 §4).
-    pub fn reports_duplicate(&self, ack: u32) -> bool {
+    pub fn reports_duplicate(&self, ack: Seq) -> bool {
         match *self.as_slice() {
             [(left, right), ref rest @ ..] => {
-                let within = |&(l, r): &(u32, u32)| !after(l, left) && !after(right, r);
-                !after(right, ack) || !after(right, left) || rest.first().is_some_and(within)
+                let within = |&(l, r): &(Seq, Seq)| !l.is_after(left) && !right.is_after(r);
+                !right.is_after(ack) || !right.is_after(left) || rest.first().is_some_and(within)
             }
             [] => false,
         }
     }
     /// Returns the only block, if all of it is below `ack`, the segment's own acknowledgement. Its data
     /// arrived twice, and nothing is missing (RFC 2883 §4.1).
-    pub fn only_twice(&self, ack: u32) -> Option<(u32, u32)> {
+    pub fn only_twice(&self, ack: Seq) -> Option<(Seq, Seq)> {
         match *self.as_slice() {
-            [(left, right)] if after(right, left) && !after(right, ack) => Some((left, right)),
+            [(left, right)] if right.is_after(left) && !right.is_after(ack) => Some((left, right)),
             _ => None,
         }
     }
@@ -272,11 +272,6 @@ fn flag(slot: &mut bool, sound: bool) -> bool {
     sound && !before
 }
 
-/// Returns whether `a` is after `b` in serial arithmetic (RFC 1982).
-pub(crate) const fn after(a: u32, b: u32) -> bool {
-    a.wrapping_sub(b) as i32 > 0
-}
-
 fn timestamps(data: &[u8]) -> Option<Timestamps> {
     let data: [u8; 8] = array(exactly::<8>(data)?, 0)?;
     Some(Timestamps { value: be32(&data, 0)?, echo: be32(&data, 4)? })
@@ -290,7 +285,7 @@ fn sack(found: &mut SackBlocks, data: &[u8]) -> bool {
     let before = core::mem::take(found);
     found.count = count as u8;
     for (block, edges) in found.blocks.iter_mut().zip(data.chunks_exact(8)) {
-        *block = (be32(edges, 0).unwrap_or(0), be32(edges, 4).unwrap_or(0));
+        *block = (Seq(be32(edges, 0).unwrap_or(0)), Seq(be32(edges, 4).unwrap_or(0)));
     }
     before.is_empty()
 }

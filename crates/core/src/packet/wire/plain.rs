@@ -7,7 +7,7 @@
 
 use super::ethernet::{IPV4, IPV6};
 use super::sum::{add, is_valid};
-use super::{Flags, Timestamps, TCP};
+use super::{Flags, Seq, Timestamps, TCP};
 
 /// Contents of a pure ACK. IPv4 addresses are as in [`Packet`](super::Packet).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +33,9 @@ pub struct PlainAck {
     /// Destination port.
     pub dst_port: u16,
     /// Sequence number.
-    pub seq: u32,
+    pub seq: Seq,
     /// Acknowledgement number.
-    pub ack: u32,
+    pub ack: Seq,
     /// Window as on the wire, not scaled.
     pub window: u16,
     /// Timestamps, after two no-operations (RFC 7323 appendix A).
@@ -152,8 +152,8 @@ fn ipv6(bytes: &[u8]) -> Option<Ip<'_>> {
 struct Tcp {
     src_port: u16,
     dst_port: u16,
-    seq: u32,
-    ack: u32,
+    seq: Seq,
+    ack: Seq,
     window: u16,
     timestamps: Option<Timestamps>,
 }
@@ -188,8 +188,8 @@ fn tcp(bytes: &[u8], len: u64, sum: u64, verified: bool) -> Option<Tcp> {
     Some(Tcp {
         src_port: (first >> 48) as u16,
         dst_port: (first >> 32) as u16,
-        seq: first as u32,
-        ack: (second >> 32) as u32,
+        seq: Seq(first as u32),
+        ack: Seq((second >> 32) as u32),
         window: second as u16,
         timestamps,
     })

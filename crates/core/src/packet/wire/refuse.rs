@@ -30,7 +30,7 @@ pub fn refuse_syn(bytes: &mut [u8], p: &Packet, tcp: &Tcp) -> bool {
         done &= swap::<2>(bytes, l4);
         done &= put(bytes, l4 + 4, &0u32.to_be_bytes());
         // The payload of a SYN is not acknowledged.
-        done &= put(bytes, l4 + ACK, &tcp.seq.wrapping_add(1).to_be_bytes());
+        done &= put(bytes, l4 + ACK, &tcp.seq.plus(1).0.to_be_bytes());
     }
     let flags = Flags::RST.with(Flags::ACK).0 | u16::from(tcp.header_len / 4) << 12;
     done &= put(bytes, l4 + FLAGS, &flags.to_be_bytes());
@@ -81,7 +81,7 @@ mod tests {
             let (p, _) = parsed(&before);
             let (q, t, bytes) = refused(before.clone());
             assert_eq!((q.src, q.dst, t.src_port, t.dst_port), (p.dst, p.src, 21, 40_000));
-            assert_eq!((t.seq, t.ack, t.flags), (0, 0, Flags::RST.with(Flags::ACK)));
+            assert_eq!((t.seq.0, t.ack.0, t.flags), (0, 0, Flags::RST.with(Flags::ACK)));
             assert_eq!((&bytes[..6], &bytes[6..12]), (&before[6..12], &before[..6]));
         }
     }
@@ -93,6 +93,6 @@ mod tests {
         let (p, _) = parsed(&before);
         let (q, t, _) = refused(before);
         assert_eq!((q.src, q.dst, t.src_port, t.dst_port), (p.src, p.dst, 21, 40_000));
-        assert_eq!((t.seq, t.ack, t.flags), (900, 101, Flags::RST.with(Flags::ACK)));
+        assert_eq!((t.seq.0, t.ack.0, t.flags), (900, 101, Flags::RST.with(Flags::ACK)));
     }
 }

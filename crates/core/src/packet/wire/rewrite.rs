@@ -11,7 +11,7 @@
 //! They return whether the field now holds the value.
 
 use super::options::timestamps_offset;
-use super::{array, be16, checksum, put, Packet, Tcp, Timestamps, TCP};
+use super::{array, be16, checksum, put, Packet, Seq, Tcp, Timestamps, TCP};
 use crate::packet::frame::Checksum;
 
 const SEQ: usize = 4;
@@ -20,13 +20,13 @@ const WINDOW: usize = 14;
 const CHECKSUM: usize = 16;
 
 /// Rewrites the sequence number.
-pub fn set_seq(bytes: &mut [u8], p: &Packet, seq: u32, checksum: Checksum) -> bool {
-    replace(bytes, p, p.l4 as usize + SEQ, seq.to_be_bytes(), checksum)
+pub fn set_seq(bytes: &mut [u8], p: &Packet, seq: Seq, checksum: Checksum) -> bool {
+    replace(bytes, p, p.l4 as usize + SEQ, seq.0.to_be_bytes(), checksum)
 }
 
 /// Rewrites the acknowledgement number.
-pub fn set_ack(bytes: &mut [u8], p: &Packet, ack: u32, checksum: Checksum) -> bool {
-    replace(bytes, p, p.l4 as usize + ACK, ack.to_be_bytes(), checksum)
+pub fn set_ack(bytes: &mut [u8], p: &Packet, ack: Seq, checksum: Checksum) -> bool {
+    replace(bytes, p, p.l4 as usize + ACK, ack.0.to_be_bytes(), checksum)
 }
 
 /// Rewrites the window, as on the wire (not scaled).

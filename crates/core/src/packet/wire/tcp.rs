@@ -3,7 +3,7 @@
 use core::fmt;
 use core::ops::{BitAnd, BitOr, BitOrAssign};
 
-use super::{array, Packet, Reject, TCP};
+use super::{array, Packet, Reject, Seq, TCP};
 
 /// The 12 bits beside the data offset: 3 reserved bits, AE, and the eight flags from CWR to FIN.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -107,9 +107,9 @@ pub struct Tcp {
     /// Destination port.
     pub dst_port: u16,
     /// Sequence number of the first payload byte, or of the SYN.
-    pub seq: u32,
+    pub seq: Seq,
     /// Acknowledgement number. Valid only with [`Flags::ACK`].
-    pub ack: u32,
+    pub ack: Seq,
     /// Flags.
     pub flags: Flags,
     /// Window as on the wire, not scaled.
@@ -145,8 +145,8 @@ pub fn tcp(bytes: &[u8], packet: &Packet) -> Result<Tcp, Reject> {
     Ok(Tcp {
         src_port: u16::from_be_bytes([h[0], h[1]]),
         dst_port: u16::from_be_bytes([h[2], h[3]]),
-        seq: u32::from_be_bytes([h[4], h[5], h[6], h[7]]),
-        ack: u32::from_be_bytes([h[8], h[9], h[10], h[11]]),
+        seq: Seq(u32::from_be_bytes([h[4], h[5], h[6], h[7]])),
+        ack: Seq(u32::from_be_bytes([h[8], h[9], h[10], h[11]])),
         flags: Flags(u16::from_be_bytes([h[12] & 0xf, h[13]])),
         window: u16::from_be_bytes([h[14], h[15]]),
         urgent: u16::from_be_bytes([h[18], h[19]]),

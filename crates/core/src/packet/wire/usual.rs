@@ -3,7 +3,7 @@
 
 use super::plain::{MAPPED, NOP_NOP_TIMESTAMPS};
 use super::sum::{add, is_valid};
-use super::{array, be32, PlainAck, Timestamps, TCP};
+use super::{array, be32, PlainAck, Seq, Timestamps, TCP};
 
 /// Bytes of such a frame, without padding.
 pub(crate) const USUAL_ACK: usize = 14 + 20 + 20 + 12;
@@ -48,8 +48,8 @@ pub(crate) fn usual_ack(bytes: &[u8; USUAL_ACK], verified: bool) -> Option<Plain
         dst: MAPPED | u128::from(dst),
         src_port: (ports_and_seq >> 48) as u16,
         dst_port: (ports_and_seq >> 32) as u16,
-        seq: ports_and_seq as u32,
-        ack: (ack >> 32) as u32,
+        seq: Seq(ports_and_seq as u32),
+        ack: Seq((ack >> 32) as u32),
         window: ack as u16,
         timestamps: Some(Timestamps { value: (times >> 32) as u32, echo: times as u32 }),
     })

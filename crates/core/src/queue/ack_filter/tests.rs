@@ -72,7 +72,7 @@ impl Bench {
         let bytes = self.frames.bytes(&frame);
         let p = wire::packet(bytes, bytes.len()).unwrap();
         let tcp = wire::tcp(bytes, &p).unwrap();
-        let number = if tcp.payload_len > 0 { tcp.seq } else { tcp.ack / 1000 };
+        let number = if tcp.payload_len > 0 { tcp.seq.0 } else { tcp.ack.0 / 1000 };
         self.frames.transmitted(frame);
         self.out.push((tcp.src_port, number));
         Some((tcp.src_port, number))

@@ -23,9 +23,9 @@
 //!   §3.2.2.5).
 
 use crate::frame::Checksum;
-use crate::steer::after;
+use crate::steer;
 use crate::track::receiver::{could_follow, Acks, Receiver, MOST_SCALE};
-use crate::wire::{self, checksum, Flags, Packet, SackBlocks, TcpOptions, Timestamps};
+use crate::wire::{self, checksum, Flags, Packet, SackBlocks, Seq, TcpOptions, Timestamps};
 
 use crate::tcp::Kind;
 
@@ -40,8 +40,8 @@ const ECN: Flags = Flags::ECE.with(Flags::CWR).with(Flags::AE);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
     /// Acknowledgement number.
-    pub ack: u32,
-    seq: u32,
+    pub ack: Seq,
+    seq: Seq,
     window: u16,
     /// Shift of its window, at most.
     scale: u8,
@@ -127,10 +127,10 @@ impl Ack {
                 || before.is_some_and(|before| before.role != Role::Alone && before.sack.cover(block))
         };
         let more = match self.role {
-            Role::Progress => after(newer.ack, self.ack),
+            Role::Progress => newer.ack.is_after(self.ack),
             Role::Duplicate => {
                 let opened = self.opens && newer.window < self.window;
-                told.duplicates_of(self.ack) >= DUPLICATES && !after(self.ack, newer.ack) && !opened
+                told.duplicates_of(self.ack) >= DUPLICATES && !self.ack.is_after(newer.ack) && !opened
             }
             Role::Alone | Role::Kept => false,
         };
@@ -140,7 +140,7 @@ impl Ack {
             && newer.window != 0
             && could_follow(self.ack, (self.window, self.scale), newer.ack)
             && in_order(self.timestamps, newer.timestamps)
-            && self.sack.as_slice().iter().all(|&block| !after(block.1, newer.ack) || tells(block))
+            && self.sack.as_slice().iter().all(|&block| !block.1.is_after(newer.ack) || tells(block))
     }
 }
 
@@ -150,7 +150,7 @@ pub struct Told {
     /// SACK blocks of the last ACK that had any.
     sack: SackBlocks,
     /// The number of the last duplicate.
-    number: u32,
+    number: Seq,
     /// Duplicates with that number. Three stands for more.
     duplicates: u8,
 }
@@ -167,7 +167,7 @@ impl Told {
         }
     }
 
-    fn duplicates_of(&self, number: u32) -> u8 {
+    fn duplicates_of(&self, number: Seq) -> u8 {
         if self.number == number {
             self.duplicates
         } else {
@@ -180,7 +180,7 @@ impl Told {
 fn in_order(older: Option<Timestamps>, newer: Option<Timestamps>) -> bool {
     match (older, newer) {
         (None, None) => true,
-        (Some(a), Some(b)) => !after(a.value, b.value) && !after(a.echo, b.echo),
+        (Some(a), Some(b)) => !steer::after(a.value, b.value) && !steer::after(a.echo, b.echo),
         _ => false,
     }
 }
@@ -231,7 +231,7 @@ impl Seen {
 }
 
 /// News that an ACK brings its sender after the `last` one, a number and a window.
-fn role(last: (u32, u16), ack: &Ack) -> Role {
+fn role(last: (Seq, u16), ack: &Ack) -> Role {
     let open = ack.window != 0 && last.1 != 0;
     match Kind::of(last, (ack.ack, ack.window), &ack.sack) {
         Kind::Progress => Role::Progress,

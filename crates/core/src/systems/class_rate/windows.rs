@@ -2,6 +2,7 @@
 
 use super::{Share, Shares};
 use crate::flow::{flag, Record, Table};
+use crate::packet::wire::Seq;
 use crate::rate::Rate;
 use crate::time::{Duration, Time};
 
@@ -26,7 +27,7 @@ impl Shares {
         table: &Table,
         r: &Record,
         (rtt, standing): Times,
-        to: u32,
+        to: Seq,
         now: Time,
     ) -> Option<u32> {
         let share = self.get(r.class)?;
@@ -37,11 +38,11 @@ impl Shares {
         if !r.has(flag::EDGE_KNOWN) {
             return Some(window.min(share.first_window(r.mss, share.is_late(table, now), now)));
         }
-        let ahead = (r.edge.wrapping_sub(to) as i32).max(0) as u32;
+        let ahead = r.edge.beyond(to);
         if r.has(flag::EDGE_WAITS) {
             return Some(window.min(ahead.max(1)));
         }
-        let step = to.wrapping_sub(r.tx).saturating_mul(2);
+        let step = to.since(r.tx).saturating_mul(2);
         Some(window.min(ahead.saturating_add(step).max(2 * u32::from(r.mss))))
     }
 
@@ -50,7 +51,7 @@ impl Shares {
     pub(crate) fn edge_of_turn(&self, r: &Record, (rtt, standing): Times) -> Option<(u32, u32)> {
         let share = self.get(r.class).filter(|_| r.has(flag::EDGE_KNOWN))?;
         let turn = share.law.turn(r.segments().payload);
-        let ahead = (r.edge.wrapping_sub(r.tx) as i32).max(0) as u32;
+        let ahead = r.edge.beyond(r.tx);
         Some((share.window(r, rtt, standing).min(ahead.saturating_add(turn)), turn))
     }
 
@@ -72,7 +73,7 @@ impl Shares {
         let window = share.window(r, rtt, standing);
         let kept = share.payload(r).bytes_in(standing + TOO_LONG).min(1 << 30) as u32 + 4 * u32::from(r.mss);
         let too_much = (r.held() - bytes).saturating_sub(kept);
-        let beyond = r.edge.wrapping_sub(r.tx.wrapping_add(bytes)).wrapping_sub(window) as i32;
+        let beyond = r.edge.since(r.tx.plus(bytes)).wrapping_sub(window) as i32;
         let cut = too_much.min(beyond.max(0) as u32);
         if cut > 0 && share.has_room_to_send(r, (rtt, standing)) {
             return 0;
@@ -110,7 +111,7 @@ impl Share {
     /// sized, then, and the sender's own window binds.
     fn has_room_to_send(&self, r: &Record, (rtt, standing): Times) -> bool {
         let all = self.law.payload(self.law.of_flow(self.most), &r.segments());
-        let open = (r.edge.wrapping_sub(r.rx) as i32).max(0) as u32;
+        let open = r.edge.beyond(r.rx);
         open > self.law.window(all, rtt, standing, r.mss) + 4 * u32::from(r.mss)
     }
 

@@ -20,7 +20,7 @@ use crate::classify::spec::{FlowMin, Refusal, Spec};
 use crate::flow::{Ages, Index};
 use crate::time::Time;
 use crate::track::{Acked, Data, Key, Stream};
-use crate::wire::{self, after, Flags, Tcp};
+use crate::wire::{self, Flags, Seq, Tcp};
 
 /// Most connections remembered.
 const MOST: u32 = 1 << 20;
@@ -63,7 +63,7 @@ struct Known {
     /// Counter of the host that opens it.
     host: u16,
     /// End of the current window.
-    mark: u32,
+    mark: Seq,
     stream: Stream,
 }
 
@@ -126,7 +126,7 @@ impl Admission {
             state: FREE as u8,
             rounds: 0,
             host: 0,
-            mark: 0,
+            mark: Seq(0),
             stream: Stream::default(),
         };
         let mut ages = Ages::new(capacity);
@@ -227,7 +227,7 @@ impl Admission {
             return known.stream.scaled(shift); // the SYN of any host is answered
         }
         let (state, more) = (usize::from(known.state), matches!(acked, Acked::More(_)));
-        let reaches = !after(known.mark, tcp.ack);
+        let reaches = !known.mark.is_after(tcp.ack);
         if state != PENDING && (more || tcp.ack == known.stream.sent()) {
             self.touch(i, millis(now));
         }

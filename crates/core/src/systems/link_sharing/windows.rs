@@ -19,7 +19,7 @@ use crate::rate::{mul_div, Rate};
 use crate::systems::gap_pacing::{Counts, Queued, Size, Target, FASTEST};
 use crate::time::{Duration, Time};
 use crate::track::{Acked, Data, Key, Stream};
-use crate::wire::{after, Flags, Tcp};
+use crate::wire::{Flags, Seq, Tcp};
 
 /// Most flows remembered: 2 MB.
 const MOST: u32 = 1 << 14;
@@ -44,7 +44,7 @@ struct Known {
     /// The last segment had a FIN.
     ends: bool,
     /// Sequence number of the pending round-trip sample, and its start.
-    asked: Option<(u32, Time)>,
+    asked: Option<(Seq, Time)>,
     /// Shortest round-trip times of this era and the one before, and the start of this one.
     rtt: [Duration; 2],
     era: Time,
@@ -117,7 +117,7 @@ impl Known {
             Acked::Nothing | Acked::More(_) => {}
         }
         let confirmed = self.stream.confirmed();
-        if let Some((_, since)) = self.asked.filter(|&(asked, _)| !after(asked, confirmed)) {
+        if let Some((_, since)) = self.asked.filter(|&(asked, _)| !asked.is_after(confirmed)) {
             self.asked = None;
             self.took(now.since(since), now);
         }

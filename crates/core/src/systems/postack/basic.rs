@@ -11,6 +11,7 @@ use super::{Driver, Rules, Steps};
 use crate::flow::Record;
 use crate::rate::Rate;
 use crate::time::Duration;
+use crate::wire::Seq;
 
 /// See the module documentation.
 pub(super) struct Basic;
@@ -22,7 +23,7 @@ impl Rules for Basic {
     fn watches_data(&self) -> bool {
         true
     }
-    fn sent(&self, steps: &mut Steps, end: u32) {
+    fn sent(&self, steps: &mut Steps, end: Seq) {
         steps.delayed_mut().note_sent(end);
     }
     fn counts(&self, r: &Record, _queues: u16) -> bool {

@@ -4,6 +4,7 @@ use super::Steps;
 use crate::flow::Record;
 use crate::rate::Rate;
 use crate::time::Duration;
+use crate::wire::Seq;
 
 /// Event that gives turns to the flows of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +59,7 @@ pub(crate) trait Rules {
         false
     }
     /// Notes data of the flow up to `end` that is on its way. With [`Rules::watches_data`].
-    fn sent(&self, _steps: &mut Steps, _end: u32) {}
+    fn sent(&self, _steps: &mut Steps, _end: Seq) {}
     /// Returns the time for which an ACK of the flow is held that comes now. `rate` is the flow's part of the
     /// class's rate as payload, `rtt` the round-trip delay without what waits here. With [`Driver::Delay`].
     fn delay(&self, _r: &Record, _rate: Rate, _rtt: Duration) -> Duration {

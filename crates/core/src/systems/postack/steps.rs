@@ -2,7 +2,7 @@
 
 use crate::flow::{law_state, Place};
 use crate::frame::List;
-use crate::steer::after;
+use crate::packet::wire::Seq;
 use crate::time::{Duration, Time};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -14,7 +14,7 @@ pub struct Steps {
     /// Queued ACKs, a [`List`].
     acks: [u32; 3],
     /// End of a segment on its way, and the time at which it was seen, in microseconds; 0 without one.
-    probe_end: u32,
+    probe_end: Seq,
     probe_us: u32,
     /// State by the event that gives turns: [`Counted`], [`Parted`] or [`Delayed`].
     own: [u64; 3],
@@ -52,7 +52,7 @@ pub(crate) struct Delayed {
     /// Not 0 once `sent` is known.
     known: u32,
     /// Sequence number after the data that the sender has sent.
-    sent: u32,
+    sent: Seq,
     /// Time at which the last queued ACK leaves.
     pub(crate) last: u64,
     /// Time for which the flow has a timer.
@@ -63,17 +63,17 @@ law_state!(pub Steps, steps, steps_mut);
 
 impl Delayed {
     /// Notes data of the sender that ends at `end`.
-    pub(super) fn note_sent(&mut self, end: u32) {
-        if self.known == 0 || after(end, self.sent) {
+    pub(super) fn note_sent(&mut self, end: Seq) {
+        if self.known == 0 || end.is_after(self.sent) {
             (self.known, self.sent) = (1, end);
         }
     }
 
     /// Returns the bytes that the sender has sent and that are not acknowledged beyond `tx`.
-    pub(super) fn outstanding(&self, tx: u32) -> u32 {
+    pub(super) fn outstanding(&self, tx: Seq) -> u32 {
         match self.known {
             0 => 0,
-            _ => (self.sent.wrapping_sub(tx) as i32).max(0) as u32,
+            _ => self.sent.beyond(tx),
         }
     }
 }
@@ -84,7 +84,7 @@ pub(crate) const TURN: u32 = 1 << 16;
 impl Steps {
     /// Returns the state of a flow that begins.
     pub fn begin() -> Steps {
-        Steps { place: Place::NONE, acks: List::new().to_raw(), probe_end: 0, probe_us: 0, own: [0; 3] }
+        Steps { place: Place::NONE, acks: List::new().to_raw(), probe_end: Seq(0), probe_us: 0, own: [0; 3] }
     }
 
     fn counted(&self) -> &Counted {
@@ -211,12 +211,12 @@ impl Steps {
 
     /// Returns the end of a segment of data on its way, if one measures the WAN's delay: that is the time
     /// until its acknowledgement.
-    pub fn probe(&self) -> Option<u32> {
+    pub fn probe(&self) -> Option<Seq> {
         (self.probe_us != 0).then_some(self.probe_end)
     }
 
     /// Measures the delay by a segment that ends at `end` and was seen at `at`. Times wrap after 71 minutes.
-    pub fn set_probe(&mut self, end: u32, at: Time) {
+    pub fn set_probe(&mut self, end: Seq, at: Time) {
         (self.probe_end, self.probe_us) = (end, micros(at));
     }
 
@@ -227,7 +227,7 @@ impl Steps {
 
     /// Clears the probe: no segment on its way measures the delay.
     pub fn end_probe(&mut self) {
-        (self.probe_end, self.probe_us) = (0, 0);
+        (self.probe_end, self.probe_us) = (Seq(0), 0);
     }
 
     /// Ends the probe, acknowledged at `now`, and returns the time it took.
@@ -273,8 +273,8 @@ mod tests {
     #[test]
     fn a_probe_measures_once() {
         let mut steps = Steps::begin();
-        steps.set_probe(0xffff_0000, Time::from_micros(1_000));
-        assert_eq!(steps.probe(), Some(0xffff_0000));
+        steps.set_probe(Seq(0xffff_0000), Time::from_micros(1_000));
+        assert_eq!(steps.probe(), Some(Seq(0xffff_0000)));
         assert_eq!(steps.probed(Time::from_micros(51_000)), Some(Duration::from_millis(50)));
         assert_eq!((steps.probe(), steps.probed(Time::from_secs(1))), (None, None));
     }

@@ -3,7 +3,7 @@
 use super::{ticks, Seen, Stamp};
 use crate::base::time::Time;
 use crate::packet::frame::{Frame, Frames};
-use crate::packet::wire::{self, Packet, Tcp, TcpOptions, Timestamps};
+use crate::packet::wire::{self, Packet, Seq, Tcp, TcpOptions, Timestamps};
 
 impl Seen {
     /// Reads the headers of a segment that is seen at `now`.
@@ -23,7 +23,7 @@ impl Seen {
 }
 
 /// Writes the fields of [`Action::SetBack`](super::Action::SetBack).
-pub fn set_back(frames: &mut Frames, frame: &Frame, packet: &Packet, ack: u32, window: u16) {
+pub fn set_back(frames: &mut Frames, frame: &Frame, packet: &Packet, ack: Seq, window: u16) {
     let bytes = frames.bytes_mut(frame);
     wire::set_ack(bytes, packet, ack, frame.checksum);
     wire::set_window(bytes, packet, window, frame.checksum);

@@ -10,18 +10,19 @@
 
 use super::words::{barrier, halves, pair};
 use super::{after, Numbers, Seen, Slot, ACK, PSH};
+use crate::packet::wire::Seq;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 impl Slot {
     /// Lets plain segments pass up to the acknowledgement number `to`. False if that would let them overtake
     /// one that waits for the gateway: none pass.
-    pub fn grant(&self, to: u32) -> bool {
+    pub fn grant(&self, to: Seq) -> bool {
         let taken = self.taken.load(Relaxed);
         if self.is_waited_for() {
             return false;
         }
         // One byte less where the number would say that there is none.
-        self.grant.store(pair(taken, if to == 0 { u32::MAX } else { to }), Relaxed);
+        self.grant.store(pair(taken, if to == 0 { u32::MAX } else { to.0 }), Relaxed);
         barrier();
         let stands = self.taken.load(Relaxed) == taken;
         if !stands {
@@ -38,9 +39,9 @@ impl Slot {
 
     /// Up to where plain segments pass, if any do.
     #[inline(always)]
-    pub fn granted(&self) -> Option<u32> {
+    pub fn granted(&self) -> Option<Seq> {
         let (taken, to) = halves(self.grant.load(Relaxed));
-        Some(to).filter(|&to| to != 0 && taken == self.taken.load(Relaxed))
+        Some(Seq(to)).filter(|&to| to != 0 && taken == self.taken.load(Relaxed))
     }
 
     /// A segment is about to be given to the gateway: nothing passes ahead of it.
@@ -76,7 +77,7 @@ impl Slot {
             && seen.window != 0
             && n.window != 0
             && seen.seq == n.nxt
-            && after(seen.ack, n.tx)
-            && !after(seen.ack, to)
+            && seen.ack.is_after(n.tx)
+            && !seen.ack.is_after(to)
     }
 }

@@ -2,9 +2,10 @@
 
 use super::words::Writer::{self, Alone};
 use super::{
-    after, slot_flag, Action, Numbers, Seen, Slot, Stamp, ACK, ACK_RANGE, DOUBT_SAMPLE, FIN, PURE_BEHIND,
-    SEQ_AHEAD, SEQ_BEHIND, URG,
+    slot_flag, Action, Numbers, Seen, Slot, Stamp, ACK, ACK_RANGE, DOUBT_SAMPLE, FIN, PURE_BEHIND, SEQ_AHEAD,
+    SEQ_BEHIND, URG,
 };
+use crate::packet::wire::Seq;
 use crate::tcp::window;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -13,8 +14,8 @@ impl Numbers {
     /// ACK without payload that a segment overtook is an ACK like any other.
     #[inline(always)]
     fn has_had(&self, seen: &Seen) -> bool {
-        let probe = seen.seq == self.nxt.wrapping_sub(1);
-        after(self.nxt, seen.seq) && !after(seen.end(), self.nxt) && (probe || !seen.is_pure())
+        let probe = seen.seq == self.nxt.minus(1);
+        self.nxt.is_after(seen.seq) && !seen.end().is_after(self.nxt) && (probe || !seen.is_pure())
     }
 }
 
@@ -28,23 +29,23 @@ impl Slot {
 
     #[inline(always)]
     fn can_be(&self, n: &Numbers, seen: &Seen) -> bool {
-        let ahead = seen.seq.wrapping_sub(n.nxt) as i32;
+        let ahead = seen.seq.ahead_of(n.nxt);
         let behind = if seen.is_pure() { PURE_BEHIND } else { SEQ_BEHIND };
         if ahead > SEQ_AHEAD as i32 || ahead < -(behind as i32) {
             return false;
         }
-        let progress = seen.ack.wrapping_sub(n.tx) as i32;
+        let progress = seen.ack.ahead_of(n.tx);
         if !self.has(slot_flag::SCALED) {
             return progress.unsigned_abs() <= ACK_RANGE;
         }
-        progress >= -(0xffff_i32 << self.scale()) && !after(seen.ack, n.edge)
+        progress >= -(0xffff_i32 << self.scale()) && !seen.ack.is_after(n.edge)
     }
 
     /// The right edge of an acknowledgement, if it is known.
     #[inline(always)]
-    fn edge_of(&self, ack: u32, window: u16) -> Option<u32> {
+    fn edge_of(&self, ack: Seq, window: u16) -> Option<Seq> {
         let scaled = self.has(slot_flag::SCALED);
-        scaled.then(|| ack.wrapping_add(u32::from(window) << self.scale()))
+        scaled.then(|| ack.plus(u32::from(window) << self.scale()))
     }
 
     /// Does a segment, which is believed, tell more than that data passes? Without payload it does. With
@@ -57,8 +58,8 @@ impl Slot {
             || seen.flags & (FIN | URG) != 0
             || seen.sack
             || seen.window != n.window
-            || after(seen.ack, n.ack)
-            || self.edge_of(seen.ack, seen.window).is_some_and(|edge| after(edge, n.edge))
+            || seen.ack.is_after(n.ack)
+            || self.edge_of(seen.ack, seen.window).is_some_and(|edge| edge.is_after(n.edge))
     }
 
     /// Has the segment to be summed before [`Slot::segment`] sees it?
@@ -71,7 +72,7 @@ impl Slot {
     /// did not know.
     pub fn passes_on(&self, seen: &Seen) -> bool {
         let n = self.numbers();
-        self.tells(&n, seen) || after(seen.ack, n.tx)
+        self.tells(&n, seen) || seen.ack.is_after(n.tx)
     }
 
     /// The receiver's numbers move forward; the window is that of a segment that is not older than the last.
@@ -90,7 +91,7 @@ impl Slot {
             self.note_ts(by, ts, seen.at, seen.payload == 0);
         }
         self.say(by, seen.ack, self.edge_of(seen.ack, seen.window));
-        let window = if after(n.nxt, seen.seq) { n.window } else { seen.window };
+        let window = if n.nxt.is_after(seen.seq) { n.window } else { seen.window };
         if window != n.window || ended {
             self.note_last(by, (window != n.window).then_some(window), ended);
         }
@@ -182,9 +183,9 @@ impl Slot {
             return seen.window;
         }
         let scale = self.scale();
-        let own = seen.ack.wrapping_add(u32::from(seen.window) << scale);
-        let goal = seen.ack.wrapping_add(width);
-        window::fit(seen.ack, scale, if after(n.sent, goal) { n.sent } else { goal }, own)
+        let own = seen.ack.plus(u32::from(seen.window) << scale);
+        let goal = seen.ack.plus(width);
+        window::fit(seen.ack, scale, if n.sent.is_after(goal) { n.sent } else { goal }, own)
     }
 
     /// Treats a segment of the receiver (not a SYN or RST) while the gateway works. When it cannot
@@ -227,7 +228,7 @@ impl Slot {
 
     #[inline(always)]
     fn believed_by(&self, by: Writer, n: &Numbers, seen: &Seen) -> Action {
-        let progress = after(seen.ack, n.tx);
+        let progress = seen.ack.is_after(n.tx);
         // Nothing is learnt from the acknowledgement of a repetition, since the sender might not accept it,
         // and nothing leaks by it.
         if n.has_had(seen) {
@@ -265,7 +266,7 @@ impl Slot {
         // it acknowledges: refused for its age (PAWS) behind this segment, it told nothing that this one does
         // not.
         let n = &Numbers { tx: self.tx(), sent: self.sent(), ..*n };
-        let progress = after(seen.ack, n.tx);
+        let progress = seen.ack.is_after(n.tx);
         self.set_back(by, n, seen, if progress { n.tx } else { seen.ack }, progress)
     }
 
@@ -283,12 +284,12 @@ impl Slot {
         }
         let ends = seen.flags & FIN != 0 && !n.ended;
         let speaks = seen.sack || seen.window == 0 || n.window == 0;
-        n.has_had(seen) || !ends && (self.grants(&n, seen) || !speaks && !after(seen.ack, n.tx))
+        n.has_had(seen) || !ends && (self.grants(&n, seen) || !speaks && !seen.ack.is_after(n.tx))
     }
 
     /// The segment with `ack` in its ACK field, and a window that keeps the right edge.
     #[inline(always)]
-    fn set_back(&self, by: Writer, n: &Numbers, seen: &Seen, ack: u32, report: bool) -> Action {
+    fn set_back(&self, by: Writer, n: &Numbers, seen: &Seen, ack: Seq, report: bool) -> Action {
         let window = if self.has(slot_flag::SCALED) && seen.window != 0 {
             self.window_of(by, n, seen, ack)
         } else {
@@ -303,40 +304,40 @@ impl Slot {
     /// The window field of a segment set back to `ack`: its own right edge, rounded down; with `SIZED` the
     /// one that the sender knows.
     #[inline(always)]
-    fn window_of(&self, by: Writer, n: &Numbers, seen: &Seen, ack: u32) -> u16 {
+    fn window_of(&self, by: Writer, n: &Numbers, seen: &Seen, ack: Seq) -> u16 {
         let scale = self.scale();
-        let own = seen.ack.wrapping_add(u32::from(seen.window) << scale);
+        let own = seen.ack.plus(u32::from(seen.window) << scale);
         if self.has(slot_flag::SIZED) {
             return window::fit(ack, scale, n.sent, own);
         }
         let field = window::fit(ack, scale, own, own);
-        self.tell(by, n.tx, Some(ack.wrapping_add(u32::from(field) << scale)));
+        self.tell(by, n.tx, Some(ack.plus(u32::from(field) << scale)));
         field
     }
 
     /// Does a RST of the receiver with this sequence number go to the gateway? It does where its sender will
     /// accept it (RFC 5961 §3.2) and something is held that is to be told before. Any other passes, and so
     /// does one that cannot be taken.
-    pub fn takes_reset(&self, seq: u32) -> bool {
+    pub fn takes_reset(&self, seq: Seq) -> bool {
         let n = self.numbers();
-        seq == n.nxt && after(n.ack, n.tx)
+        seq == n.nxt && n.ack.is_after(n.tx)
     }
 
     /// An ACK that the gateway sends leaves towards the sender.
     #[inline(always)]
-    pub fn stamp(&self, ack: u32, window: u16) -> Stamp {
+    pub fn stamp(&self, ack: Seq, window: u16) -> Stamp {
         self.stamp_by(Alone, ack, window)
     }
 
     /// As [`Slot::stamp`], where others are at the slot meanwhile.
-    pub fn stamp_among(&self, tag: u32, ack: u32, window: u16) -> Stamp {
+    pub fn stamp_among(&self, tag: u32, ack: Seq, window: u16) -> Stamp {
         self.stamp_by(Writer::Among(tag), ack, window)
     }
 
     #[inline(always)]
-    fn stamp_by(&self, by: Writer, ack: u32, window: u16) -> Stamp {
+    fn stamp_by(&self, by: Writer, ack: Seq, window: u16) -> Stamp {
         let n = self.numbers();
-        if after(n.tx, ack) || (n.ended && !after(ack, n.tx)) {
+        if n.tx.is_after(ack) || (n.ended && !ack.is_after(n.tx)) {
             return Stamp::Discard;
         }
         let (mut field, mut edge) = (window, None);
@@ -344,12 +345,12 @@ impl Slot {
             let scale = self.scale();
             // The receiver's own window where nothing is held: it may be smaller than it was. Where something
             // is, the sender knows of an edge that goes with a later acknowledgement (`set_back`).
-            let kept = !self.has(slot_flag::SIZED) && window == n.window && !after(n.ack, ack);
+            let kept = !self.has(slot_flag::SIZED) && window == n.window && !n.ack.is_after(ack);
             // Never left of what the sender knows, never beyond what the receiver said.
-            if !kept && after(n.sent, ack.wrapping_add(u32::from(field) << scale)) {
+            if !kept && n.sent.is_after(ack.plus(u32::from(field) << scale)) {
                 field = field.max(window::fit(ack, scale, n.sent, n.edge));
             }
-            edge = Some(ack.wrapping_add(u32::from(field) << scale));
+            edge = Some(ack.plus(u32::from(field) << scale));
         }
         self.tell(by, ack, edge);
         Stamp::Send { seq: self.nxt(), ts: self.ts(), window: field }

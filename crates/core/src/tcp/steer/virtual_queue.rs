@@ -9,6 +9,7 @@
 //! passed. What is permitted enters the queue too while something beyond it waits there: together they have
 //! no more than the share.
 
+use crate::wire::Seq;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Depth of the queue of what was not permitted, in nanoseconds, or in packets of the one that arrives if
@@ -65,17 +66,17 @@ impl VirtualQueue {
 
     /// The sender may send up to the right edge `to`, of which it has sent `sent` bytes more than was known,
     /// and has no more than `most` left. What its receiver lets its window grow by is permitted with it.
-    pub fn permit_to(&self, to: u32, sent: u32, most: u32) {
-        let moved = to.wrapping_sub(self.edge.load(Relaxed)) as i32;
+    pub fn permit_to(&self, to: Seq, sent: u32, most: u32) {
+        let moved = to.beyond(Seq(self.edge.load(Relaxed)));
         if moved > 0 {
-            self.edge.store(to, Relaxed);
+            self.edge.store(to.0, Relaxed);
         }
-        self.permit((moved.max(0) as u32).saturating_sub(sent), most);
+        self.permit(moved.saturating_sub(sent), most);
     }
 
     /// The sender may send `bytes` more from here on, up to the right edge `to`.
-    pub fn restart_at(&self, bytes: u32, to: u32) {
-        self.edge.store(to, Relaxed);
+    pub fn restart_at(&self, bytes: u32, to: Seq) {
+        self.edge.store(to.0, Relaxed);
         self.restart(bytes);
     }
 

@@ -1,6 +1,7 @@
 //! The words of a [`Slot`] that hooks and gateway both read, and how each side writes its own.
 
 use super::{after, Slot};
+use crate::packet::wire::Seq;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
 #[cfg(not(feature = "loom"))]
@@ -32,17 +33,17 @@ pub(super) struct Line {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Numbers {
     /// Highest acknowledgement number that has left towards the sender.
-    pub tx: u32,
+    pub tx: Seq,
     /// The right edge that has left towards the sender. With `SCALED` only.
-    pub sent: u32,
+    pub sent: Seq,
     /// Highest acknowledgement number that the receiver has sent: what is beyond `tx` is held.
-    pub ack: u32,
+    pub ack: Seq,
     /// The receiver's right edge: the largest `ack + window` that it has sent. With `SCALED` only.
-    pub edge: u32,
+    pub edge: Seq,
     /// End of what the receiver has sent, of all that passed: its SND.NXT, unless segments were lost on their
     /// way here. Only what takes up sequence numbers moves it: an ACK without payload is accepted at this
     /// number in any case, and a forged one could move it beyond what the sender accepts.
-    pub nxt: u32,
+    pub nxt: Seq,
     /// The receiver's newest TSval.
     pub ts: u32,
     /// The window field that the receiver sent last.
@@ -88,9 +89,9 @@ pub(super) enum Writer {
 
 impl Line {
     fn put(&self, n: &Numbers) {
-        self.told.store(pair(n.sent, n.tx), Relaxed);
-        self.said.store(pair(n.edge, n.ack), Relaxed);
-        self.next.store(pair(n.turn, n.nxt), Relaxed);
+        self.told.store(pair(n.sent.0, n.tx.0), Relaxed);
+        self.said.store(pair(n.edge.0, n.ack.0), Relaxed);
+        self.next.store(pair(n.turn, n.nxt.0), Relaxed);
         self.clock.store(pair(n.at, n.ts), Relaxed);
     }
 }
@@ -98,20 +99,20 @@ impl Line {
 /// Number and edge of the hooks' word, or of the gateway's where that is ahead, unless the hooks' is their
 /// `own`.
 #[inline(always)]
-fn newest_pair(own: bool, hooks: &AtomicU64, gateway: &AtomicU64) -> (u32, u32) {
+fn newest_pair(own: bool, hooks: &AtomicU64, gateway: &AtomicU64) -> (Seq, Seq) {
     let (edge, ack) = halves(hooks.load(Relaxed));
     if own {
-        return (ack, edge);
+        return (Seq(ack), Seq(edge));
     }
     let (edge2, ack2) = halves(gateway.load(Relaxed));
-    (newest(ack, ack2), newest(edge, edge2))
+    (Seq(newest(ack, ack2)), Seq(newest(edge, edge2)))
 }
 
 /// A number and an edge moved forward, never back.
 #[inline(always)]
-fn forward(word: u64, ack: u32, edge: Option<u32>) -> u64 {
+fn forward(word: u64, ack: Seq, edge: Option<Seq>) -> u64 {
     let (old_edge, old_ack) = halves(word);
-    pair(edge.map_or(old_edge, |edge| newest(edge, old_edge)), newest(ack, old_ack))
+    pair(edge.map_or(old_edge, |edge| newest(edge.0, old_edge)), newest(ack.0, old_ack))
 }
 
 impl Slot {
@@ -140,23 +141,23 @@ impl Slot {
 
     /// The sender knows of this number, and of this right edge if there is one.
     #[inline(always)]
-    pub(super) fn tell(&self, by: Writer, ack: u32, edge: Option<u32>) {
+    pub(super) fn tell(&self, by: Writer, ack: Seq, edge: Option<Seq>) {
         self.update(&self.hooks.told, by, |word| forward(word, ack, edge));
     }
 
     /// The receiver has said this.
     #[inline(always)]
-    pub(super) fn say(&self, by: Writer, ack: u32, edge: Option<u32>) {
+    pub(super) fn say(&self, by: Writer, ack: Seq, edge: Option<Seq>) {
         self.update(&self.hooks.said, by, |word| forward(word, ack, edge));
     }
 
     /// The receiver has sent up to `nxt`, as seen in this turn.
     #[inline(always)]
-    pub(super) fn pass(&self, by: Writer, turn: u32, nxt: u32) {
+    pub(super) fn pass(&self, by: Writer, turn: u32, nxt: Seq) {
         self.update(&self.hooks.next, by, |word| match halves(word) {
-            (t, old) if t == turn => pair(turn, newest(nxt, old)),
+            (t, old) if t == turn => pair(turn, newest(nxt.0, old)),
             // What the gateway has taken back it knows better.
-            (t, _) if after(turn, t) => pair(turn, newest(nxt, self.gateway.next.load(Relaxed) as u32)),
+            (t, _) if after(turn, t) => pair(turn, newest(nxt.0, self.gateway.next.load(Relaxed) as u32)),
             _ => word,
         });
     }
@@ -216,18 +217,18 @@ impl Slot {
     }
 
     #[inline(always)]
-    fn told(&self, own: bool) -> (u32, u32) {
+    fn told(&self, own: bool) -> (Seq, Seq) {
         newest_pair(own, &self.hooks.told, &self.gateway.told)
     }
 
     #[inline(always)]
-    fn said(&self, own: bool) -> (u32, u32) {
+    fn said(&self, own: bool) -> (Seq, Seq) {
         newest_pair(own, &self.hooks.said, &self.gateway.said)
     }
 
     /// SND.NXT and its turn.
     #[inline(always)]
-    fn next(&self, own: bool) -> (u32, u32) {
+    fn next(&self, own: bool) -> (Seq, u32) {
         let (turn, nxt) = halves(self.gateway.next.load(Relaxed));
         let (then, ours) = halves(self.hooks.next.load(Relaxed));
         let nxt = match then == turn {
@@ -235,7 +236,7 @@ impl Slot {
             true => newest(ours, nxt),
             false => nxt,
         };
-        (nxt, turn)
+        (Seq(nxt), turn)
     }
 
     /// The newest TSval, and when it came.
@@ -268,32 +269,32 @@ impl Slot {
 
     /// Highest acknowledgement number that has left towards the sender.
     #[inline(always)]
-    pub fn tx(&self) -> u32 {
+    pub fn tx(&self) -> Seq {
         self.told(self.is_own()).0
     }
     /// See [`Numbers::sent`].
     #[inline(always)]
-    pub fn sent(&self) -> u32 {
+    pub fn sent(&self) -> Seq {
         self.told(self.is_own()).1
     }
     /// See [`Numbers::ack`].
     #[inline(always)]
-    pub fn ack(&self) -> u32 {
+    pub fn ack(&self) -> Seq {
         self.said(self.is_own()).0
     }
     /// See [`Numbers::ack`], and [`Numbers::edge`].
     #[inline(always)]
-    pub fn heard(&self) -> (u32, u32) {
+    pub fn heard(&self) -> (Seq, Seq) {
         self.said(self.is_own())
     }
     /// See [`Numbers::edge`].
     #[inline(always)]
-    pub fn edge(&self) -> u32 {
+    pub fn edge(&self) -> Seq {
         self.said(self.is_own()).1
     }
     /// See [`Numbers::nxt`].
     #[inline(always)]
-    pub fn nxt(&self) -> u32 {
+    pub fn nxt(&self) -> Seq {
         self.next(self.is_own()).0
     }
     /// See [`Numbers::ts`].
@@ -317,17 +318,17 @@ impl Slot {
 
     /// The receiver's SND.NXT is this, whatever hooks have noted, or are about to: they note it in the turn
     /// that was before.
-    pub fn set_nxt(&self, nxt: u32) {
+    pub fn set_nxt(&self, nxt: Seq) {
         let (turn, _) = halves(self.gateway.next.load(Relaxed));
-        self.gateway.next.store(pair(turn.wrapping_add(1), nxt), Relaxed);
+        self.gateway.next.store(pair(turn.wrapping_add(1), nxt.0), Relaxed);
     }
 
     /// The gateway's own numbers move forward.
     pub(super) fn note_by_gateway(
         &self,
-        ack: u32,
-        edge: Option<u32>,
-        nxt: Option<u32>,
+        ack: Seq,
+        edge: Option<Seq>,
+        nxt: Option<Seq>,
         window: u16,
         ended: bool,
     ) {
@@ -336,7 +337,7 @@ impl Slot {
         g.said.store(forward(g.said.load(Relaxed), ack, edge), Relaxed);
         let (turn, old) = halves(g.next.load(Relaxed));
         if let Some(nxt) = nxt {
-            g.next.store(pair(turn, newest(nxt, old)), Relaxed);
+            g.next.store(pair(turn, newest(nxt.0, old)), Relaxed);
         }
         let ended = if ended { ENDED } else { self.first.load(Relaxed) & ENDED };
         self.first.store(ended | u32::from(window), Relaxed);

@@ -15,6 +15,7 @@
 
 use super::Extensions;
 use crate::base::time::Time;
+use crate::packet::wire::Seq;
 
 /// Consecutive segments, fitting each other, that restart a flow. Behind hooks only one of
 /// [`DOUBT_SAMPLE`](crate::tcp::steer::DOUBT_SAMPLE) is seen.
@@ -37,10 +38,10 @@ const MANY: u32 = 4;
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Doubt {
-    seq: u32,
-    ack: u32,
+    seq: Seq,
+    ack: Seq,
     /// A sequence number behind those that have passed.
-    behind: u32,
+    behind: Seq,
     /// Time since which acknowledgements have that number, in [`ticks`].
     behind_since: u16,
     /// Time of the last acknowledgement that was no older than the sender's knowledge, in [`ticks`].
@@ -79,13 +80,13 @@ fn is_over(then: u16, now: Time) -> bool {
 
 impl Doubt {
     /// Notes a segment that cannot be the flow's. Returns true if the flow is what these segments say.
-    pub fn disbelieved(&mut self, seq: u32, ack: u32) -> bool {
+    pub fn disbelieved(&mut self, seq: Seq, ack: Seq) -> bool {
         self.note(seq, ack, 0);
         self.count() >= CONSISTENT
     }
 
     /// Notes a segment of a flow without numbers. Returns true if it has advanced often enough to be one.
-    pub fn candidate(&mut self, seq: u32, ack: u32) -> bool {
+    pub fn candidate(&mut self, seq: Seq, ack: Seq) -> bool {
         self.note(seq, ack, 1);
         self.count() > MIDSTREAM
     }
@@ -101,7 +102,7 @@ impl Doubt {
     /// Notes an acknowledgement with a sequence number behind those that have passed. Segments overtake each
     /// other, but the receiver's next number is later. Returns true if the number has not moved for so long
     /// that the ones that passed were not the receiver's.
-    pub fn lags(&mut self, seq: u32, now: Time) -> bool {
+    pub fn lags(&mut self, seq: Seq, now: Time) -> bool {
         if self.behind != seq || self.late >> 4 == 0 {
             (self.behind, self.behind_since) = (seq, ticks(now));
             self.late &= LOW;
@@ -216,9 +217,9 @@ impl Doubt {
     }
 
     /// Counts a segment that fits the last and advances by at least `least` bytes.
-    fn note(&mut self, seq: u32, ack: u32, least: u32) {
-        let near = (seq.wrapping_sub(self.seq) as i32).unsigned_abs() <= NEAR_SEQ;
-        let advance = ack.wrapping_sub(self.ack);
+    fn note(&mut self, seq: Seq, ack: Seq, least: u32) {
+        let near = (seq.ahead_of(self.seq)).unsigned_abs() <= NEAR_SEQ;
+        let advance = ack.since(self.ack);
         let count = self.count();
         let fits = count > 0 && near && (least..=NEAR_ACK).contains(&advance);
         if count > 0 && near && advance == 0 && least > 0 {
@@ -226,7 +227,7 @@ impl Doubt {
         }
         let count = if fits { (count + 1).min(LOW) } else { 1 };
         self.fits = self.fits & !LOW | count;
-        if !fits || ack.wrapping_sub(self.ack) as i32 > 0 {
+        if !fits || ack.is_after(self.ack) {
             self.ack = ack;
         }
         self.seq = seq;
@@ -240,12 +241,12 @@ mod tests {
     #[test]
     fn what_fits_is_believed_in_the_end() {
         let mut d = Doubt::default();
-        let took = (0..20).position(|n| d.disbelieved(7, 1_448u32.wrapping_mul(n)));
+        let took = (0..20).position(|n| d.disbelieved(Seq(7), Seq(1_448u32.wrapping_mul(n))));
         assert_eq!(took, Some(7));
         // Blind guesses do not fit each other.
         let mut d = Doubt::default();
         let guess = |n: u32| (n.wrapping_mul(0x9E37_79B9), n.wrapping_mul(0x85EB_CA6B));
-        assert!(!(0..100_000).map(guess).any(|(seq, ack)| d.disbelieved(seq, ack)));
+        assert!(!(0..100_000).map(guess).any(|(seq, ack)| d.disbelieved(Seq(seq), Seq(ack))));
     }
 
     #[test]
@@ -311,9 +312,9 @@ mod tests {
         d.offered(Extensions::AO);
         d.retracted();
         for n in 0..300 {
-            d.disbelieved(n, n);
+            d.disbelieved(Seq(n), Seq(n));
             d.outdated(Time::from_millis(n.into()));
-            d.lags(7, Time::from_millis(n.into()));
+            d.lags(Seq(7), Time::from_millis(n.into()));
         }
         assert_eq!((d.extensions(), d.has_retracted(), d.is_clean()), (Extensions::AO, true, true));
         d.believed();
@@ -327,6 +328,6 @@ mod tests {
     fn three_advances_make_a_flow() {
         let mut d = Doubt::default();
         let acks = [5, 5, 10, 10, 15, 20];
-        assert_eq!(acks.iter().position(|&n| d.candidate(1, n)), Some(5));
+        assert_eq!(acks.iter().position(|&n| d.candidate(Seq(1), Seq(n))), Some(5));
     }
 }

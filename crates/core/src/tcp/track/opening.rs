@@ -1,5 +1,7 @@
 //! Answers to handshakes, judged by the numbers of the two SYNs.
 
+use crate::packet::wire::Seq;
+
 /// Most data with a SYN (RFC 7413): a segment.
 const FAST_OPEN: u32 = 1460;
 /// Most bytes that the first ACK after a handshake may acknowledge: a window without a scale.
@@ -9,14 +11,14 @@ const SEQ_AHEAD: u32 = 1 << 16;
 
 /// Returns whether a SYN that acknowledges `ack` answers the SYN of an end whose next number is `start`. It
 /// acknowledges that, and at most the data that came with it.
-pub const fn answers(start: u32, ack: u32) -> bool {
-    ack.wrapping_sub(start) <= FAST_OPEN
+pub const fn answers(start: Seq, ack: Seq) -> bool {
+    ack.since(start) <= FAST_OPEN
 }
 
 /// Returns whether a segment at `seq`, which acknowledges `ack`, is the receiver's first after a handshake.
 /// Behind their SYNs, the receiver is at `receiver` and the sender at `sender`.
-pub const fn is_first(sender: u32, receiver: u32, seq: u32, ack: u32) -> bool {
-    seq.wrapping_sub(receiver) <= SEQ_AHEAD && ack.wrapping_sub(sender) <= FIRST_DATA
+pub const fn is_first(sender: Seq, receiver: Seq, seq: Seq, ack: Seq) -> bool {
+    seq.since(receiver) <= SEQ_AHEAD && ack.since(sender) <= FIRST_DATA
 }
 
 #[cfg(test)]
@@ -25,13 +27,20 @@ mod tests {
 
     #[test]
     fn numbers_wrap() {
-        assert!(answers(u32::MAX, 0) && answers(u32::MAX, 1_459) && !answers(u32::MAX, 1_460));
-        assert!(!answers(5, 4), "not the SYN");
-        let (sender, receiver) = (u32::MAX, 7);
         assert!(
-            is_first(sender, receiver, 7, u32::MAX)
-                && is_first(sender, receiver, 7 + SEQ_AHEAD, FIRST_DATA - 1)
+            answers(Seq(u32::MAX), Seq(0))
+                && answers(Seq(u32::MAX), Seq(1_459))
+                && !answers(Seq(u32::MAX), Seq(1_460))
         );
-        assert!(!is_first(sender, receiver, 6, 0) && !is_first(sender, receiver, 7, FIRST_DATA));
+        assert!(!answers(Seq(5), Seq(4)), "not the SYN");
+        let (sender, receiver) = (Seq(u32::MAX), Seq(7));
+        assert!(
+            is_first(sender, receiver, Seq(7), Seq(u32::MAX))
+                && is_first(sender, receiver, Seq(7 + SEQ_AHEAD), Seq(FIRST_DATA - 1))
+        );
+        assert!(
+            !is_first(sender, receiver, Seq(6), Seq(0))
+                && !is_first(sender, receiver, Seq(7), Seq(FIRST_DATA))
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! The acknowledgements of a receiver, for an observer that does not see the data. Each is compared with the
 //! one before.
 
-use crate::packet::wire::after;
+use crate::packet::wire::Seq;
 
 /// Largest shift (RFC 7323 §2.3), assumed where no SYN was seen.
 pub const MOST_SCALE: u8 = 14;
@@ -11,7 +11,7 @@ const DOUBTS: u8 = 8;
 /// See the module documentation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Receiver {
-    ack: u32,
+    ack: Seq,
     window: u16,
     /// Shift of its windows, if a SYN was seen.
     scale: Option<u8>,
@@ -38,7 +38,7 @@ impl Receiver {
     }
 
     /// Returns the last acknowledged number, and its window.
-    pub fn last(&self) -> (u32, u16) {
+    pub fn last(&self) -> (Seq, u16) {
         (self.ack, self.window)
     }
 
@@ -54,8 +54,8 @@ impl Receiver {
 
     /// Notes an acknowledgement of `ack` with the window field `window`. Enough consecutive ones that do not
     /// fit discard the state.
-    pub fn acks(&mut self, ack: u32, window: u16) -> Acks {
-        let fits = !after(self.ack, ack) && could_follow(self.ack, (self.window.max(1), self.scale()), ack);
+    pub fn acks(&mut self, ack: Seq, window: u16) -> Acks {
+        let fits = !self.ack.is_after(ack) && could_follow(self.ack, (self.window.max(1), self.scale()), ack);
         if self.known && !fits {
             self.doubts += 1;
             if self.doubts >= DOUBTS {
@@ -63,7 +63,7 @@ impl Receiver {
             }
             return Acks::Disbelieved;
         }
-        let more = ack.wrapping_sub(self.ack);
+        let more = ack.since(self.ack);
         let known = core::mem::replace(&mut self.known, true);
         (self.ack, self.window, self.doubts) = (ack, window, 0);
         if known {
@@ -76,6 +76,6 @@ impl Receiver {
 
 /// Returns whether a receiver that has acknowledged `from` with a window field of this shift can acknowledge
 /// `to`.
-pub fn could_follow(from: u32, (window, scale): (u16, u8), to: u32) -> bool {
-    to.wrapping_sub(from) <= u32::from(window) << scale
+pub fn could_follow(from: Seq, (window, scale): (u16, u8), to: Seq) -> bool {
+    to.since(from) <= u32::from(window) << scale
 }

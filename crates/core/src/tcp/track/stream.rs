@@ -3,7 +3,7 @@
 
 use super::receiver::MOST_SCALE;
 use super::Doubt;
-use crate::packet::wire::{after, Flags, Tcp};
+use crate::packet::wire::{Flags, Seq, Tcp};
 
 /// Largest window assumed of a receiver whose scale is not known: 1 MiB.
 const UNSCALED: u32 = 1 << 20;
@@ -14,9 +14,9 @@ const MOST: u32 = 1 << 30;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stream {
     /// Number up to which the receiver has acknowledged.
-    confirmed: u32,
+    confirmed: Seq,
     /// Number up to which the sender has sent, by its own claim.
-    sent: u32,
+    sent: Seq,
     /// Largest window that the receiver has offered, in bytes. 0: none was seen.
     window: u32,
     /// Shift of the receiver's windows, once its SYN was seen.
@@ -61,24 +61,24 @@ impl Stream {
         stream
     }
 
-    fn begin(&mut self, at: u32) {
+    fn begin(&mut self, at: Seq) {
         (self.confirmed, self.sent) = (at, at);
         self.doubts = Default::default();
     }
 
     /// Returns the number up to which the receiver has acknowledged.
-    pub fn confirmed(&self) -> u32 {
+    pub fn confirmed(&self) -> Seq {
         self.confirmed
     }
 
     /// Returns the number up to which the sender has sent.
-    pub fn sent(&self) -> u32 {
+    pub fn sent(&self) -> Seq {
         self.sent
     }
 
     /// Returns the bytes in flight.
     pub fn under_way(&self) -> u32 {
-        self.sent.wrapping_sub(self.confirmed)
+        self.sent.since(self.confirmed)
     }
 
     /// Returns the number of segments that could not be the ends'.
@@ -97,7 +97,7 @@ impl Stream {
     /// Judges a segment of the data's sender.
     pub fn data(&mut self, tcp: &Tcp) -> Data {
         let end = end_of(tcp);
-        let (from, to) = (tcp.seq.wrapping_sub(self.sent), end.wrapping_sub(self.sent));
+        let (from, to) = (tcp.seq.since(self.sent), end.since(self.sent));
         let (ahead, behind) = (to as i32, (from as i32).wrapping_neg());
         if i64::from(ahead) > i64::from(self.room()) || i64::from(behind) > i64::from(self.room()) {
             self.disbelieved = self.disbelieved.saturating_add(1);
@@ -109,7 +109,7 @@ impl Stream {
             return Data::Renewed;
         }
         self.doubts[0].believed();
-        if !after(end, self.sent) {
+        if !end.is_after(self.sent) {
             return Data::Again;
         }
         self.sent = end;
@@ -118,8 +118,8 @@ impl Stream {
 
     /// Judges a segment of the data's receiver, with ACK.
     pub fn ack(&mut self, tcp: &Tcp) -> Acked {
-        let beyond = after(tcp.ack, self.sent);
-        let old = after(self.confirmed, tcp.ack) && self.confirmed.wrapping_sub(tcp.ack) > self.room();
+        let beyond = tcp.ack.is_after(self.sent);
+        let old = self.confirmed.is_after(tcp.ack) && self.confirmed.since(tcp.ack) > self.room();
         if beyond || old {
             self.disbelieved = self.disbelieved.saturating_add(1);
             if !self.doubts[1].disbelieved(tcp.seq, tcp.ack) {
@@ -131,10 +131,10 @@ impl Stream {
         }
         self.doubts[1].believed();
         self.note_window(tcp);
-        if !after(tcp.ack, self.confirmed) {
+        if !tcp.ack.is_after(self.confirmed) {
             return Acked::Nothing;
         }
-        let more = tcp.ack.wrapping_sub(self.confirmed);
+        let more = tcp.ack.since(self.confirmed);
         self.confirmed = tcp.ack;
         Acked::More(more)
     }
@@ -152,7 +152,7 @@ impl Stream {
 }
 
 /// Returns the sequence number after a segment. SYN and FIN take up one each.
-fn end_of(tcp: &Tcp) -> u32 {
+fn end_of(tcp: &Tcp) -> Seq {
     let one = |flag| u32::from(tcp.flags.contains(flag));
-    tcp.seq.wrapping_add(tcp.payload_len).wrapping_add(one(Flags::SYN)).wrapping_add(one(Flags::FIN))
+    tcp.seq.plus(tcp.payload_len).plus(one(Flags::SYN)).plus(one(Flags::FIN))
 }

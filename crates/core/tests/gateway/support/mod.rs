@@ -13,7 +13,7 @@ use weir_core::rig::{Ends, Rig, Sent, TestFrame, Wake};
 use weir_core::steer::{self, Seen, Slot};
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::SegmentBuilder;
-use weir_core::wire::{self, Flags};
+use weir_core::wire::{self, Flags, Seq};
 
 pub const SENDER_ISN: u32 = 0xffff_f000; // numbers wrap soon
 pub const RECEIVER_ISN: u32 = 5_000;
@@ -87,8 +87,8 @@ impl Net {
     pub fn kernel_passed(&self, n: u32) {
         let seen = Seen {
             flags: steer::ACK,
-            seq: RECEIVER_ISN + 1,
-            ack: self.abs(n),
+            seq: Seq(RECEIVER_ISN + 1),
+            ack: Seq(self.abs(n)),
             window: WINDOW,
             ..Seen::default()
         };
@@ -246,12 +246,12 @@ impl Net {
 
     /// Acknowledgement number relative to the data's first byte.
     pub fn rel(&self, s: &Sent) -> u32 {
-        self.tcp(s).ack.wrapping_sub(self.abs(0))
+        self.tcp(s).ack.since(Seq(self.abs(0)))
     }
 
     pub fn raw_ack(&self, sent: &[Sent], n: usize) -> u32 {
         let acks: Vec<_> = sent.iter().filter(|s| s.port == LAN).collect();
-        self.tcp(acks[n]).ack
+        self.tcp(acks[n]).ack.0
     }
 
     pub fn check_sums(&self, sent: &[Sent]) {
@@ -267,7 +267,7 @@ pub fn numbers(sent: &[Sent]) -> Vec<(Time, u32)> {
         .map(|s| {
             let p = wire::packet(&s.bytes, s.len).unwrap();
             let ack = wire::tcp(&s.bytes, &p).unwrap().ack;
-            (s.at, ack.wrapping_sub(SENDER_ISN.wrapping_add(1)))
+            (s.at, ack.since(Seq(SENDER_ISN.wrapping_add(1))))
         })
         .collect()
 }

@@ -5,6 +5,7 @@ use weir_core::gateway::{Config, Gateway, LAN, WAN};
 use weir_core::rig::{Rig, Sent, TestFrame};
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::SegmentBuilder;
+use weir_core::wire::Seq;
 use weir_core::wire::{self, Flags};
 
 const ISN: u32 = 0xffff_e000;
@@ -124,7 +125,7 @@ pub fn tcp(s: &Sent) -> wire::Tcp {
 }
 
 pub fn acked(s: &Sent) -> u32 {
-    tcp(s).ack.wrapping_sub(ISN.wrapping_add(1))
+    tcp(s).ack.since(Seq(ISN.wrapping_add(1)))
 }
 
 /// Where a sender may send up to.

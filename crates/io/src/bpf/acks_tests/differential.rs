@@ -12,6 +12,7 @@ use weir_core::gateway::Verdict;
 use weir_core::steer::{slot_flag, ticks, Action, Numbers, Seen, Slot, Stamp, FIN, RST};
 use weir_core::wire::build::{SegmentBuilder, Sum};
 use weir_core::wire::Flags;
+use weir_core::wire::Seq;
 
 /// Which of three engines has an address that no slot tells of.
 const HOMES: [Home; 3] = [
@@ -95,7 +96,7 @@ fn words(slot: &Slot) -> (Numbers, [u32; 4]) {
 
 /// What the words do not tell: up to where segments may pass, and whether one waits.
 fn passage(slot: &Slot) -> (Option<u32>, bool) {
-    (slot.granted(), slot.is_waited_for())
+    (slot.granted().map(|to| to.0), slot.is_waited_for())
 }
 
 /// The gateway has all that was taken.
@@ -107,7 +108,7 @@ fn come(slot: &Slot) {
 
 fn set_back(action: Action) -> Option<(u32, u16)> {
     match action {
-        Action::SetBack { ack, window, .. } => Some((ack, window)),
+        Action::SetBack { ack, window, .. } => Some((ack.0, window)),
         _ => None,
     }
 }
@@ -260,7 +261,7 @@ impl Model {
         if ends {
             return slots.iter().for_each(|slot| slot.revoke());
         }
-        let [ours, theirs] = slots.map(|slot| slot.grant(slot.tx().wrapping_add(more)));
+        let [ours, theirs] = slots.map(|slot| slot.grant(slot.tx().plus(more)));
         assert_eq!(theirs, ours);
     }
 
@@ -306,9 +307,9 @@ impl Model {
         // Nothing but progress.
         let plain = self.random.percent(10);
         let (seq, ack) = if plain {
-            (nxt, tx.wrapping_add(self.random.pick(&[1, 1448, 2896])))
+            (nxt, tx.plus(self.random.pick(&[1, 1448, 2896])))
         } else {
-            (self.near(nxt, &far), self.near(base, &near))
+            (Seq(self.near(nxt.0, &far)), Seq(self.near(base.0, &near)))
         };
         let window = self.random.pick(&[u16::from(plain), 1, 100, 100, 101, 4000, 65_535]);
         let reset = !plain && self.random.percent(12);

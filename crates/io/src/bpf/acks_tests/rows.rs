@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use weir_core::steer::slot_flag::{SCALED, SIZED};
 use weir_core::steer::{Fields, Slot};
 use weir_core::wire::build::{arp, SegmentBuilder, Sum};
-use weir_core::wire::Flags;
+use weir_core::wire::{Flags, Seq};
 
 pub(super) const IN: Hook = Hook::Ingress;
 pub(super) const OUT: Hook = Hook::Egress;
@@ -204,7 +204,7 @@ fn acks_of_a_controlled_flow_are_taken() {
         taken(&mut rig, IN, next(segment.clone()).ack(1300));
         taken(&mut rig, IN, next(segment.clone()).ack(1200).sack(&[(1300, 1400)]).window(0));
         taken(&mut rig, IN, next(segment.clone()).pad_to(60));
-        assert_eq!((slot.tx(), slot.edge()), (1000, 1700));
+        assert_eq!((slot.tx().0, slot.edge().0), (1000, 1700));
         // What cannot be true passes; one of sixteen is shown.
         for doubt in 0..32 {
             passes(&mut rig, IN, next(segment.clone()).ack(1701), doubt % 16 == 0);
@@ -231,7 +231,7 @@ fn payload_is_set_back_to_what_the_sender_may_know() {
         becomes(&mut rig, IN, data(2).ack(1200), data(2).window(150), true);
         let marked = |s: SegmentBuilder| s.flags(Flags::ACK | Flags::ECE | Flags::PSH);
         becomes(&mut rig, IN, marked(data(3).ack(1202)), marked(data(3).window(150)), true);
-        assert_eq!((slot.tx(), slot.nxt()), (1000, 1400));
+        assert_eq!((slot.tx().0, slot.nxt().0), (1000, 1400));
         // A retransmission is set back, and is no news.
         becomes(&mut rig, IN, data(2).ack(1200), data(2).window(150), false);
         assert_eq!(slot.ts(), 1001);
@@ -242,7 +242,7 @@ fn payload_is_set_back_to_what_the_sender_may_know() {
     let slot = rig.control(key4(0, 0), 0, SCALED | SIZED);
     let data = next(v4()).payload(100);
     becomes(&mut rig, IN, data.clone().window(200), data.clone(), false);
-    assert_eq!((slot.sent(), slot.edge()), (1400, 1800));
+    assert_eq!((slot.sent().0, slot.edge().0), (1400, 1800));
 }
 
 /// RFC 9293 section 3.10.7: its receiver does nothing with such a segment.
@@ -304,26 +304,26 @@ fn progress_passes_as_far_as_it_is_granted() {
     let mut rig = Rig::new(options());
     for (segment, key) in [(v4(), key4(0, 0)), (v6(), key6(0, 0))] {
         let slot = rig.control(key, 0, SCALED);
-        assert!(slot.grant(1_300));
+        assert!(slot.grant(Seq(1_300)));
         passes(&mut rig, IN, next(segment.clone()).ack(1_100), false);
         passes(&mut rig, OUT, next(segment.clone()).ack(1_200).flags(Flags::ACK | Flags::PSH), false);
         passes(&mut rig, IN, next(segment.clone()).ack(1_250).payload(10), false);
         let later = |n| next(segment.clone()).seq(1_010).ack(n);
-        assert_eq!((slot.tx(), slot.nxt()), (1_250, 1_010));
+        assert_eq!((slot.tx().0, slot.nxt().0), (1_250, 1_010));
         // What is taken ends it, and it is not made again before that has come.
         let sack = later(1_260).sack(&[(1_270, 1_280)]).build();
         assert_eq!(rig.hook(IN, &sack, 0).0, REDIRECT);
-        assert_eq!((slot.granted(), slot.grant(1_300)), (None, false));
+        assert_eq!((slot.granted(), slot.grant(Seq(1_300))), (None, false));
         assert_eq!(rig.records().len(), 1);
-        assert!(slot.grant(1_300));
+        assert!(slot.grant(Seq(1_300)));
         taken(&mut rig, IN, later(1_301));
-        assert!(slot.grant(1_300));
+        assert!(slot.grant(Seq(1_300)));
         taken(&mut rig, IN, later(1_260).raw_options(&[1]));
         assert_eq!(slot.tx(), 1_250);
     }
     let slot = rig.control(key4(0, 0), 0, SCALED | SIZED);
     slot.width.store(200, Relaxed);
-    assert!(slot.grant(1_300));
+    assert!(slot.grant(Seq(1_300)));
     // 300 bytes beyond 1,100 are known already: 75 units of 4.
     becomes(&mut rig, IN, next(v4()).ack(1_100), next(v4()).ack(1_100).window(75), false);
     let counters = rig.acks.counters().unwrap();
@@ -341,7 +341,7 @@ fn news_that_only_payload_carries_passes() {
     passes(&mut rig, IN, data(0).ack(1100).sack(&[(1200, 1300)]), true);
     passes(&mut rig, IN, data(1).ack(1200).window(0), true);
     passes(&mut rig, IN, data(2).ack(1300), true);
-    assert_eq!((slot.tx(), slot.nxt()), (1300, 1300));
+    assert_eq!((slot.tx().0, slot.nxt().0), (1300, 1300));
     // SACK without a block, and a segment without options.
     becomes(
         &mut rig,
@@ -368,7 +368,7 @@ fn the_end_passes_and_later_acks_are_discarded() {
     let ack = |n: u32| next(v4()).ack(n);
     let fin = next(v4()).flags(Flags::FIN | Flags::ACK).ack(1200).payload(10);
     passes(&mut rig, IN, fin, true);
-    assert_eq!((slot.has_ended(), slot.nxt(), slot.tx()), (true, 1011, 1200));
+    assert_eq!((slot.has_ended(), slot.nxt().0, slot.tx().0), (true, 1011, 1200));
     assert_eq!(rig.send(&ack(1200).build()).0, REDIRECT);
     assert_eq!(rig.send(&ack(1300).build()).0, PASS);
     passes(&mut rig, IN, v4().flags(Flags::RST).seq(1011), true);
@@ -406,11 +406,11 @@ fn made_acks_are_brought_up_to_date() {
     let rig = Rig::new(options());
     for (segment, key) in [(v4(), key4(5, 0)), (v6(), key6(5, 0))] {
         let slot = rig.control(key, 0, SCALED);
-        slot.assume(|n| n.nxt = 4_000_000_000);
+        slot.assume(|n| n.nxt = Seq(4_000_000_000));
         slot.assume(|n| n.ts = 0x1234_5678);
-        slot.assume(|n| n.sent = 1604);
-        slot.assume(|n| n.edge = 2000);
-        slot.assume(|n| n.ack = 1300);
+        slot.assume(|n| n.sent = Seq(1604));
+        slot.assume(|n| n.edge = Seq(2000));
+        slot.assume(|n| n.ack = Seq(1300));
         let made = |seq, ts| {
             let s = segment.clone().vlan(5).seq(seq).ack(1200);
             [
@@ -424,10 +424,10 @@ fn made_acks_are_brought_up_to_date() {
             let (before, after) = (before.window(100).build(), after.window(101).build());
             assert_eq!(rig.send(&before), (PASS, after));
         }
-        assert_eq!((slot.tx(), slot.sent()), (1200, 1604));
+        assert_eq!((slot.tx().0, slot.sent().0), (1200, 1604));
         // Nothing is held: the receiver's own window, though it was larger before.
         let last = segment.clone().vlan(5).seq(4_000_000_000).window(100).ack(1300).build();
-        slot.assume(|n| n.sent = 1900);
+        slot.assume(|n| n.sent = Seq(1900));
         assert_eq!(rig.send(&last), (PASS, last));
         let late = segment.vlan(5).ack(1199).build();
         assert_eq!(rig.send(&late).0, REDIRECT);

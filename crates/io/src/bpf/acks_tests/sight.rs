@@ -10,6 +10,7 @@ use weir_core::quality::{units, Data, Sight, Told};
 use weir_core::steer::{slot_flag, Limit, Slot};
 use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::Flags;
+use weir_core::wire::Seq;
 
 /// No packet is dropped.
 const ALL: Limit =
@@ -19,7 +20,7 @@ const EDGE: u32 = 200_000;
 /// The flow of slot 0, from 1,000 on.
 fn flow(rig: &Rig, flags: u32) -> (&'static Slot, &'static Sight) {
     let slot = rig.control(key4(0, 0), 0, flags);
-    slot.assume(|numbers| (numbers.edge, numbers.sent) = (EDGE, EDGE));
+    slot.assume(|numbers| (numbers.edge, numbers.sent) = (Seq(EDGE), Seq(EDGE)));
     let sight = &rig.acks.sights_of(0)[0];
     sight.begin();
     sight.open(1_000);
@@ -101,7 +102,7 @@ fn a_granted_ack_is_part_of_a_measurement() {
             rig.hook(Hook::Egress, &data.ts(7, echo).build(), 0);
         };
         data(1_000, 900);
-        assert!(slot.grant(10_000));
+        assert!(slot.grant(Seq(10_000)));
         let ack = v4().seq(1_000).ack(2_000).window(100).flags(Flags::ACK);
         let ack = ts.map_or(ack.clone(), |ts| ack.ts(ts, 7));
         let before = rig.acks.counters().unwrap().granted;

@@ -5,7 +5,7 @@ use crate::tcp::receiver::Receiver;
 use crate::tcp::segment::Segment;
 use crate::tcp::sender::Arrived;
 use weir_core::time::{Duration, Time};
-use weir_core::wire::Flags;
+use weir_core::wire::{Flags, Seq};
 
 /// SACK blocks in stream offsets.
 #[derive(Clone, Copy, Default)]
@@ -83,11 +83,11 @@ impl Connection {
     /// flight.
     #[inline(never)]
     fn blocks(&self, s: &Segment, una: u64, ack: u64) -> Blocks {
-        let offset = |seq: u32| self.offset(seq, una);
+        let offset = |seq: Seq| self.offset(seq.0, una);
         let mut blocks = Blocks::default();
         for (i, &(left, right)) in s.sack.as_slice().iter().enumerate() {
             let (Some(left), Some(right)) = (offset(left), offset(right)) else { continue };
-            let inside = |outer: Option<&(u32, u32)>| {
+            let inside = |outer: Option<&(Seq, Seq)>| {
                 outer.is_some_and(|&(l, r)| offset(l) <= Some(left) && offset(r) >= Some(right))
             };
             // RFC 2883 §4: below the ACK, or within the second block.

@@ -8,7 +8,7 @@ use super::{Addressed, Header, Segment, SynOptions, ENDS, L4, MAX_HEAD, TCP};
 use crate::cache;
 use weir_core::frame::{Frame, Frames};
 use weir_core::time::Time;
-use weir_core::wire::{Flags, SackBlocks, Timestamps};
+use weir_core::wire::{Flags, SackBlocks, Seq, Timestamps};
 
 /// Bytes of a draft, and the offset of the SACK blocks at its end.
 const DRAFT: usize = 88;
@@ -42,8 +42,8 @@ pub(super) fn make(frames: &mut Frames, header: &Header, s: &Segment, now: Time)
 
 fn write_blocks(bytes: &mut [u8], sack: &SackBlocks) {
     for (bytes, (left, right)) in bytes.chunks_exact_mut(8).zip(sack.as_slice()) {
-        bytes[..4].copy_from_slice(&left.to_le_bytes());
-        bytes[4..].copy_from_slice(&right.to_le_bytes());
+        bytes[..4].copy_from_slice(&left.0.to_le_bytes());
+        bytes[4..].copy_from_slice(&right.0.to_le_bytes());
     }
 }
 
@@ -80,7 +80,7 @@ fn read_blocks(bytes: &[u8], count: u8) -> SackBlocks {
     let mut sack = SackBlocks { count, ..SackBlocks::default() };
     for (block, b) in sack.blocks.iter_mut().zip(bytes.chunks_exact(8)).take(count.into()) {
         let (left, right) = ([b[0], b[1], b[2], b[3]], [b[4], b[5], b[6], b[7]]);
-        *block = (u32::from_le_bytes(left), u32::from_le_bytes(right));
+        *block = (Seq(u32::from_le_bytes(left)), Seq(u32::from_le_bytes(right)));
     }
     sack
 }

@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use weir_core::wire::Seq;
 
 fn header() -> Header {
     let at = |s: &str| s.parse().unwrap();
@@ -33,7 +34,7 @@ fn segments() -> impl Strategy<Value = Segment> {
         let mut blocks = SackBlocks::default();
         if !opens {
             blocks.count = sack.len() as u8;
-            blocks.blocks[..sack.len()].copy_from_slice(&sack);
+            blocks.blocks.iter_mut().zip(&sack).for_each(|(block, &(l, r))| *block = (Seq(l), Seq(r)));
         }
         Segment {
             seq: f.0,

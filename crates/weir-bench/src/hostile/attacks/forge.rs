@@ -218,7 +218,7 @@ impl Forger {
     /// Sends a FIN beyond the data that passes the gateway and does not reach the host.
     fn fin(&mut self, _: u64) -> Result<()> {
         let Some(data) = self.data else { return Ok(()) };
-        let seq = data.tcp.seq.wrapping_add(data.tcp.payload_len).wrapping_add(AHEAD);
+        let seq = data.tcp.seq.plus(data.tcp.payload_len).plus(AHEAD);
         self.send(&[data.stamped().seq(seq).flags(Flags::FIN | Flags::ACK).ttl(FEW_HOPS)])
     }
 
@@ -282,7 +282,7 @@ impl Forger {
         let t = data.tcp;
         let ack =
             SegmentBuilder::v4(SERVER, Party::Attacker.host()).ports(t.dst_port, t.src_port).ttl(FEW_HOPS);
-        self.answer(&[ack.seq(t.ack).ack(t.seq.wrapping_add(FAR)).flags(Flags::ACK)])
+        self.answer(&[ack.seq(t.ack).ack(t.seq.plus(FAR)).flags(Flags::ACK)])
     }
 
     /// Sends SYNs that are never answered.
@@ -290,7 +290,7 @@ impl Forger {
         let (from, to) = Site::macs_of_clients();
         let syn = |n: u16| {
             let syn = SegmentBuilder::v4(Party::Attacker.address(100), NOBODY).ports(1_024 + n, 81);
-            syn.seq(n.into()).flags(Flags::SYN).macs(from, to).build()
+            syn.seq(u32::from(n)).flags(Flags::SYN).macs(from, to).build()
         };
         if self.flood.is_empty() {
             self.flood = (0..PORTS).map(syn).collect();
@@ -340,7 +340,7 @@ impl Forger {
     fn runs_on(&mut self, n: u64) -> Result<()> {
         let Some(data) = self.data else { return Ok(()) };
         let ahead = |n: u64| AHEAD.wrapping_add((n % 10_000) as u32 * DATAGRAM as u32);
-        let on = |n| data.stamped().seq(data.tcp.seq.wrapping_add(ahead(n))).payload(DATAGRAM).ttl(FEW_HOPS);
+        let on = |n| data.stamped().seq(data.tcp.seq.plus(ahead(n))).payload(DATAGRAM).ttl(FEW_HOPS);
         self.send(&[on(2 * n), on(2 * n + 1)])
     }
 

@@ -41,8 +41,8 @@ impl SegmentBuilder {
         let mut header = Vec::new();
         header.extend(self.ports.0.to_be_bytes());
         header.extend(self.ports.1.to_be_bytes());
-        header.extend(self.seq.to_be_bytes());
-        header.extend(self.ack.to_be_bytes());
+        header.extend(self.seq.0.to_be_bytes());
+        header.extend(self.ack.0.to_be_bytes());
         let options = self.options.len().next_multiple_of(4);
         assert!(options <= 40, "{options} bytes of TCP options");
         header.extend(((5 + options as u16 / 4) << 12 | self.flags.0).to_be_bytes());

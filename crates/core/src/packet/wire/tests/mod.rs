@@ -24,11 +24,11 @@ fn a_segment_is_read_back_as_built() {
     let p = packet(&frame, frame.len()).unwrap();
     assert_eq!((p.vlan.outer_id(), p.vlan.inner_id(), p.l3, p.l4), (5, 0, 18, 38));
     let t = tcp(&frame, &p).unwrap();
-    assert_eq!((t.src_port, t.dst_port, t.seq, t.ack, t.window), (5000, 80, 100, 0xffff_fff0, 1234));
+    assert_eq!((t.src_port, t.dst_port, t.seq.0, t.ack.0, t.window), (5000, 80, 100, 0xffff_fff0, 1234));
     assert_eq!((t.flags, t.payload_len), (Flags::ACK | Flags::PSH | Flags::AE, 33));
     let o = tcp_options(&frame, &p, &t).unwrap();
     assert_eq!(o.timestamps, Some(Timestamps { value: 7, echo: 8 }));
-    assert_eq!(o.sack.as_slice(), [(1, 2), (3, 4)]);
+    assert_eq!(o.sack.as_slice(), [(Seq(1), Seq(2)), (Seq(3), Seq(4))]);
     assert_eq!(checksum::verify(&frame, frame.len(), &p), Checksum::Valid);
 }
 

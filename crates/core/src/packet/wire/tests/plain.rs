@@ -72,7 +72,7 @@ fn untagged_ipv4_with_timestamps_is_what_is_usual() {
     let frame = |s: &SegmentBuilder| -> [u8; USUAL_ACK] { s.build().try_into().unwrap() };
     let usual = s.clone().ts(1, 2);
     let ack = usual_ack(&frame(&usual), true).unwrap();
-    assert_eq!((ack.version, ack.ack, ack.timestamps), (4, 7, Some(Timestamps { value: 1, echo: 2 })));
+    assert_eq!((ack.version, ack.ack.0, ack.timestamps), (4, 7, Some(Timestamps { value: 1, echo: 2 })));
     assert_eq!(usual_ack(&frame(&usual.clone().flags(Flags::ACK.with(Flags::ECE))), true), None);
     assert_eq!(usual_ack(&frame(&s.clone().pad_to(USUAL_ACK)), true), None, "no timestamps");
     let partial = frame(&usual.checksum(Sum::Partial));

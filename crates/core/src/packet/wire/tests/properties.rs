@@ -1,5 +1,6 @@
 //! Properties over random segments, rewrites and bytes.
 
+use crate::wire::Seq;
 use proptest::prelude::*;
 
 use super::super::build::{SegmentBuilder, Sum};
@@ -15,7 +16,7 @@ fn exercise(bytes: &[u8], frame_len: usize) -> Result<(Packet, Tcp, TcpOptions),
     assert!(p.end as usize <= frame_len && p.l3 < p.l4 && p.l4 as u32 <= p.end);
     checksum::verify(bytes, frame_len, &p);
     let state = checksum::quick(bytes, frame_len, &p);
-    set_ack(&mut copy, &p, 1, state);
+    set_ack(&mut copy, &p, Seq(1), state);
     set_window(&mut copy, &p, 1, state);
     let t = tcp(bytes, &p)?;
     assert_eq!(p.l4 as u32 + t.header_len as u32 + t.payload_len, p.end);
@@ -66,7 +67,7 @@ proptest! {
     fn a_built_segment_is_read_back(s in segments(), numbers in any::<(u32, u32)>(), payload in 0usize..99) {
         let frame = s.seq(numbers.0).ack(numbers.1).payload(payload).build();
         let (p, t, _) = exercise(&frame, frame.len()).unwrap();
-        prop_assert_eq!((t.seq, t.ack, t.payload_len), (numbers.0, numbers.1, payload as u32));
+        prop_assert_eq!((t.seq.0, t.ack.0, t.payload_len), (numbers.0, numbers.1, payload as u32));
         prop_assert_eq!(checksum::verify(&frame, frame.len(), &p), Checksum::Valid);
     }
 
@@ -82,7 +83,7 @@ proptest! {
     fn rewriting_is_rebuilding(s in segments(), ack in any::<u32>(), window in any::<u16>()) {
         let mut frame = s.build();
         let p = packet(&frame, frame.len()).unwrap();
-        prop_assert!(set_ack(&mut frame, &p, ack, Checksum::Valid));
+        prop_assert!(set_ack(&mut frame, &p, Seq(ack), Checksum::Valid));
         prop_assert!(set_window(&mut frame, &p, window, Checksum::Valid));
         prop_assert_eq!(frame, s.ack(ack).window(window).build());
     }
@@ -105,9 +106,9 @@ proptest! {
         let wrong = s.clone().checksum(Sum::Wrong).build();
         let p = packet(&wrong, wrong.len()).unwrap();
         let mut frame = wrong.clone();
-        prop_assert!(set_ack(&mut frame, &p, ack, Checksum::Unknown));
+        prop_assert!(set_ack(&mut frame, &p, Seq(ack), Checksum::Unknown));
         prop_assert_ne!(checksum::verify(&frame, frame.len(), &p), Checksum::Valid);
-        prop_assert!(!set_ack(&mut frame, &p, 0, Checksum::Invalid));
+        prop_assert!(!set_ack(&mut frame, &p, Seq(0), Checksum::Invalid));
         prop_assert_eq!(be32(&frame, p.l4 as usize + 8), Some(ack));
     }
 
@@ -122,7 +123,7 @@ proptest! {
         // Once in 65,535 the partial checksum is the right one too.
         prop_assume!(state != Checksum::Valid);
         prop_assert_eq!(state, Checksum::Partial);
-        prop_assert_eq!(set_ack(&mut frame, &p, ack, state), !udp);
+        prop_assert_eq!(set_ack(&mut frame, &p, Seq(ack), state), !udp);
         prop_assert!(checksum::complete(&mut frame, len));
         prop_assert_eq!(frame, s.ack(ack).build());
     }
@@ -178,10 +179,10 @@ proptest! {
         let mut copy = bytes.clone();
         let _ = tcp(&bytes, &p);
         let flags = Flags::SYN;
-        let t = Tcp { src_port: 0, dst_port: 0, seq: 0, ack: 0, flags, window: 0, urgent: 0, header_len, payload_len: 0 };
+        let t = Tcp { src_port: 0, dst_port: 0, seq: Seq(0), ack: Seq(0), flags, window: 0, urgent: 0, header_len, payload_len: 0 };
         let _ = tcp_options(&bytes, &p, &t);
         for state in [Checksum::Valid, Checksum::Partial] {
-            set_ack(&mut copy, &p, 0, state);
+            set_ack(&mut copy, &p, Seq(0), state);
             set_timestamps(&mut copy, &p, &t, Timestamps::default(), state);
         }
         checksum::verify(&bytes, bytes.len(), &p);

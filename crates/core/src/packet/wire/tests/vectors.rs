@@ -3,6 +3,7 @@
 use super::super::build::SegmentBuilder;
 use super::super::*;
 use crate::packet::frame::Checksum;
+use crate::wire::Seq;
 
 const VECTORS: &str = include_str!("vectors.txt");
 
@@ -34,7 +35,7 @@ fn reject(name: &str) -> Reject {
 }
 
 const TS: Timestamps = Timestamps { value: 0xdead_beef, echo: 0x0102_0304 };
-const BLOCK: (u32, u32) = (0xffff_ff00, 0x10);
+const BLOCK: (Seq, Seq) = (Seq(0xffff_ff00), Seq(0x10));
 const V4_SRC: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1];
 const V4_DST: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 198, 51, 100, 2];
 const V6_SRC: [u8; 16] = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
@@ -53,8 +54,8 @@ fn ack_fields() -> AckFields {
         flow_label: 0,
         src_port: 443,
         dst_port: 50_000,
-        seq: 0x0102_0304,
-        ack: 0xffff_fff0,
+        seq: Seq(0x0102_0304),
+        ack: Seq(0xffff_fff0),
         flags: Flags::ACK,
         window: 501,
         timestamps: None,
@@ -94,8 +95,8 @@ fn every_field_of_an_ipv4_ack() {
     let expected = Tcp {
         src_port: 443,
         dst_port: 50_000,
-        seq: 0x0102_0304,
-        ack: 0xffff_fff0,
+        seq: Seq(0x0102_0304),
+        ack: Seq(0xffff_fff0),
         flags: Flags::ACK,
         window: 501,
         urgent: 0,
@@ -126,14 +127,14 @@ fn every_field_of_a_tagged_ipv6_ack() {
     };
     assert_eq!(p, expected);
     assert_eq!((p.vlan.outer_id(), p.vlan.inner_id()), (7, 4094));
-    assert_eq!((t.ack, o.timestamps), (0xffff_fff0, Some(TS)));
+    assert_eq!((t.ack.0, o.timestamps), (0xffff_fff0, Some(TS)));
 }
 
 #[test]
 fn data_flags_and_urgent_pointer() {
     let (_, p, t, o) = parse("v4_data_sack");
     assert_eq!((p.ecn(), t.payload_len, t.flags), (1, 37, Flags::PSH | Flags::ACK));
-    assert_eq!(o.sack.as_slice(), [(10, 20), (30, 40)]);
+    assert_eq!(o.sack.as_slice(), [(Seq(10), Seq(20)), (Seq(30), Seq(40))]);
     let (_, p, t, _) = parse("v6_data");
     assert_eq!((p.tos, p.flow_label), (2, 0x12345));
     assert_eq!((t.flags, t.urgent, t.payload_len), (Flags::FIN | Flags::ACK, 9, 37));
@@ -228,7 +229,7 @@ fn generated_acks_are_scapys_byte_for_byte() {
         ("qinq_v6_ack_ts", longest),
         ("v4_ack_sack", AckFields { sack: Some(BLOCK), ..v4 }),
         ("v6_ack_ts_sack", AckFields { timestamps, sack: Some(BLOCK), ..v6 }),
-        ("qinq_v6_ack_ts_sack", AckFields { sack: Some((1, 2)), ..longest }),
+        ("qinq_v6_ack_ts_sack", AckFields { sack: Some((Seq(1), Seq(2))), ..longest }),
     ] {
         let mut expected = vector(name);
         expected.resize(expected.len().max(60), 0);

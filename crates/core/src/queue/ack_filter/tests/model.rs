@@ -63,8 +63,9 @@ proptest! {
             let bytes = b.frames.bytes(&frame);
             let p = wire::packet(bytes, bytes.len()).unwrap();
             let tcp = wire::tcp(bytes, &p).unwrap();
-            let sack = wire::tcp_options(bytes, &p, &tcp).unwrap().sack.as_slice().to_vec();
-            out.push((tcp.src_port, (tcp.seq, tcp.ack, tcp.window, sack)));
+            let sack = wire::tcp_options(bytes, &p, &tcp).unwrap().sack;
+            let sack = sack.as_slice().iter().map(|(left, right)| (left.0, right.0)).collect();
+            out.push((tcp.src_port, (tcp.seq.0, tcp.ack.0, tcp.window, sack)));
             b.frames.transmitted(frame);
             true
         };

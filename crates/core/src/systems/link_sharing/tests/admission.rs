@@ -208,7 +208,7 @@ fn who_is_refused_with_a_reset_hears_so_at_once() {
     assert_eq!((out.len(), back.len()), (5, 1));
     let packet = wire::packet(&back[0].bytes, back[0].bytes.len()).unwrap();
     let tcp = wire::tcp(&back[0].bytes, &packet).unwrap();
-    assert_eq!((tcp.src_port, tcp.dst_port, tcp.ack), (80, 6, 100));
+    assert_eq!((tcp.src_port, tcp.dst_port, tcp.ack.0), (80, 6, 100));
     assert_eq!(tcp.flags, Flags::RST.with(Flags::ACK));
     for port in 1..=5 {
         r.inject(LAN, data(port)).inject(WAN, answer(port, 60, Flags::ACK));
