@@ -87,6 +87,7 @@ lint:
 	scripts/additions --check
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy -p weir-core --features loom --test protocols --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
 	cargo check -p weir --no-default-features --features experiments --locked
 	cargo check -p weir --no-default-features --features linux --locked

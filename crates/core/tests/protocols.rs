@@ -6,10 +6,11 @@ use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use loom::sync::Arc;
 use loom::thread;
 use weir_core::steer::*;
+use weir_core::wire::Seq;
 
-const TX: u32 = 1_000;
-const NXT: u32 = 9_000;
-const EDGE: u32 = 50_000;
+const TX: Seq = Seq(1_000);
+const NXT: Seq = Seq(9_000);
+const EDGE: Seq = Seq(50_000);
 const FLAGS: u32 = slot_flag::SCALED;
 
 fn model(run: impl Fn() + Sync + Send + 'static) {
@@ -22,7 +23,8 @@ fn model(run: impl Fn() + Sync + Send + 'static) {
 }
 
 fn open(slot: &Slot, tag: u32, base: u32) {
-    slot.open(tag, FLAGS, base + TX, base + NXT, base + 5, base + EDGE, base + EDGE, 100, 0);
+    let [tx, nxt, edge] = [TX, NXT, EDGE].map(|seq| seq.plus(base));
+    slot.open(tag, FLAGS, tx, nxt, base + 5, edge, edge, 100, 0);
 }
 
 fn slot() -> Arc<Slot> {
@@ -32,7 +34,7 @@ fn slot() -> Arc<Slot> {
 }
 
 fn ack(n: u32) -> Seen {
-    let seen = Seen { flags: ACK, seq: NXT, ack: TX + n, window: 100, ..Seen::default() };
+    let seen = Seen { flags: ACK, seq: NXT, ack: TX.plus(n), window: 100, ..Seen::default() };
     Seen { plain: true, ts: Some(6), ..seen }
 }
 
@@ -56,8 +58,8 @@ fn two_hooks_and_the_gateway_note_by_a_maximum() {
             hook.join().unwrap();
         }
         let now = slot.numbers();
-        assert_eq!((now.ack, now.nxt, now.ts, now.tx), (TX + 300, NXT + 20, 7, TX + 100));
-        assert!(!after(before.ack, now.ack) && !after(before.nxt, now.nxt) && !after(before.ts, now.ts));
+        assert_eq!((now.ack, now.nxt, now.ts, now.tx), (TX.plus(300), NXT.plus(20), 7, TX.plus(100)));
+        assert!(!before.ack.is_after(now.ack) && !before.nxt.is_after(now.nxt) && !after(before.ts, now.ts));
     });
 }
 
@@ -69,14 +71,14 @@ fn what_the_gateway_takes_back_is_not_pushed_again() {
         let hook = {
             let slot = slot.clone();
             // It ends where the forged one did.
-            thread::spawn(move || slot.segment_among(1, &Seen { seq: NXT + 4_900, ..data(0, 200) }))
+            thread::spawn(move || slot.segment_among(1, &Seen { seq: NXT.plus(4_900), ..data(0, 200) }))
         };
         slot.set_nxt(NXT);
         hook.join().unwrap();
         // Noted in the turn before, it does not count; seen in the new one, it is the receiver's.
-        assert!([NXT, NXT + 5_100].contains(&slot.nxt()), "{}", slot.nxt());
+        assert!([NXT, NXT.plus(5_100)].contains(&slot.nxt()), "{}", slot.nxt());
         slot.segment_among(1, &data(0, 100));
-        assert!([NXT + 100, NXT + 5_100].contains(&slot.nxt()), "{}", slot.nxt());
+        assert!([NXT.plus(100), NXT.plus(5_100)].contains(&slot.nxt()), "{}", slot.nxt());
     });
 }
 
@@ -92,8 +94,8 @@ fn a_hook_with_an_old_tag_leaves_the_next_use_alone() {
         open(&slot, 2, NEXT);
         let action = hook.join().unwrap();
         let n = slot.numbers();
-        assert_eq!((n.tx, n.ack, n.nxt), (NEXT + TX, NEXT + TX, NEXT + NXT));
-        assert_eq!((n.ts, n.edge, n.sent), (NEXT + 5, NEXT + EDGE, NEXT + EDGE));
+        assert_eq!((n.tx, n.ack, n.nxt), (TX.plus(NEXT), TX.plus(NEXT), NXT.plus(NEXT)));
+        assert_eq!((n.ts, n.edge, n.sent), (NEXT + 5, EDGE.plus(NEXT), EDGE.plus(NEXT)));
         // It was set back by the numbers of its own flow, or passed.
         let own = matches!(action, Action::SetBack { ack, .. } if ack == TX);
         assert!(own || action == Action::Pass, "{action:?}");
@@ -121,11 +123,11 @@ fn nothing_passes_by_a_grant_made_behind_what_waits() {
                 (before, slot.segment_among(1, &ack(200)))
             })
         };
-        slot.grant(TX + 1_000);
+        slot.grant(TX.plus(1_000));
         first.join().unwrap();
         let (before, action) = second.join().unwrap();
         assert!(!before || action == Action::Take, "{action:?} overtook what waits");
-        assert!(slot.is_waited_for() && !slot.grant(TX + 1_000));
+        assert!(slot.is_waited_for() && !slot.grant(TX.plus(1_000)));
     });
 }
 
@@ -142,9 +144,9 @@ fn two_that_wait_are_two() {
             hook.join().unwrap();
         }
         slot.has_come();
-        assert!(!slot.grant(TX + 1_000), "the other one waits");
+        assert!(!slot.grant(TX.plus(1_000)), "the other one waits");
         slot.has_come();
-        assert!(slot.grant(TX + 1_000));
+        assert!(slot.grant(TX.plus(1_000)));
     });
 }
 
@@ -159,14 +161,14 @@ fn a_made_ack_has_the_newest_timestamp_or_tells_nothing() {
             let slot = slot.clone();
             thread::spawn(move || slot.segment_among(1, &Seen { ts: Some(9), ..data(500, 10) }))
         };
-        let stamp = slot.stamp_among(1, TX + 300, 100);
+        let stamp = slot.stamp_among(1, TX.plus(300), 100);
         let action = hook.join().unwrap();
         let told = match action {
             Action::SetBack { ack, .. } => ack,
             other => panic!("{other:?}"),
         };
         let Stamp::Send { ts, .. } = stamp else { panic!("nothing newer has left") };
-        assert!(ts == 9 || told == TX + 300, "TSval {ts}, and the segment tells {told}");
+        assert!(ts == 9 || told == TX.plus(300), "TSval {ts}, and the segment tells {told}");
     });
 }
 
