@@ -3,8 +3,8 @@
 mod cache;
 pub mod dist;
 pub(crate) mod heap;
+pub(crate) mod linked;
 pub mod rate;
-pub(crate) mod ring;
 pub mod rng;
 pub mod stats;
 pub mod time;

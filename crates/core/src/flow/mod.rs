@@ -7,7 +7,6 @@ mod law;
 mod owners;
 mod place;
 mod record;
-mod rings;
 mod table;
 
 pub use crate::base::{Timers, NONE};

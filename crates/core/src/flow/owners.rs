@@ -7,8 +7,8 @@
 //! Owners are ranked by the power of two of their flows, and a few of the highest rank are compared. All
 //! operations cost a constant, whatever the number of flows, sources and classes.
 
-use super::rings::Rings;
 use super::{ClassId, Index, NONE};
+use crate::base::linked::{LinkedList, Links};
 
 /// Number of ranks of owners, by the logarithm of their flows.
 const RANKS: usize = 32;
@@ -45,15 +45,15 @@ pub(super) struct Owner {
     pub(super) source: u64,
 }
 
-/// Flows of an owner by [`Kind`]: their number, and the first of each list.
+/// Flows of an owner by [`Kind`]: their number and their list.
 #[derive(Clone, Copy)]
 struct Flows {
     count: [u32; 2],
-    first: [u32; 2],
+    list: [LinkedList; 2],
 }
 
 impl Flows {
-    const NONE: Flows = Flows { count: [0; 2], first: [NONE; 2] };
+    const NONE: Flows = Flows { count: [0; 2], list: [LinkedList::EMPTY; 2] };
 
     fn is_empty(&self) -> bool {
         self.count == [0; 2]
@@ -74,37 +74,38 @@ struct Class {
     ranks: Ranks,
 }
 
-/// Owners by rank: the first of each list.
+/// Owners by rank.
 #[derive(Clone)]
 struct Ranks {
-    first: [u32; RANKS],
+    lists: [LinkedList; RANKS],
     occupied: u32,
 }
 
 impl Ranks {
-    const EMPTY: Ranks = Ranks { first: [NONE; RANKS], occupied: 0 };
+    const EMPTY: Ranks = Ranks { lists: [LinkedList::EMPTY; RANKS], occupied: 0 };
 
     /// Moves the owner `o` from the rank of `from` flows to that of `to`. Below `least` flows it has no rank.
-    fn change(&mut self, rings: &mut Rings, o: u32, (from, to): (u32, u32), least: u32) {
+    fn change(&mut self, links: &mut [Links], o: u32, (from, to): (u32, u32), least: u32) {
         let rank = |n: u32| (n >= least).then(|| n.ilog2() as usize);
         let (from, to) = (rank(from), rank(to));
         if from == to {
             return;
         }
         if let Some(rank) = from {
-            rings.remove(&mut self.first[rank], o);
-            self.occupied &= !(u32::from(self.first[rank] == NONE) << rank);
+            self.lists[rank].remove(links, o);
+            self.occupied &= !(u32::from(self.lists[rank].is_empty()) << rank);
         }
         if let Some(rank) = to {
-            rings.push(&mut self.first[rank], o);
+            self.lists[rank].push(links, o);
             self.occupied |= 1 << rank;
         }
     }
 
     /// Returns the owner with the most flows, among those that are compared.
-    fn most(&self, rings: &Rings, count: impl Fn(u32) -> u32) -> Option<u32> {
+    fn most(&self, links: &[Links], count: impl Fn(u32) -> u32) -> Option<u32> {
         let rank = self.occupied.checked_ilog2()?;
-        rings.some(self.first[rank as usize], COMPARED).max_by_key(|&o| count(o))
+        let all = self.lists[rank as usize].iter(|o| links[o as usize]);
+        all.take(COMPARED).max_by_key(|&o| count(o))
     }
 }
 
@@ -123,15 +124,16 @@ pub(super) struct Owners {
     total: [u32; 2],
     /// Ranks of classes, by their settled and their transient flows.
     ranks: [Ranks; 2],
-    class_ranks: [Rings; 2],
-    source_ranks: Rings,
-    in_class: Rings,
-    in_source: Rings,
+    class_ranks: [Vec<Links>; 2],
+    source_ranks: Box<[Links]>,
+    in_class: Box<[Links]>,
+    in_source: Box<[Links]>,
 }
 
 impl Owners {
     /// Returns the owners of `capacity` places.
     pub(super) fn new(capacity: u32) -> Owners {
+        let links = || vec![Links::NONE; capacity as usize].into();
         let nobody = Source { owner: Owner { class: ClassId(NONE), source: 0 }, flows: Flows::NONE };
         Owners {
             capacity,
@@ -143,10 +145,10 @@ impl Owners {
             active: 0,
             total: [0; 2],
             ranks: [Ranks::EMPTY, Ranks::EMPTY],
-            class_ranks: [Rings::new(0), Rings::new(0)],
-            source_ranks: Rings::new(capacity),
-            in_class: Rings::new(capacity),
-            in_source: Rings::new(capacity),
+            class_ranks: [Vec::new(), Vec::new()],
+            source_ranks: links(),
+            in_class: links(),
+            in_source: links(),
         }
     }
 
@@ -156,8 +158,8 @@ impl Owners {
         self.source_of[i as usize] = source;
         let class = &mut self.classes[owner.class.index()];
         let k = kind as usize;
-        self.in_class.push(&mut class.flows.first[k], i);
-        self.in_source.push(&mut self.sources[source as usize].flows.first[k], i);
+        class.flows.list[k].push(&mut self.in_class[..], i);
+        self.sources[source as usize].flows.list[k].push(&mut self.in_source[..], i);
         self.count(source, kind, 1);
     }
 
@@ -169,8 +171,8 @@ impl Owners {
         }
         let k = kind as usize;
         let owner = self.sources[source as usize].owner;
-        self.in_class.remove(&mut self.classes[owner.class.index()].flows.first[k], i);
-        self.in_source.remove(&mut self.sources[source as usize].flows.first[k], i);
+        self.classes[owner.class.index()].flows.list[k].remove(&mut self.in_class[..], i);
+        self.sources[source as usize].flows.list[k].remove(&mut self.in_source[..], i);
         self.count(source, kind, -1);
         if self.sources[source as usize].flows.is_empty() {
             self.index.remove(owner.source as u32, source);
@@ -193,7 +195,7 @@ impl Owners {
         if self.classes.len() < places as usize {
             let empty = Class { flows: Flows::NONE, sources: 0, ranks: Ranks::EMPTY };
             self.classes.resize(places as usize, empty);
-            self.class_ranks.iter_mut().for_each(|rings| rings.grow(places));
+            self.class_ranks.iter_mut().for_each(|links| links.resize(places as usize, Links::NONE));
         }
         let class = &mut self.classes[owner.class.index()];
         self.active += u32::from(class.sources == 0);
@@ -233,11 +235,9 @@ impl Owners {
     /// entitled to their places.
     pub(super) fn victim(&mut self, owner: Owner, silence: impl Fn(u32) -> Silence) -> Option<u32> {
         let own = self.class(owner.class);
-        let first = own.first[Kind::Transient as usize];
-        let over = Some(first).filter(|&i| i != NONE && silence(i) >= 2 * ACTIVE_MS);
-        over.or_else(|| self.opening(owner))
-            .or_else(|| self.settled(owner, silence))
-            .or_else(|| Some(first).filter(|&i| i != NONE))
+        let first = own.list[Kind::Transient as usize].first();
+        let over = first.filter(|&i| silence(i) >= 2 * ACTIVE_MS);
+        over.or_else(|| self.opening(owner)).or_else(|| self.settled(owner, silence)).or(first)
     }
 
     /// Returns a transient flow of the owner's class if that has too many, or else of the class with the most
@@ -249,7 +249,7 @@ impl Owners {
         let most = || self.largest(k);
         let class = Some(owner.class).filter(too_many).or_else(|| most().filter(too_many))?;
         let of_source = |i: u32| self.sources[self.source_of[i as usize] as usize].flows.count[k];
-        let oldest = self.in_class.some(self.class(class).first[k], SAMPLE);
+        let oldest = self.class(class).list[k].iter(|i| self.in_class[i as usize]).take(SAMPLE);
         oldest.reduce(|best, i| if of_source(i) > of_source(best) { i } else { best })
     }
 
@@ -279,9 +279,9 @@ impl Owners {
         };
         let victim = match most {
             Some(source) => {
-                longest(&mut self.sources[source as usize].flows.first[k], &self.in_source, &silence)
+                longest(&mut self.sources[source as usize].flows.list[k], &mut self.in_source, &silence)
             }
-            None => longest(&mut self.classes[class.index()].flows.first[k], &self.in_class, &silence),
+            None => longest(&mut self.classes[class.index()].flows.list[k], &mut self.in_class, &silence),
         }?;
         (too_many || silence(victim) >= ACTIVE_MS).then_some(victim)
     }
@@ -296,14 +296,15 @@ impl Owners {
 }
 
 /// Returns the flow with the longest silence among some of a list. The next call begins behind these.
-fn longest(first: &mut u32, rings: &Rings, silence: impl Fn(u32) -> Silence) -> Option<u32> {
-    let (mut last, mut victim) = (NONE, None);
-    for i in rings.some(*first, SAMPLE) {
+fn longest(list: &mut LinkedList, links: &mut [Links], silence: impl Fn(u32) -> Silence) -> Option<u32> {
+    let mut victim = None;
+    let mut last = list.first()?;
+    for i in list.iter(|i| links[i as usize]).take(SAMPLE) {
         last = i;
         if victim.is_none_or(|(_, long)| silence(i) > long) {
             victim = Some((i, silence(i)));
         }
     }
-    *first = rings.some(last, 2).last()?;
+    list.begin_behind(links, last);
     victim.map(|(i, _)| i)
 }

@@ -1,7 +1,7 @@
 //! Places of flows among those that take turns.
 
 use super::{law_state, FlowId, Table};
-use crate::base::ring::{Linked, Links};
+use crate::base::linked::{Linked, Links};
 use crate::base::time::{Duration, Time};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -47,11 +47,7 @@ pub(crate) struct Listed {
 law_state!(pub(crate) Listed, listed, listed_mut);
 
 impl Linked for Table {
-    fn links(&self, i: u32) -> Links {
-        self[FlowId(i)].law.listed().place.links
-    }
-
-    fn set_links(&mut self, i: u32, links: Links) {
-        self[FlowId(i)].law.listed_mut().place.links = links;
+    fn links(&mut self, i: u32) -> Option<&mut Links> {
+        self.get_mut(FlowId(i)).map(|r| &mut r.law.listed_mut().place.links)
     }
 }

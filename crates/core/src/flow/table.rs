@@ -87,6 +87,11 @@ impl Table {
         }
     }
 
+    /// Returns the record with this number, used or not.
+    pub(super) fn get_mut(&mut self, i: FlowId) -> Option<&mut Record> {
+        self.records_mut().get_mut(i.index())
+    }
+
     /// Returns the number of flows.
     pub fn len(&self) -> u32 {
         self.ages.len(SETTLED) + self.ages.len(TRANSIENT)

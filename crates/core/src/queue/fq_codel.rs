@@ -14,15 +14,14 @@ use super::backlog::Backlog;
 use super::codel::{self, Fate, Law};
 use super::limit::{Bound, QueueLimit};
 use super::{mark, Discipline};
+use crate::base::linked::{self, Linked, LinkedList, Links};
 use crate::flow::Key;
 use crate::frame::{Frames, Head, List, Waiting};
 use crate::node::Cx;
 use crate::rate::Rate;
 use crate::stats::DropReason;
 use crate::wire;
-use ring::Ring;
 
-mod ring;
 #[cfg(test)]
 mod tests;
 
@@ -57,16 +56,20 @@ pub(super) struct Flow {
     deficit: i64,
     /// True while in the list of new or old queues.
     active: bool,
-    /// Next queue in that list.
-    next: u32,
+    links: Links,
+}
+
+/// Returns the links in the lists of new and old queues.
+fn links(flows: &mut [Flow]) -> impl Linked + '_ {
+    linked::by(flows, |flow| &mut flow.links)
 }
 
 /// FQ-CoDel. See the [module documentation](self).
 #[derive(Debug)]
 pub struct FqCodel {
     flows: Box<[Flow]>,
-    new: Ring,
-    old: Ring,
+    new: LinkedList,
+    old: LinkedList,
     pub(super) backlog: Backlog,
     params: Params,
     seed: u64,
@@ -83,12 +86,12 @@ impl FqCodel {
             law: Law::default(),
             deficit: 0,
             active: false,
-            next: ring::NONE,
+            links: Links::NONE,
         };
         FqCodel {
             flows: (0..params.flows.clamp(1, 1 << 16)).map(|_| empty()).collect(),
-            new: Ring::EMPTY,
-            old: Ring::EMPTY,
+            new: LinkedList::EMPTY,
+            old: LinkedList::EMPTY,
             backlog: Backlog::default(),
             params: Params { quantum: params.quantum.max(1), ..params },
             seed,
@@ -153,10 +156,11 @@ impl FqCodel {
 
     /// Moves the queue whose turn it was behind the old ones, or out of the lists.
     fn pass_turn(&mut self, new: bool, stays: bool) {
-        let ring = if new { &mut self.new } else { &mut self.old };
-        let Some(i) = ring.pop(&self.flows) else { return };
+        let list = if new { &mut self.new } else { &mut self.old };
+        let Some(i) = list.first() else { return };
+        list.remove(&mut links(&mut self.flows), i);
         match stays {
-            true => self.old.push(&mut self.flows, i),
+            true => self.old.push(&mut links(&mut self.flows), i),
             false => self.flows[i as usize].active = false,
         }
     }
@@ -172,7 +176,7 @@ impl Discipline for FqCodel {
         flow.list.push(cx.frames, waiting);
         if !flow.active {
             (flow.active, flow.deficit) = (true, self.params.quantum.into());
-            self.new.push(&mut self.flows, i);
+            self.new.push(&mut links(&mut self.flows), i);
         }
         let mut lost = false;
         while self.holds.is_exceeded(&self.backlog) {
@@ -205,7 +209,8 @@ impl Discipline for FqCodel {
     fn head(&self, frames: &Frames) -> Option<Head> {
         let quantum = i64::from(self.params.quantum);
         let turns = |flow: &Flow| if flow.deficit > 0 { 0 } else { 1 - flow.deficit / quantum };
-        let waiting = self.new.iter(&self.flows).chain(self.old.iter(&self.flows));
+        let waiting = [self.new, self.old];
+        let waiting = waiting.iter().flat_map(|list| list.iter(|i| self.flows[i as usize].links));
         let waiting = waiting.map(|i| &self.flows[i as usize]).filter(|flow| !flow.list.is_empty());
         waiting.min_by_key(|flow| turns(flow)).and_then(|flow| flow.list.head(frames))
     }

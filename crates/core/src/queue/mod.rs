@@ -33,7 +33,6 @@ mod fifo;
 pub mod fq_codel;
 mod leaf;
 mod limit;
-mod links;
 mod mark;
 pub mod pfq;
 pub mod red;

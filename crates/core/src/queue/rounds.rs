@@ -11,7 +11,7 @@
 //!   segments that come one at a time would have a segment in each round. If nobody is left, all debts are
 //!   forgiven: nobody waited for them.
 
-use super::links::{Ends, Links};
+use crate::base::linked::{self, LinkedList, Links};
 
 /// Number of distinct rounds in the ring.
 const ROUNDS: usize = 64;
@@ -35,11 +35,11 @@ pub(super) struct Turn {
 
 impl Turn {
     /// State of a flow that waits for no round.
-    pub(super) const NONE: Turn = Turn { deficit: 0, links: Links::ALONE, left: 0, round: 0 };
+    pub(super) const NONE: Turn = Turn { deficit: 0, links: Links::NONE, left: 0, round: 0 };
 
     /// Returns the flow that waits behind this one in its round.
     pub(super) fn behind(&self) -> Option<u32> {
-        self.links.behind()
+        self.links.next()
     }
 }
 
@@ -55,7 +55,7 @@ fn links<T: TakesTurns>(flow: &mut T) -> &mut Links {
 /// Scheduler. See the [module documentation](self).
 #[derive(Debug)]
 pub(super) struct Rounds {
-    rounds: [Ends; ROUNDS],
+    rounds: [LinkedList; ROUNDS],
     /// Bit set of the rounds in which a flow waits.
     occupied: u64,
     /// Round that is being served.
@@ -72,7 +72,7 @@ impl Rounds {
     /// Creates a scheduler without flows. A quantum is 1 byte at least.
     pub(super) fn new(quantum: u32) -> Rounds {
         Rounds {
-            rounds: [Ends::EMPTY; ROUNDS],
+            rounds: [LinkedList::EMPTY; ROUNDS],
             occupied: 0,
             round: 0,
             passed: 0,
@@ -124,7 +124,7 @@ impl Rounds {
         }
         self.ahead = ahead;
         (turn.deficit, turn.round) = (self.quantum, self.round);
-        self.rounds[usize::from(self.round)].push_first(flows, i, links);
+        self.rounds[usize::from(self.round)].push_first(&mut linked::by(flows, links), i);
     }
 
     /// Removes a flow that is no longer backlogged. Call [`Rounds::go_on`] next.
@@ -142,9 +142,9 @@ impl Rounds {
 
     fn remove<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
         let round = flows[i as usize].turn().round;
-        let ends = &mut self.rounds[usize::from(round)];
-        ends.remove(flows, i, links);
-        if ends.is_empty() {
+        let list = &mut self.rounds[usize::from(round)];
+        list.remove(&mut linked::by(flows, links), i);
+        if list.is_empty() {
             self.occupied &= !(1 << round);
         }
     }
@@ -201,7 +201,7 @@ impl Rounds {
     fn enter<T: TakesTurns>(&mut self, flows: &mut [T], i: u32, rounds_on: u8) {
         let round = (self.round + rounds_on) % ROUNDS as u8;
         flows[i as usize].turn().round = round;
-        self.rounds[usize::from(round)].push(flows, i, links);
+        self.rounds[usize::from(round)].push(&mut linked::by(flows, links), i);
         self.occupied |= 1 << round;
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Flows are in lists by the power of two of their amount.
 
-use super::links::{Ends, Links};
+use crate::base::linked::{self, LinkedList, Links};
 
 /// Power of two of a flow that is in no list.
 const NONE: u8 = u8::MAX;
@@ -18,20 +18,20 @@ pub(super) struct Size {
 
 impl Size {
     /// State of a flow that is in no list.
-    pub(super) const NONE: Size = Size { links: Links::ALONE, power: NONE };
+    pub(super) const NONE: Size = Size { links: Links::NONE, power: NONE };
 }
 
 /// Order by amount. See the [module documentation](self). `of` selects the [`Size`] of a flow that belongs to
 /// this order.
 #[derive(Debug)]
 pub(super) struct Sizes {
-    lists: [Ends; 65],
+    lists: [LinkedList; 65],
     /// Bit set of the powers of two with at least one flow.
     occupied: u128,
 }
 
 impl Sizes {
-    pub(super) const EMPTY: Sizes = Sizes { lists: [Ends::EMPTY; 65], occupied: 0 };
+    pub(super) const EMPTY: Sizes = Sizes { lists: [LinkedList::EMPTY; 65], occupied: 0 };
 
     /// Returns a flow with the largest amount, to a factor of two.
     pub(super) fn most(&self) -> Option<u32> {
@@ -50,15 +50,16 @@ impl Sizes {
         if old == power {
             return;
         }
+        let mut links = linked::by(flows, |flow| &mut of(flow).links);
         if old != NONE {
             let list = &mut self.lists[usize::from(old)];
-            list.remove(flows, i, |flow| &mut of(flow).links);
+            list.remove(&mut links, i);
             if list.is_empty() {
                 self.occupied &= !(1 << old);
             }
         }
         if power != NONE {
-            self.lists[usize::from(power)].push(flows, i, |flow| &mut of(flow).links);
+            self.lists[usize::from(power)].push(&mut links, i);
             self.occupied |= 1 << power;
         }
     }

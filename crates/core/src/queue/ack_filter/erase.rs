@@ -19,13 +19,13 @@ impl AckFilter {
         let (mut place, mut stands_for) = (None, 1u8);
         for _ in 0..self.may_erase(i, charge, cx.now) {
             let flow = &self.flows.table[i as usize];
-            let before = |n: u32| self.nodes.all[n as usize].own.before();
+            let before = |n: u32| self.nodes.all[n as usize].own.prev();
             let Some(n) = place.map_or(flow.waiting.last(), before) else { break };
             let node = &self.nodes.all[n as usize];
             let Some(older) = &node.ack else { break };
             let both = stands_for.saturating_add(node.stands_for);
             let hides = flow.seen.is_accecn() && both > ACCECN_MOST;
-            let earlier = node.own.before().and_then(|n| self.nodes.all[n as usize].ack.as_ref());
+            let earlier = node.own.prev().and_then(|n| self.nodes.all[n as usize].ack.as_ref());
             if hides || !older.is_redundant(newer, earlier, &flow.told) {
                 break;
             }

@@ -1,9 +1,9 @@
 //! Flows of an ACK filter: a bounded table. A flow becomes inactive as its rate disappears. The state from
 //! its segments is kept until another flow needs its place.
 
-use super::super::links::Ends;
 use super::super::rounds::{TakesTurns, Turn};
 use super::super::sizes::Size;
+use crate::base::linked::LinkedList;
 use crate::flow::{Ages, Index, Key};
 use crate::frame::Charge;
 use crate::systems::ack_filter::redundant::{Seen, Told};
@@ -26,7 +26,7 @@ pub(super) struct Flow {
     key: Key,
     hash: u32,
     /// Queued packets, the oldest first.
-    pub(super) waiting: Ends,
+    pub(super) waiting: LinkedList,
     pub(super) packets: u32,
     pub(super) bytes: u64,
     /// Queued ACKs.
@@ -64,7 +64,7 @@ impl Flow {
         Flow {
             key,
             hash,
-            waiting: Ends::EMPTY,
+            waiting: LinkedList::EMPTY,
             packets: 0,
             bytes: 0,
             acks: 0,

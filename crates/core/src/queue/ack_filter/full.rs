@@ -31,7 +31,7 @@ impl AckFilter {
     fn covers_oldest(&self, flow: &Flow) -> Option<(u32, u8)> {
         let node = |n: u32| &self.nodes.all[n as usize];
         let first = node(flow.waiting.first()?);
-        let n = first.own.behind()?;
+        let n = first.own.next()?;
         let second = node(n);
         let both = first.stands_for.saturating_add(second.stands_for);
         let hides = flow.seen.is_accecn() && both > ACCECN_MOST;

@@ -32,10 +32,10 @@
 
 use super::backlog::Backlog;
 use super::limit::{Bound, QueueLimit};
-use super::links::Ends;
 use super::rounds::Rounds;
 use super::sizes::Sizes;
 use super::Discipline;
+use crate::base::linked::LinkedList;
 use crate::frame::{Frames, Head, Waiting};
 use crate::node::Cx;
 use crate::rate::Rate;
@@ -70,7 +70,7 @@ pub struct AckFilter {
     most: u32,
     nodes: Nodes,
     /// Order of [`Service::Fifo`].
-    order: Ends,
+    order: LinkedList,
     /// Rounds of [`Service::RoundRobin`].
     rounds: Rounds,
     lengths: Sizes,
@@ -101,7 +101,7 @@ impl AckFilter {
             flows: Flows::new(2 * most, params.seed),
             most,
             nodes: Nodes::default(),
-            order: Ends::EMPTY,
+            order: LinkedList::EMPTY,
             rounds: Rounds::new(params.quantum),
             lengths: Sizes::EMPTY,
             speeds: Sizes::EMPTY,
@@ -123,13 +123,13 @@ impl AckFilter {
         let n = self.nodes.add(i, waiting, ack);
         let flow = &mut self.flows.table[i as usize];
         flow.count_in(charge, ack.is_some());
-        flow.waiting.push(&mut self.nodes.all, n, |node| &mut node.own);
+        flow.waiting.push(&mut self.nodes.own(), n);
         self.backlog.enter_first(charge);
         if begins {
             self.flows.begin(i);
         }
         match self.service {
-            Service::Fifo => self.order.push(&mut self.nodes.all, n, |node| &mut node.order),
+            Service::Fifo => self.order.push(&mut self.nodes.order(), n),
             Service::RoundRobin if begins => {
                 self.rounds.begin_first(&mut self.flows.table, i, charge.bytes);
             }
@@ -151,9 +151,9 @@ impl AckFilter {
     fn unlink(&mut self, n: u32) {
         let flow = self.nodes.all[n as usize].flow;
         if self.service == Service::Fifo {
-            self.order.remove(&mut self.nodes.all, n, |node| &mut node.order);
+            self.order.remove(&mut self.nodes.order(), n);
         }
-        self.flows.table[flow as usize].waiting.remove(&mut self.nodes.all, n, |node| &mut node.own);
+        self.flows.table[flow as usize].waiting.remove(&mut self.nodes.own(), n);
         self.nodes.free(n);
     }
 

@@ -1,6 +1,6 @@
 //! Queued packets with their positions in the order of arrival, in the whole queue and in their flow.
 
-use super::super::links::Links;
+use crate::base::linked::{self, Linked, Links};
 use crate::frame::{Head, Waiting};
 use crate::systems::ack_filter::redundant::Ack;
 use crate::time::Time;
@@ -33,7 +33,7 @@ pub(super) struct Nodes {
 impl Nodes {
     /// Returns a place for a packet of a flow.
     pub(super) fn add(&mut self, flow: u32, waiting: Waiting, ack: Option<Ack>) -> u32 {
-        let (order, own, since) = (Links::ALONE, Links::ALONE, waiting.since);
+        let (order, own, since) = (Links::NONE, Links::NONE, waiting.since);
         let node = Node { waiting: Some(waiting), flow, order, own, since, ack, stands_for: 1 };
         match self.free.pop() {
             Some(n) => {
@@ -45,6 +45,16 @@ impl Nodes {
                 self.all.len() as u32 - 1
             }
         }
+    }
+
+    /// Returns the links in the order of all packets.
+    pub(super) fn order(&mut self) -> impl Linked + '_ {
+        linked::by(&mut self.all, |node| &mut node.order)
+    }
+
+    /// Returns the links in the order of each flow.
+    pub(super) fn own(&mut self) -> impl Linked + '_ {
+        linked::by(&mut self.all, |node| &mut node.own)
     }
 
     /// Frees a place.

@@ -6,7 +6,7 @@ use super::clock::Clock;
 use super::debt::Debt;
 use super::meter::{Meter, LESS};
 use super::Nested;
-use crate::base::ring::{Links, Ring};
+use crate::base::linked::{LinkedList, Links};
 use crate::flow::ClassId;
 use crate::time::{Duration, Time};
 
@@ -50,14 +50,14 @@ impl Standing {
 /// A list of children that take turns.
 #[derive(Clone, Copy)]
 pub(crate) struct Children {
-    pub(crate) ring: Ring,
+    pub(crate) list: LinkedList,
     pub(crate) count: u64,
     /// Sum of the portions of all in the list.
     pub(crate) sum: u64,
 }
 
 impl Children {
-    const NONE: Children = Children { ring: Ring::EMPTY, count: 0, sum: 0 };
+    const NONE: Children = Children { list: LinkedList::EMPTY, count: 0, sum: 0 };
 }
 
 /// See the module documentation.

@@ -6,7 +6,7 @@ use super::debt::Debt;
 use super::node::{self, List, Node, Standing};
 use super::others::Others;
 use super::{Nested, ShareRelease};
-use crate::base::ring::Ring;
+use crate::base::linked::LinkedList;
 use crate::flow::{ClassId, FlowId, Table};
 use crate::rate::Rate;
 use crate::systems::postack::Departures;
@@ -36,9 +36,9 @@ pub(crate) struct Share {
     /// Clock of the most that it may send.
     pub(crate) clock: Clock,
     /// Flows that came to hold something and have not had a turn.
-    pub(crate) fresh: Ring,
+    pub(crate) fresh: LinkedList,
     /// Flows that have had one.
-    pub(crate) old: Ring,
+    pub(crate) old: LinkedList,
     /// Number of flows in the two lists.
     pub(crate) listed: u32,
     /// Number of these with the least rate of the class.
@@ -70,8 +70,8 @@ impl Share {
             most: law.rate,
             quantum: law.quantum(),
             clock: Clock::new(law.rate, law.credit()),
-            fresh: Ring::EMPTY,
-            old: Ring::EMPTY,
+            fresh: LinkedList::EMPTY,
+            old: LinkedList::EMPTY,
             listed: 0,
             listed_sure: 0,
             sure: 0,
@@ -121,7 +121,7 @@ impl Share {
 
     /// Returns the flow whose turn it is.
     pub(crate) fn head(&self) -> Option<FlowId> {
-        self.fresh.head().or(self.old.head()).map(FlowId)
+        self.fresh.first().or(self.old.first()).map(FlowId)
     }
 
     /// Time between two times at which anything is released.
@@ -145,7 +145,7 @@ impl Share {
     /// The flow whose turn it is: a fresh one, unless one that had its turn has waited longer, and for too
     /// long.
     pub(crate) fn first(&self, table: &Table, now: Time) -> Option<FlowId> {
-        let (Some(fresh), Some(old)) = (self.fresh.head(), self.old.head()) else { return self.head() };
+        let (Some(fresh), Some(old)) = (self.fresh.first(), self.old.first()) else { return self.head() };
         let [of_fresh, of_old] = [fresh, old].map(|i| table[FlowId(i)].law.listed().place.waited(now));
         let is_late = !self.law.is_of_acks() && of_old >= LATE && of_old > of_fresh;
         Some(FlowId(if is_late { old } else { fresh }))
@@ -153,7 +153,7 @@ impl Share {
 
     /// Has a flow waited for its turn for too long?
     pub(crate) fn is_late(&self, table: &Table, now: Time) -> bool {
-        let heads = [self.fresh.head(), self.old.head()];
+        let heads = [self.fresh.first(), self.old.first()];
         heads.into_iter().flatten().any(|i| table[FlowId(i)].law.listed().place.waited(now) >= LATE)
     }
 
@@ -263,7 +263,7 @@ impl Share {
     }
 
     pub(crate) fn first_listed(&self) -> Option<FlowId> {
-        self.old.head().map(FlowId)
+        self.old.first().map(FlowId)
     }
 
     pub(crate) fn list_idle(&mut self, table: &mut Table, i: FlowId) {

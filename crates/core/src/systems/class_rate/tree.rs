@@ -16,7 +16,7 @@ mod entitled;
 
 use super::node::{List, Node, Standing};
 use super::{Share, Shares, DEEPEST};
-use crate::base::ring::{Linked, Links};
+use crate::base::linked::{Linked, Links};
 use crate::base::Timers;
 use crate::flow::ClassId;
 use crate::time::Time;
@@ -34,14 +34,8 @@ pub(crate) struct ClassTree<'a> {
 }
 
 impl Linked for Shares {
-    fn links(&self, i: u32) -> Links {
-        self.get(ClassId(i)).and_then(Share::node).map_or(Links::NONE, |node| node.links)
-    }
-
-    fn set_links(&mut self, i: u32, links: Links) {
-        if let Some(node) = self.get_mut(ClassId(i)).and_then(Share::node_mut) {
-            node.links = links;
-        }
+    fn links(&mut self, i: u32) -> Option<&mut Links> {
+        self.get_mut(ClassId(i)).and_then(Share::node_mut).map(|node| &mut node.links)
     }
 }
 
@@ -97,7 +91,7 @@ impl ClassTree<'_> {
     fn leave(&mut self, place: ClassId, parent: ClassId, from: Standing) {
         let Standing::Listed(list) = from else { return };
         self.relist(place, parent, list, |children, shares, portion| {
-            children.ring.remove(shares, place.0);
+            children.list.remove(shares, place.0);
             children.count -= 1;
             children.sum -= portion;
         });
@@ -112,8 +106,8 @@ impl ClassTree<'_> {
         let goes_on = node.deficits[list as usize] > 0;
         self.relist(place, parent, list, |children, shares, portion| {
             match goes_on {
-                true => children.ring.push_front(shares, place.0),
-                false => children.ring.push(shares, place.0),
+                true => children.list.push_first(shares, place.0),
+                false => children.list.push(shares, place.0),
             }
             children.count += 1;
             children.sum += portion;
@@ -205,7 +199,7 @@ impl ClassTree<'_> {
             let node = share.node()?;
             let list = List::BOTH.into_iter().find(|&list| node.lists[list as usize].count > 0)?;
             let mut children = node.lists[list as usize];
-            let child = ClassId(children.ring.head()?);
+            let child = ClassId(children.list.first()?);
             let quantum = u128::from(share.quantum) * u128::from(children.count);
             let node = self.node_mut(child)?;
             let deficit = &mut node.deficits[list as usize];
@@ -215,8 +209,8 @@ impl ClassTree<'_> {
             let portion = node.portion(list);
             let turn = quantum * u128::from(portion) / u128::from(children.sum.max(1));
             node.deficits[list as usize] += (turn as i64).max(1);
-            children.ring.remove(self.shares, child.0);
-            children.ring.push(self.shares, child.0);
+            children.list.remove(self.shares, child.0);
+            children.list.push(self.shares, child.0);
             self.node_mut(parent)?.lists[list as usize] = children;
         }
         None
