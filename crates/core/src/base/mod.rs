@@ -9,9 +9,11 @@ pub mod rng;
 pub mod stats;
 pub mod time;
 mod timers;
+mod virtual_clock;
 
 pub(crate) use cache::prefetch;
 pub use timers::Timers;
+pub use virtual_clock::VirtualClock;
 
 /// No number: the end of a list.
 pub const NONE: u32 = u32::MAX;

@@ -9,10 +9,11 @@
 use super::ring::{Passing, Ring};
 use super::wire::Wire;
 use super::{Aqm, Config, Damage};
+use crate::base::VirtualClock;
 use crate::frame::{Charge, Frame};
 use crate::node::Cx;
 use crate::queue::{Backlog, Bound, QueueLimit};
-use crate::rate::{ByteClock, Rate};
+use crate::rate::Rate;
 use crate::stats::DropReason;
 use crate::time::{Duration, Time};
 
@@ -30,11 +31,10 @@ pub(super) struct Pipe {
     /// Exit time of the next frame. [`Time::MAX`] if there is none.
     out: Time,
     delay: Duration,
-    clock: ByteClock,
+    /// Departure of the last bit of the last frame.
+    clock: VirtualClock,
     /// Nanoseconds per byte of the clock's rate, where that is a whole number.
     ns_per_byte: Option<u64>,
-    /// Departure of the last bit of the last frame.
-    free_at: Time,
     limit: QueueLimit,
     /// The limit at this rate.
     holds: Bound,
@@ -56,9 +56,8 @@ impl Pipe {
             charge: Charge::default(),
             out: Time::MAX,
             delay: config.delay,
-            clock: ByteClock::new(rate),
+            clock: VirtualClock::new(rate, Time::ZERO),
             ns_per_byte: rate.whole_ns_per_byte(),
-            free_at: Time::ZERO,
             limit: config.queue,
             holds: Bound::new(config.queue, rate),
             backlog: Backlog::default(),
@@ -97,31 +96,30 @@ impl Pipe {
                 return cx.drop(frame, DropReason::QueueFull);
             }
             self.backlog.enter(charge);
-        } else if now > self.free_at {
-            self.clock.idle();
-            self.free_at = now;
+        } else {
+            self.clock.forfeit(now);
         }
-        let takes = self.time_for(charge.bytes);
-        self.free_at += takes;
+        self.charge(charge.bytes);
+        let done = self.clock.due();
         if self.done == Time::MAX {
             wire.waited(now, now);
-            (self.begun, self.done, self.charge) = (now, self.free_at, charge);
+            (self.begun, self.done, self.charge) = (now, done, charge);
         }
         if self.frames.is_empty() {
-            self.out = self.free_at + self.delay;
+            self.out = done + self.delay;
         }
         let Charge { packets, bytes } = charge;
-        let (done, carried) = (self.free_at, self.clock.carried());
+        let carried = self.clock.carried();
         self.frames.push(Passing { done, carried, since: now, frame, packets, bytes: bytes as u32 });
     }
 
-    /// Returns the time that `bytes` more take. Where a byte takes whole nanoseconds, the carried fraction
+    /// Charges `bytes`. Where a byte takes whole nanoseconds, the carried fraction
     /// does not change.
     #[inline(always)]
-    fn time_for(&mut self, bytes: u64) -> Duration {
+    fn charge(&mut self, bytes: u64) {
         match self.ns_per_byte {
-            Some(ns) => Duration::from_nanos(bytes.saturating_mul(ns)),
-            None => self.clock.advance(bytes),
+            Some(ns) => self.clock.postpone(Duration::from_nanos(bytes.saturating_mul(ns))),
+            None => self.clock.charge(bytes),
         }
     }
 
@@ -160,20 +158,17 @@ impl Pipe {
         self.holds = Bound::new(self.limit, rate);
         self.ns_per_byte = rate.whole_ns_per_byte();
         let Some(serving) = self.frames.get_mut(self.serving) else {
-            if now > self.free_at {
-                self.clock.idle();
-            }
-            self.free_at = now + self.clock.set_rate(rate, Duration::ZERO);
-            return;
+            self.clock.forfeit(now);
+            return self.clock.set_rate(now, rate);
         };
-        self.clock.carry(serving.carried);
-        self.free_at = now + self.clock.set_rate(rate, serving.done.since(now));
-        (serving.done, serving.carried) = (self.free_at, self.clock.carried());
-        self.done = self.free_at;
+        self.clock = VirtualClock::restored(self.clock.rate(), serving.done, serving.carried);
+        self.clock.set_rate(now, rate);
+        (serving.done, serving.carried) = (self.clock.due(), self.clock.carried());
+        self.done = self.clock.due();
         for number in self.serving + 1..self.frames.end() {
             let Some(waiting) = self.frames.get_mut(number) else { break };
-            self.free_at += self.clock.advance(waiting.bytes.into());
-            (waiting.done, waiting.carried) = (self.free_at, self.clock.carried());
+            self.clock.charge(waiting.bytes.into());
+            (waiting.done, waiting.carried) = (self.clock.due(), self.clock.carried());
         }
         self.out = self.first_out();
     }

@@ -3,8 +3,9 @@
 //! The time at which a frame is through is known only when its transmission begins. Fractions of a nanosecond
 //! are carried to the next frame of the same busy period.
 
+use crate::base::VirtualClock;
 use crate::frame::{Charge, Parked, Waiting};
-use crate::rate::{ByteClock, Rate};
+use crate::rate::Rate;
 use crate::time::{Duration, Time};
 
 /// The frame being serialized.
@@ -27,15 +28,14 @@ pub(super) struct Served {
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub(super) struct Server {
-    clock: ByteClock,
+    /// Departure of the last bit of the last frame without the bucket.
+    clock: VirtualClock,
     /// Depth of the token bucket in bytes.
     burst: u64,
     /// Time that the rate takes for the bucket. This much may be sent at once after an idle time.
     ahead: Duration,
     /// Resolution of the timer that waits for tokens. Zero waits exactly.
     timer: Duration,
-    /// Departure of the last bit of the last frame without the bucket.
-    free_at: Time,
     service: Option<Service>,
     /// Time at which the frame being serialized is through. [`Time::MAX`] if there is none, or during a
     /// pause.
@@ -49,11 +49,10 @@ impl Server {
     /// that has to wait leaves at a multiple of `timer`, if that is not zero.
     pub(super) fn new(rate: Rate, burst: u64, timer: Duration) -> Server {
         Server {
-            clock: ByteClock::new(rate),
+            clock: VirtualClock::new(rate, Time::ZERO),
             burst,
             ahead: rate.time_for(burst),
             timer,
-            free_at: Time::ZERO,
             service: None,
             done: Time::MAX,
             paused: None,
@@ -82,9 +81,8 @@ impl Server {
     #[inline]
     pub(super) fn begin(&mut self, now: Time, waiting: Waiting) {
         let Waiting { frame, charge, .. } = waiting;
-        let clock = self.paused.unwrap_or(now);
-        self.fill(clock);
-        self.free_at += self.clock.advance(charge.bytes);
+        self.fill(self.paused.unwrap_or(now));
+        self.clock.charge(charge.bytes);
         if self.paused.is_none() {
             self.done = self.due(now);
         }
@@ -94,34 +92,27 @@ impl Server {
     /// Returns when the frame being serialized is through, at `now` at the earliest.
     #[inline]
     fn due(&self, now: Time) -> Time {
-        if self.free_at <= now {
+        let free_at = self.clock.due();
+        if free_at <= now {
             return now;
         }
         match self.timer.as_nanos() {
-            0 => self.free_at,
-            timer => Time::from_nanos(self.free_at.as_nanos().div_ceil(timer).saturating_mul(timer)),
+            0 => free_at,
+            timer => Time::from_nanos(free_at.as_nanos().div_ceil(timer).saturating_mul(timer)),
         }
     }
 
     /// Fills the bucket for idle time. It is full after as long as the rate takes to fill it.
     #[inline]
     fn fill(&mut self, now: Time) {
-        let full = now.saturating_sub(self.ahead);
-        if full > self.free_at {
-            self.clock.idle();
-            self.free_at = full;
-        }
+        self.clock.forfeit(now.saturating_sub(self.ahead));
     }
 
     /// Changes the rate from `now` on. The rest of the frame being serialized is sent at the new rate.
     /// Collected tokens stay.
     pub(super) fn set_rate(&mut self, now: Time, rate: Rate) {
         self.fill(now);
-        self.free_at = if self.free_at >= now {
-            now + self.clock.set_rate(rate, self.free_at.since(now))
-        } else {
-            now.saturating_sub(self.clock.set_rate_idle(rate, now.since(self.free_at)))
-        };
+        self.clock.set_rate(now, rate);
         self.ahead = rate.time_for(self.burst);
         if self.service.is_some() {
             self.done = self.due(now);
@@ -140,7 +131,7 @@ impl Server {
     /// Sends at this rate from `now` on, also after a pause.
     pub(super) fn resume(&mut self, now: Time, rate: Rate) {
         if let Some(since) = self.paused.take() {
-            self.free_at += now.since(since);
+            self.clock.postpone(now.since(since));
         }
         self.set_rate(now, rate);
     }

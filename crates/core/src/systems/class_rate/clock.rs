@@ -1,6 +1,7 @@
 //! The byte clock of a class: when what its senders were permitted so far is sent at its rate.
 
-use crate::rate::{ByteClock, Rate};
+use crate::base::VirtualClock;
+use crate::rate::Rate;
 use crate::time::{Duration, Time};
 
 /// Longest debt. Anything beyond is written off: ACKs that wait longer meet their senders' time-outs.
@@ -9,9 +10,7 @@ pub(crate) const MOST_AHEAD: Duration = Duration::from_millis(100);
 /// See the module documentation.
 #[derive(Clone)]
 pub(crate) struct Clock {
-    /// Time from which more may be permitted.
-    due: Time,
-    bytes: ByteClock,
+    clock: VirtualClock,
     /// Largest credit: what is earned while nothing is asked for.
     credit: Duration,
     /// Time that was earned beyond that, and forgotten.
@@ -21,18 +20,18 @@ pub(crate) struct Clock {
 impl Clock {
     /// A clock that has never run.
     pub(crate) fn new(rate: Rate, credit: Duration) -> Clock {
-        Clock { due: Time::ZERO, bytes: ByteClock::new(rate), credit, forgotten: Duration::ZERO }
+        Clock { clock: VirtualClock::new(rate, Time::ZERO), credit, forgotten: Duration::ZERO }
     }
 
     /// Returns the time from which more may be permitted.
     pub(crate) fn due(&self) -> Time {
-        self.due
+        self.clock.due()
     }
 
     /// Has it earned all that it can while nobody asked? One that can earn nothing has not: it says nothing
     /// of whether the rate is used.
     pub(crate) fn is_idle(&self, now: Time) -> bool {
-        self.credit > Duration::ZERO && now.since(self.due) >= self.credit
+        self.credit > Duration::ZERO && now.since(self.due()) >= self.credit
     }
 
     /// Time for which it was charged nothing, and that it has forgotten.
@@ -42,58 +41,42 @@ impl Clock {
 
     /// Returns the rate.
     pub(crate) fn rate(&self) -> Rate {
-        self.bytes.rate()
+        self.clock.rate()
     }
 
     /// Bytes that may be permitted by `within` after `now` without its being ahead then.
     pub(crate) fn earned_by(&self, now: Time, within: Duration) -> u64 {
-        self.rate().bytes_in(now.since(self.due).min(self.credit) + within)
+        self.rate().bytes_in(now.since(self.due()).min(self.credit) + within)
     }
 
     /// Bytes that may be charged up to `now` without its being ahead then, where it earned since `since`.
     pub(crate) fn spare(&self, since: Time, now: Time) -> u64 {
-        self.rate().bytes_in(now.since(self.due.max(since.saturating_sub(self.credit))))
+        self.rate().bytes_in(now.since(self.due().max(since.saturating_sub(self.credit))))
     }
 
     /// `bytes` were permitted, or sent, from `since` to `now`: as much of it as the rate allowed meanwhile is
     /// not ahead. Returns those that are forgiven.
     pub(crate) fn charge_since(&mut self, bytes: u64, since: Time, now: Time) -> u64 {
-        let earliest = since.saturating_sub(self.credit);
-        if self.due < earliest {
-            self.forgotten = self.forgotten + earliest.since(self.due);
-            self.due = earliest;
-            self.bytes.idle();
-        }
-        self.due += self.bytes.advance(bytes);
-        let latest = now + MOST_AHEAD;
-        if self.due <= latest {
-            return 0;
-        }
-        let beyond = self.due.since(latest);
-        self.due = latest;
-        self.bytes.idle();
-        self.bytes.rate().bytes_in(beyond)
+        self.forgotten = self.forgotten + self.clock.forfeit(since.saturating_sub(self.credit));
+        self.clock.charge(bytes);
+        self.clock.write_off(now + MOST_AHEAD)
     }
 
     /// A turn that costs so many bytes is had `now`, when the clock is not ahead: so it is ahead of one turn
     /// at most, and nothing is forgiven.
     pub(crate) fn spend(&mut self, bytes: u64, now: Time) {
-        if self.due < now {
-            self.forgotten = self.forgotten + now.since(self.due);
-            self.due = now;
-            self.bytes.idle();
-        }
-        self.due += self.bytes.advance(bytes);
+        self.forgotten = self.forgotten + self.clock.forfeit(now);
+        self.clock.charge(bytes);
     }
 
     /// `bytes` that were permitted will not be sent.
     pub(crate) fn give_back(&mut self, bytes: u64) {
-        self.due = self.due.saturating_sub(self.bytes.rate().time_for(bytes));
+        self.clock.give_back(bytes);
     }
 
     /// The rate is another one for all that is permitted from now on.
     pub(crate) fn set_rate(&mut self, rate: Rate, credit: Duration) {
-        self.due += self.bytes.set_rate(rate, Duration::ZERO);
+        self.clock.set_next_rate(rate);
         self.credit = credit;
     }
 }

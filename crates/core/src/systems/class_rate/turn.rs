@@ -1,8 +1,9 @@
 //! State that a class with turns of bytes keeps of a flow.
 
 use super::ShareRelease;
+use crate::base::VirtualClock;
 use crate::flow::{law_state, Place};
-use crate::rate::{ByteClock, Rate};
+use crate::rate::Rate;
 use crate::time::{Duration, Time};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -74,14 +75,10 @@ impl Turn {
     /// Charges `bytes` to a flow whose maximum rate is `most`. An idle flow earns as much credit as an idle
     /// class.
     pub fn spend(&mut self, bytes: u64, most: Rate, now: Time) {
-        let earliest = now.saturating_sub(ShareRelease::new(most).credit());
-        if self.free_from() < earliest {
-            (self.free_from, self.carried) = (earliest.as_nanos(), 0);
-        }
-        let mut clock = ByteClock::new(most);
-        clock.carry(self.carried);
-        let due = self.free_from() + clock.advance(bytes);
-        (self.free_from, self.carried) = (due.min(now + MOST_AHEAD).as_nanos(), clock.carried());
+        let mut clock = VirtualClock::restored(most, self.free_from(), self.carried);
+        clock.forfeit(now.saturating_sub(ShareRelease::new(most).credit()));
+        clock.charge(bytes);
+        (self.free_from, self.carried) = (clock.due().min(now + MOST_AHEAD).as_nanos(), clock.carried());
     }
 
     /// Gives back `bytes` of the spent ones, to a flow whose maximum rate is `most`.

@@ -1,5 +1,6 @@
 //! Departure of a frame, and its charges.
 
+use super::bucket;
 use super::tree::{Inside, Popped, Tree, ROOT};
 use crate::classify::spec::PRIORITIES;
 use crate::frame::Charge;
@@ -47,12 +48,9 @@ impl Tree {
         while i != ROOT {
             let class = &mut self.classes[i as usize];
             let (since, strict) = (class.since, class.parent == ROOT);
-            paid |= class.rate.is_some_and(|rate| rate.paid() <= now);
-            if let Some(ceil) = &mut class.ceil {
-                ceil.charge(now, since, charge.bytes, strict);
-            }
-            if let Some(rate) = class.rate.as_mut().filter(|_| paid) {
-                rate.charge(now, since, charge.bytes, strict);
+            paid |= class.rate.is_some_and(|rate| rate.due() <= now);
+            for clock in class.ceil.iter_mut().chain(class.rate.iter_mut().filter(|_| paid)) {
+                bucket::charge(clock, now, since, charge.bytes, strict);
             }
             let parent = class.parent;
             if let Some(usage) = self.usage.get_mut(i as usize) {

@@ -2,9 +2,9 @@
 
 mod offers;
 
-use super::bucket::Bucket;
 use super::usage::Usage;
 use crate::base::heap::{Entry, Heap, NOWHERE};
+use crate::base::VirtualClock;
 use crate::classify::spec::{check, Spec, Unsound, PRIORITIES};
 use crate::frame::{Frames, Waiting};
 use crate::node::Cx;
@@ -27,8 +27,8 @@ pub(super) struct Class {
     level: u8,
     pub(super) priority: u8,
     pub(super) weight: u32,
-    pub(super) rate: Option<Bucket>,
-    pub(super) ceil: Option<Bucket>,
+    pub(super) rate: Option<VirtualClock>,
+    pub(super) ceil: Option<VirtualClock>,
     /// Children that are backlogged.
     active: u32,
     /// Time since which it is backlogged.
@@ -137,7 +137,7 @@ impl Tree {
         };
         let ceil = if spec.parent.is_none() { spec.rate } else { spec.ceil };
         let (priority, weight) = (spec.priority, spec.weight);
-        let (rate, ceil) = (spec.rate.map(Bucket::new), ceil.map(Bucket::new));
+        let [rate, ceil] = [spec.rate, ceil].map(|rate| rate.map(|rate| VirtualClock::new(rate, Time::ZERO)));
         let class = Class { inside, level, priority, weight, rate, ceil, ..Class::root() };
         self.classes.push(Class { parent, ..class });
     }

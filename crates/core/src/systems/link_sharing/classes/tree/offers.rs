@@ -1,9 +1,9 @@
 //! Offers of the classes. The best one is taken.
 
 use super::{Class, Inside, Tree, ROOT};
+use crate::base::VirtualClock;
 use crate::classify::spec::PRIORITIES;
 use crate::frame::Frames;
-use crate::systems::link_sharing::classes::bucket::Bucket;
 use crate::time::{Duration, Time};
 
 /// Level of an offer to borrow: after all levels that lend.
@@ -34,21 +34,21 @@ impl Tree {
         let class = &self.classes[i as usize];
         let Some(best) = self.best_inside(class) else { return (None, None) };
         match class.ceil {
-            Some(ceil) if ceil.paid() > self.now => return (None, Some(ceil.paid())),
+            Some(ceil) if ceil.due() > self.now => return (None, Some(ceil.due())),
             _ if !best.borrows() => return (Some(best), None),
             _ => {}
         }
         let priority = best.priority;
         match class.rate {
-            Some(rate) if rate.paid() <= self.now => {
-                let key = rate.paid().max(class.since) + self.first_takes(frames, class, rate);
+            Some(rate) if rate.due() <= self.now => {
+                let key = rate.due().max(class.since) + self.first_takes(frames, class, rate);
                 (Some(Offer { level: class.level, priority, key: key.as_nanos() }), None)
             }
             // A class at the top has no lender.
-            rate if class.parent == ROOT => (None, rate.map(|rate| rate.paid())),
+            rate if class.parent == ROOT => (None, rate.map(|rate| rate.due())),
             rate => {
                 let key = self.virtual_time(i, priority);
-                (Some(Offer { level: BORROWS, priority, key }), rate.map(|rate| rate.paid()))
+                (Some(Offer { level: BORROWS, priority, key }), rate.map(|rate| rate.due()))
             }
         }
     }
@@ -66,7 +66,7 @@ impl Tree {
     }
 
     /// Returns the time that a leaf's first frame takes at its own rate.
-    fn first_takes(&self, frames: &Frames, class: &Class, rate: Bucket) -> Duration {
+    fn first_takes(&self, frames: &Frames, class: &Class, rate: VirtualClock) -> Duration {
         match class.inside {
             Inside::Feed(_) => Duration::ZERO,
             Inside::Leaf(leaf) => {
