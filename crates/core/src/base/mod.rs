@@ -6,6 +6,7 @@ pub(crate) mod heap;
 pub(crate) mod linked;
 pub mod rate;
 pub mod rng;
+pub(crate) mod smooth;
 pub mod stats;
 pub mod time;
 mod timers;

@@ -2,6 +2,7 @@
 
 use super::sight::Answer;
 use super::LONGEST;
+use crate::base::smooth;
 use zerocopy::FromZeros;
 
 /// Side of a flow, as seen from here.
@@ -41,14 +42,8 @@ pub struct FlowQuality {
 impl Rtt {
     fn note(&mut self, time: u32) {
         let time = time.clamp(1, LONGEST);
-        self.last = time;
-        if self.min == 0 {
-            (self.min, self.smoothed) = (time, time);
-            return;
-        }
-        self.min = self.min.min(time);
-        let (old, new) = (i64::from(self.smoothed), i64::from(time));
-        self.smoothed = (old + (new - old) / 8) as u32;
+        self.min = if self.min == 0 { time } else { self.min.min(time) };
+        (self.smoothed, self.last) = (smooth::eighth(self.smoothed, time.into()), time);
     }
 }
 

@@ -4,6 +4,7 @@
 use super::blocked::wheel;
 use super::{direction_of, millis, Register};
 use crate::ack::Window;
+use crate::base::smooth;
 use crate::classify::Direction;
 use crate::flow::{flag, ClassId, FlowId, Key};
 use crate::node::Cx;
@@ -263,8 +264,8 @@ impl Register {
         self.watch_data(i, end, now);
     }
 
-    /// The receiver has acknowledged more. The delay of the WAN is an average with the gain of a sender's
-    /// smoothed RTT (RFC 6298 section 2.3), as in section 2.4.3 of the paper.
+    /// The receiver has acknowledged more. The delay of the WAN is an average as a sender's, as in
+    /// section 2.4.3 of the paper.
     pub(super) fn note_delay(&mut self, i: FlowId, now: Time) {
         let r = &mut self.table[i];
         if !r.takes_steps() {
@@ -277,9 +278,7 @@ impl Register {
             return;
         }
         let Some(delay) = r.law.steps_mut().probed(now) else { return };
-        let (old, new) = (i64::from(r.rtt_ns), delay.as_nanos() as i64);
-        let average = if old == 0 { new } else { old + (new - old) / 8 };
-        r.rtt_ns = average.clamp(1, u32::MAX.into()) as u32;
+        r.rtt_ns = smooth::eighth(r.rtt_ns, delay.as_nanos());
         self.ask_for_probe(i);
     }
 

@@ -1,6 +1,6 @@
 //! A quantity smoothed over time: it follows what goes up faster than what goes down.
 
-use crate::rate::mul_div;
+use crate::base::smooth;
 use crate::time::{Duration, Time};
 
 /// Time constant of what goes up.
@@ -30,10 +30,8 @@ impl Average {
         let elapsed = now.since(self.until).as_nanos();
         self.until = self.until.max(now);
         let x = x << FRACTION;
-        let (far, time) = (self.value.abs_diff(x), if x > self.value { UP } else { down });
-        // The backward Euler step of a first-order lag, which is stable however long it is.
-        let (by, _) = mul_div(far, elapsed, 0, elapsed.saturating_add(time.as_nanos()));
-        self.value = if x > self.value { self.value + by } else { self.value - by };
+        let time = if x > self.value { UP } else { down };
+        self.value = smooth::lag(self.value, x, elapsed, time.as_nanos());
     }
 }
 

@@ -9,6 +9,7 @@
 
 use super::tally::FRACTION;
 use crate::base::rate::Rate;
+use crate::base::smooth;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Nanoseconds between two looks at what has passed.
@@ -112,15 +113,9 @@ impl FairShare {
     }
 }
 
-/// One step of a first-order lag: the backward Euler step, which is stable however long it is.
+/// Moves an average, as the hooks do. They count in microseconds: a product fits 64 bits.
 fn follow(value: u64, to: u64, time: u64, elapsed: u64) -> u64 {
-    // In microseconds: a product fits 64 bits.
-    let (elapsed, all) = (elapsed / 1_000, (elapsed + time) / 1_000);
-    if to > value {
-        value + (to - value) * elapsed / all
-    } else {
-        value - (value - to) * elapsed / all
-    }
+    smooth::lag(value, to, elapsed / 1_000, time / 1_000)
 }
 
 #[cfg(test)]
