@@ -68,7 +68,7 @@ struct {
 /* Of flows without a slot that have lasted. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 16384);
+	__uint(max_entries, 1);
 	__type(key, struct flow_key);
 	__type(value, struct flow_bound);
 } loose SEC(".maps");

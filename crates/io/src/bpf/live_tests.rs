@@ -67,17 +67,7 @@ impl Live {
     }
     fn control(&self, key: Key) -> &'static Slot {
         let slot = &self.acks.slots()[0];
-        slot.open(
-            1,
-            SCALED | 2 << 24,
-            1000,
-            1000,
-            1000,
-            1400,
-            1400,
-            100,
-            weir_core::steer::ticks(clock::now()),
-        );
+        rig::begin(slot, 1, SCALED);
         self.acks.apply(&[Verdict::Shape { ack_key: key, slot: 0, tag: 1 }]).unwrap();
         slot
     }

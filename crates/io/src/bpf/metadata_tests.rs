@@ -155,17 +155,7 @@ fn made_acks_have_the_metadata_of_those_that_were_taken() {
         let probe = Probe::on(near);
         acks.hooks.beat(clock::now() + Duration::from_secs(60));
         let slot = &acks.slots()[5];
-        slot.open(
-            1,
-            SCALED | 2 << 24,
-            1000,
-            1000,
-            1000,
-            1400,
-            1400,
-            100,
-            weir_core::steer::ticks(clock::now()),
-        );
+        rig::begin(slot, 1, SCALED);
         acks.apply(&[Verdict::Shape { ack_key: rig::key4(0, 0), slot: 5, tag: 1 }]).unwrap();
         let ack = |to: u32| rig::v4().seq(1000).ack(to).window(100).ts(1000, 7).build();
         let made = |role| {
@@ -191,17 +181,7 @@ fn made_acks_have_the_metadata_of_those_that_were_taken() {
         }
         // The slot's next flow begins without.
         send(&mut host, &ack(place + 100), 0);
-        slot.open(
-            2,
-            SCALED | 2 << 24,
-            1000,
-            1000,
-            1000,
-            1400,
-            1400,
-            100,
-            weir_core::steer::ticks(clock::now()),
-        );
+        rig::begin(slot, 2, SCALED);
         acks.apply(&[Verdict::Shape { ack_key: rig::key4(0, 0), slot: 5, tag: 2 }]).unwrap();
         let before = probe.last(Hook::Egress).number;
         send(&mut out, &ack(1100), 0);

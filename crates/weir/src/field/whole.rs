@@ -107,26 +107,7 @@ mod tests {
 
     fn flow(port: u16) -> GatewayFlow {
         let at = |port| (std::net::Ipv4Addr::LOCALHOST, port).into();
-        GatewayFlow {
-            kind: "flow".into(),
-            name: String::new(),
-            src: at(port),
-            dst: at(9),
-            class: "a".into(),
-            direction: String::new(),
-            bytes: 0,
-            bps: 0.0,
-            target_bps: None,
-            pass_reason: None,
-            held_bytes: 0,
-            held_us: 0,
-            debt_bytes: 0,
-            slow_start: false,
-            rtt_us: 0,
-            window: 0,
-            period_us: 0,
-            quality: Default::default(),
-        }
+        GatewayFlow::between(at(port), at(9))
     }
 
     fn report(classes: Vec<GatewayClass>, ports: &[u16]) -> GatewayReport {

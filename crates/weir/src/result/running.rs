@@ -186,6 +186,33 @@ pub struct GatewayFlow {
     pub quality: OfFlow,
 }
 
+#[cfg(test)]
+impl GatewayFlow {
+    /// Returns a flow of the class `a` between these ends, of which nothing was counted.
+    pub fn between(src: SocketAddr, dst: SocketAddr) -> GatewayFlow {
+        GatewayFlow {
+            kind: "flow".into(),
+            name: String::new(),
+            src,
+            dst,
+            class: "a".into(),
+            direction: String::new(),
+            bytes: 0,
+            bps: 0.0,
+            target_bps: None,
+            pass_reason: None,
+            held_bytes: 0,
+            held_us: 0,
+            debt_bytes: 0,
+            slow_start: false,
+            rtt_us: 0,
+            window: 0,
+            period_us: 0,
+            quality: OfFlow::default(),
+        }
+    }
+}
+
 /// Output of `weir wan --json`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]

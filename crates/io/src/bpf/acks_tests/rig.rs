@@ -147,7 +147,7 @@ impl Rig {
         records
     }
 
-    /// Opens slot `slot` for a flow: everything starts at 1000, the window is 100 with a shift of 2.
+    /// [Opens](begin) slot `slot` for a flow.
     pub fn control(&self, key: Key, slot: u32, flags: u32) -> &'static Slot {
         self.control_of(0, key, slot, flags)
     }
@@ -156,20 +156,16 @@ impl Rig {
     pub fn control_of(&self, number: usize, key: Key, slot: u32, flags: u32) -> &'static Slot {
         let tag = slot + 1;
         let place = &self.acks.slots_of(number)[slot as usize];
-        place.open(
-            tag,
-            flags | 2 << slot_flag::SCALE_SHIFT,
-            1000,
-            1000,
-            1000,
-            1400,
-            1400,
-            100,
-            ticks(clock::now()),
-        );
+        begin(place, tag, flags);
         self.acks.apply_of(number, &[Verdict::Shape { ack_key: key, slot, tag }]).unwrap();
         place
     }
+}
+
+/// Opens a slot for a flow: everything starts at 1000, the window is 100 with a shift of 2.
+pub fn begin(slot: &Slot, tag: u32, flags: u32) {
+    let flags = flags | 2 << slot_flag::SCALE_SHIFT;
+    slot.open(tag, flags, 1000, 1000, 1000, 1400, 1400, 100, ticks(clock::now()));
 }
 
 fn run(acks: &Acks, program: &str, frame: &[u8], gso_size: u16, from: u32) -> (u32, Vec<u8>) {

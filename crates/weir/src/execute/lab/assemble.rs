@@ -179,7 +179,6 @@ mod tests {
     use crate::execute::traffic::{Bins, FlowReport, Received, Sent};
     use crate::experiment::plan::Length;
     use crate::result::running::GatewayFlow;
-    use std::net::SocketAddr;
 
     const MS: u64 = 1_000_000;
 
@@ -270,24 +269,12 @@ mod tests {
         let mut m = measured();
         m.gateway = Some(GatewayReport {
             flows: vec![GatewayFlow {
-                kind: "flow".into(),
-                name: String::new(),
-                src: SocketAddr::from((crate::execute::hosts::CLIENT, client_port(0))),
-                dst: SocketAddr::from((crate::execute::hosts::SERVER, 5000)),
                 class: "ten".into(),
-                direction: String::new(),
-                bytes: 0,
-                bps: 0.0,
-                target_bps: None,
                 pass_reason: Some("mptcp".into()),
-                held_bytes: 0,
-                held_us: 0,
-                debt_bytes: 0,
-                slow_start: false,
-                rtt_us: 0,
-                window: 0,
-                period_us: 0,
-                quality: Default::default(),
+                ..GatewayFlow::between(
+                    (crate::execute::hosts::CLIENT, client_port(0)).into(),
+                    (crate::execute::hosts::SERVER, 5000).into(),
+                )
             }],
             ..GatewayReport::default()
         });

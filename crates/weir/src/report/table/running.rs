@@ -239,29 +239,18 @@ mod tests {
     fn a_flow() -> GatewayFlow {
         let at = (std::net::Ipv4Addr::LOCALHOST, 9).into();
         GatewayFlow {
-            kind: "flow".into(),
-            name: String::new(),
-            src: at,
-            dst: at,
-            class: "a".into(),
-            direction: String::new(),
-            bytes: 0,
             bps: 98_765.4e6,
             target_bps: Some(100_000_000_000),
             pass_reason: Some("implausible".into()),
             held_bytes: u32::MAX,
-            held_us: 0,
-            debt_bytes: 0,
-            slow_start: false,
             rtt_us: 999_999,
-            window: 0,
-            period_us: 0,
             quality: OfFlow {
                 rtt_wan_us: RTT,
                 rtt_lan_us: RTT,
                 retransmitted_packets: 1 << 40,
                 ..OfFlow::default()
             },
+            ..GatewayFlow::between(at, at)
         }
     }
 
