@@ -182,12 +182,12 @@ impl Memory {
         self.count += 1;
         self.count
     }
-    /// Does it repeat the acknowledgement of the one before?
+    /// Returns whether it repeats the previous acknowledgement.
     fn repeats(&mut self, g: &Given) -> bool {
         let ack = g.seg.as_ref().map(|s| s.tcp.ack.0);
         std::mem::replace(&mut self.ack, ack) == ack
     }
-    /// Does it begin before the end of one of before?
+    /// Returns whether it begins before the end of an earlier one.
     fn seen(&mut self, g: &Given) -> bool {
         let Some(seg) = &g.seg else { return false };
         let behind = self.seq.is_some_and(|seq| (seq.wrapping_sub(seg.tcp.seq.0) as i32) > 0);
@@ -196,7 +196,7 @@ impl Memory {
         }
         behind
     }
-    /// Has the receiver ended?
+    /// Returns whether the receiver has ended.
     fn ended(&mut self, g: &Given) -> bool {
         self.flag |= g.back && flagged(g, Flags::FIN | Flags::RST);
         self.flag

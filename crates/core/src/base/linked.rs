@@ -1,5 +1,5 @@
-//! Doubly linked lists of numbered entries. Links are a field of the entries, or a table beside them. Any entry
-//! leaves its list in constant time, and nothing is allocated.
+//! Doubly linked lists of numbered entries. Links are a field of the entries, or a table beside them. Any
+//! entry leaves its list in constant time, and nothing is allocated.
 //!
 //! Two other lists are not this one: frames wait in queues that only their head leaves, so one link is enough
 //! (`packet::frame::List`); and a sender's segments are linked by their distance, which is half as long

@@ -8,8 +8,9 @@
 use super::rate::{ByteClock, Rate};
 use super::time::{Duration, Time};
 
-/// A rate, and the time at which all that was charged is paid for (Zhang, "VirtualClock", SIGCOMM 1990). A time
-/// before now is credit, a later one debt. Fractions of a nanosecond are carried, so it is exact for ever.
+/// A rate, and the time at which all that was charged is paid for (Zhang, "VirtualClock", SIGCOMM 1990). A
+/// time before now is credit, a later one debt. Fractions of a nanosecond are carried, so it is exact for
+/// ever.
 #[derive(Clone, Copy, Debug)]
 pub struct VirtualClock {
     due: Time,

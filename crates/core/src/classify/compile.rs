@@ -116,7 +116,7 @@ impl Condition {
         }
     }
 
-    /// Does a packet with this key fit? As `condition_takes` of the programs.
+    /// Returns whether a packet with this key fits. As `condition_takes` of the programs.
     pub fn takes(&self, key: &Key) -> bool {
         let same = |a: &[u8; 16], b: &[u8; 16], mask: &[u8; 16]| {
             let [a, b, mask] = [a, b, mask].map(|bytes| u128::from_be_bytes(*bytes));

@@ -58,12 +58,13 @@ impl ClassConfig {
         }
     }
 
-    /// Is it a class for flows, and not one that others share?
+    /// Returns whether it is a class for flows, not one that other classes share.
     pub fn takes_flows(&self) -> bool {
         self.share.is_none_or(|share| share.queue.is_some()) && self.nested.is_none_or(|nested| !nested.lends)
     }
 
-    /// Do its flows share a rate by their ACKs alone, so that what ACKs cannot slow has to be counted?
+    /// Returns whether its flows share a rate by their ACKs alone, so that unresponsive traffic has to be
+    /// counted.
     pub fn shares_rate(&self) -> bool {
         let shares = |ack: AckControl| ack.release.share().is_some_and(|law| law.turns == Turns::Bytes);
         self.ack.is_some_and(shares)
@@ -78,7 +79,7 @@ impl ClassConfig {
         ack.release.share().is_some_and(|law| law.is_of_acks() && sizes || law.watches_data())
     }
 
-    /// Are ACKs of its flows released by what becomes of their data in its queue?
+    /// Returns whether ACKs of its flows are released by what becomes of their data in its queue.
     pub fn follows_data(&self) -> bool {
         self.ack.is_some_and(|ack| ack.release.share().is_some_and(|law| law.follows_data()))
     }
@@ -122,7 +123,7 @@ pub struct Match {
 }
 
 impl Match {
-    /// Does it take every flow that `other` takes?
+    /// Returns whether it takes every flow that `other` takes.
     pub fn covers(&self, other: &Match) -> bool {
         let prefix = |a: &Option<Prefix>, b: &Option<Prefix>| match (a, b) {
             (Some(a), Some(b)) => a.covers(b),
@@ -172,11 +173,11 @@ impl Prefix {
     pub fn bits(&self) -> u8 {
         self.len
     }
-    /// Is every address of `other` inside?
+    /// Returns whether every address of `other` is inside.
     pub fn covers(&self, other: &Prefix) -> bool {
         self.len <= other.len && self.contains(other.addr)
     }
-    /// Is `addr` of the same family and inside?
+    /// Returns whether `addr` is of the same family and inside.
     pub fn contains(&self, addr: IpAddr) -> bool {
         match (self.addr, addr) {
             (IpAddr::V4(p), IpAddr::V4(a)) => {

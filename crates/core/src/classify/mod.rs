@@ -22,7 +22,7 @@ use prefixes::Prefixes;
 use std::collections::HashMap;
 
 impl Match {
-    /// Does the rule take this flow?
+    /// Returns whether the rule takes this flow.
     pub fn takes(&self, key: &Key) -> bool {
         let addr = |p: &Option<Prefix>, a| p.as_ref().is_none_or(|p| p.contains(a));
         let port = |r: &Option<core::ops::RangeInclusive<u16>>, p| r.as_ref().is_none_or(|r| r.contains(&p));
@@ -34,7 +34,7 @@ impl Match {
             && self.protocol.is_none_or(|p| p == key.protocol())
     }
 
-    /// Is there nothing but a port of the sender, or nothing but one of the receiver?
+    /// Returns whether it has nothing but a port of the sender, or nothing but one of the receiver.
     fn is_port_only(&self) -> bool {
         let Match { src, dst, src_port, dst_port, vlan, protocol } = self;
         let bare = src.is_none() && dst.is_none() && vlan.is_none() && protocol.is_none();
@@ -212,8 +212,8 @@ impl Compiled {
         self.fields[usize::from(direction == Direction::In)]
     }
 
-    /// May a flow that no class of the other configuration controls be controlled by this one, or by another
-    /// class, or a packet be charged to another?
+    /// Returns whether this configuration may control a flow that the other one does not, control one by
+    /// another class, or charge a packet to another.
     pub(crate) fn takes_other_flows_than(&self, other: &Compiled) -> bool {
         let (ours, theirs) = (&self.config.classes, &other.config.classes);
         ours.len() != theirs.len()

@@ -21,7 +21,8 @@ impl Config {
         None
     }
 
-    /// Are the nested classes of each direction trees, with no more guarantees than there is?
+    /// Returns whether the nested classes of each direction are trees whose guarantees fit the rate above
+    /// them.
     pub fn check_nested(&self) -> Result<(), Refused<Unsound>> {
         [Direction::Out, Direction::In].into_iter().try_for_each(|direction| self.check_nested_in(direction))
     }

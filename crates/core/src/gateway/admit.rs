@@ -1,5 +1,6 @@
-//! Is a segment the flow's? What cannot be its receiver's is forwarded and changes nothing; what fits is, and
-//! what is consistent in spite of it takes the flow up anew ([`Doubt`](crate::track::Doubt)).
+//! Decisions whether a segment is the flow's. What cannot be its receiver's is forwarded and changes nothing;
+//! what fits is, and what is consistent in spite of it takes the flow up anew
+//! ([`Doubt`](crate::track::Doubt)).
 //!
 //! A segment that fits and cannot be changed is let through as it came ([`belief`](super::flows::belief)).
 
@@ -14,8 +15,8 @@ use crate::track::Extensions;
 use crate::wire::{Flags, Seq};
 
 impl Gateway {
-    /// Is the segment one of the flow as it is known, and may the flow be touched? One that is `here` has not
-    /// left yet.
+    /// Returns whether the segment is one of the flow as it is known, and the flow may be touched. One that
+    /// is `here` has not left yet.
     pub(super) fn admit(
         &mut self,
         cx: &mut Cx<'_>,

@@ -224,7 +224,7 @@ impl Gateway {
         self.await_turn(cx, i, 1); // one comes, one may go
     }
 
-    /// Is there no room for an ACK of the flow?
+    /// Returns whether there is no room for an ACK of the flow.
     fn is_full(&self, i: FlowId) -> bool {
         !self.outbox.has_room(ack_out(&self.flows.table[i]), 1)
     }

@@ -256,7 +256,7 @@ impl Gateway {
         false
     }
 
-    /// Has nothing come that is to be sent, and is no timer due, by any port?
+    /// Returns whether nothing has come to be sent by any port, and no timer is due.
     #[inline]
     fn is_quiet(&self, now: Time) -> bool {
         self.outbox.is_empty() && self.flows.first_timer() > now

@@ -19,7 +19,7 @@ struct Outlet {
     next: Option<Frame>,
     /// Time at which it was due; [`Time::MAX`] without one.
     due: Time,
-    /// Those behind it, and how many these are.
+    /// Frames behind it, and their number.
     queue: Queue,
     behind: u64,
     /// The time of the last frame that came.
@@ -105,7 +105,7 @@ impl Outbox {
         }
     }
 
-    /// Does no frame wait for any port?
+    /// Returns whether no frame waits for any port.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.outlets.iter().all(|outlet| outlet.due == Time::MAX)
@@ -125,7 +125,7 @@ impl Outbox {
         Some(Transmit { port, at, frame })
     }
 
-    /// Is there room for so many more?
+    /// Returns whether there is room for so many more.
     #[inline]
     pub(super) fn has_room(&self, port: Port, frames: u64) -> bool {
         self.outlet(port).packets() + frames <= u64::from(LIMIT)

@@ -236,9 +236,9 @@ pub(super) struct Out<'a> {
 }
 
 impl Record {
-    /// Is the flow in the order of its releases, with something held, and is its record what there is to know
-    /// of it, but for what has moved forward in its slot? `state` is the generation and the epoch that it is
-    /// to be of.
+    /// Returns whether the flow is in the order of its releases and holds something, and its record says all
+    /// of it but what has moved forward in its slot. `state` is the generation and the epoch that it is to be
+    /// of.
     #[inline(always)]
     fn is_regular(&self, slot: &Slot, state: (u16, u16)) -> bool {
         self.flags & ASKED == flag::SYNCED

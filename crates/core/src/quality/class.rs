@@ -77,12 +77,12 @@ impl Qualities {
         }
     }
 
-    /// Those of the class in a place.
+    /// Returns the qualities of the class in a place.
     pub fn of(&self, place: ClassId) -> Option<&Quality> {
         self.places.get(place.index())
     }
 
-    /// Those of data that goes out, and that comes in.
+    /// Returns the qualities of data that goes out, and of data that comes in.
     pub fn ways(&self) -> &[Quality; 2] {
         &self.ways
     }

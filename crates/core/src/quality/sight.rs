@@ -109,7 +109,7 @@ pub(crate) struct Answer {
 }
 
 impl Told {
-    /// Can data up to `end` be the sender's?
+    /// Returns whether data up to `end` can be the sender's.
     fn allows(&self, end: u32) -> bool {
         match self.edge {
             Some(edge) => !after(end, edge),
@@ -245,7 +245,7 @@ impl Sight {
         }
     }
 
-    /// Is this the ACK that the measurement waits for?
+    /// Returns whether this is the ACK that the measurement waits for.
     #[inline(always)]
     pub(crate) fn awaits_ack(&self, ack: u32) -> bool {
         self.stage.load(Acquire) == stage::DATA && !after(self.number.load(Relaxed), ack)
@@ -297,7 +297,7 @@ impl Sight {
         }
     }
 
-    /// Is the ACK held that the measurement waits for?
+    /// Returns whether the ACK that the measurement waits for is held.
     #[inline(always)]
     pub(crate) fn is_held(&self) -> bool {
         self.stage.load(Relaxed) == stage::HELD

@@ -117,7 +117,7 @@ pub struct Slot {
     candidate: AtomicU32,
     /// See `clock`.
     witnesses: AtomicU32,
-    /// Since when segments are older than the newest TSval.
+    /// Time from which on segments are older than the newest TSval.
     behind_since: AtomicU32,
     spare: u32,
 }
@@ -137,7 +137,7 @@ pub struct Seen {
     pub payload: u32,
     /// TSval, if the option is there.
     pub ts: Option<u32>,
-    /// Is there a SACK option with at least one block?
+    /// True if there is a SACK option with at least one block.
     pub sack: bool,
     /// True if it has no options, or timestamps after two NOPs (RFC 7323 appendix A).
     pub plain: bool,
@@ -194,7 +194,7 @@ pub enum Stamp {
     Discard,
 }
 
-/// Is one counter or timestamp after another in serial arithmetic (RFC 1982)?
+/// Returns whether one counter or timestamp is after another in serial arithmetic (RFC 1982).
 pub const fn after(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 > 0
 }
@@ -210,7 +210,7 @@ impl Seen {
         self.seq.plus(self.payload).plus(u32::from(self.flags & FIN != 0))
     }
 
-    /// Is it nothing but an acknowledgement?
+    /// Returns whether it is nothing but an acknowledgement.
     pub fn is_pure(&self) -> bool {
         self.payload == 0 && self.flags & (FIN | URG) == 0
     }
@@ -267,12 +267,12 @@ impl Slot {
         asked != answered && self.answered.compare_exchange(answered, asked, SeqCst, Relaxed).is_ok()
     }
 
-    /// Is the slot used?
+    /// Returns whether the slot is used.
     pub fn is_open(&self) -> bool {
         self.tag.load(Relaxed) != 0
     }
 
-    /// Are all of these [`slot_flag`]s set?
+    /// Returns whether all of these [`slot_flag`]s are set.
     pub fn has(&self, flags: u32) -> bool {
         self.flags.load(Relaxed) & flags == flags
     }

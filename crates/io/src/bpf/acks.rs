@@ -338,12 +338,12 @@ impl Acks {
         self.tallies
     }
 
-    /// Those of the engine with this number.
+    /// Returns the slots of the engine with this number.
     pub fn slots_of(&self, number: usize) -> &'static [Slot] {
         &self.slots[self.part(self.slots, number)]
     }
 
-    /// Those of the engine with this number.
+    /// Returns the tallies of the engine with this number.
     pub fn tallies_of(&self, number: usize) -> &'static [Tally] {
         &self.tallies[self.part(self.tallies, number)]
     }

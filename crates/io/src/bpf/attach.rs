@@ -26,8 +26,8 @@ const HOOKS: [Hook; 2] = [Hook::Ingress, Hook::Egress];
 pub struct Attached(Vec<Held>);
 
 impl Attached {
-    /// Are these links, which end with the processes that hold them? Classifiers (before Linux 6.6) outlive
-    /// them: [`remove_filters`].
+    /// Returns whether these are links, which end with the processes that hold them. Classifiers (before
+    /// Linux 6.6) outlive them: [`remove_filters`].
     pub fn ends_with_processes(&self) -> bool {
         self.0.iter().all(|held| matches!(held, Held::Link { .. }))
     }
@@ -298,7 +298,7 @@ fn filter_at(ifindex: u32, hook: Hook, order: Order) -> Option<u32> {
     (told == 0).then_some(options.prog_id)
 }
 
-/// Is there a program of ours at this place of ours?
+/// Returns whether a program of ours is at this place of ours.
 fn is_ours(ifindex: u32, hook: Hook, order: Order) -> bool {
     let number = filter_at(ifindex, hook, order);
     number.and_then(name_of).is_some_and(|name| is_our_name(&name))

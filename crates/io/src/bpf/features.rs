@@ -25,7 +25,7 @@ const RING: Missing = Missing { what: "BPF ring buffers", since: "5.8" };
 const MAPPED: Missing = Missing { what: "memory-mapped BPF arrays", since: "5.5" };
 const ATOMICS: Missing = Missing { what: "atomic compare-and-exchange in BPF programs", since: "5.12" };
 
-/// Can a map of this kind be made? Errors other than "no such thing" are told.
+/// Returns whether a map of this kind can be made. Errors other than "no such thing" are told.
 fn can_make(name: &CStr, kind: sys::bpf_map_type, sizes: (u32, u32), flags: u32) -> io::Result<bool> {
     // SAFETY: zero is a valid value of this structure of integers and null pointers.
     let mut options: sys::bpf_map_create_opts = unsafe { std::mem::zeroed() };

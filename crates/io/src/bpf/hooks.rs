@@ -31,7 +31,7 @@ const fn place(way: Direction) -> usize {
 }
 
 impl Hooks {
-    /// Those of the engine with this number.
+    /// Opens the hooks of the engine with this number.
     pub(super) fn of(object: &Object, number: usize) -> io::Result<Hooks> {
         let hooks_map = map(object, "hooks")?;
         let at = number * hooks::SIZE;

@@ -78,7 +78,7 @@ impl Segments {
         Ok(Segments { fd: fd.try_clone_to_owned()?, ours, theirs, page, size })
     }
 
-    /// Is there nothing at all, not even a record that is still being written?
+    /// Returns whether there is nothing at all, not even a record that is still being written.
     pub fn is_empty(&self) -> bool {
         let produced = self.theirs.atomic_u64(0).load(Ordering::Acquire);
         self.ours.atomic_u64(0).load(Ordering::Relaxed) >= produced

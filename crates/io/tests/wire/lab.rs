@@ -212,7 +212,7 @@ impl Lab {
         run("ip", &[&["-n", &self.namespace(host)], args].concat())
     }
 
-    /// Can an interface be made that is specified so?
+    /// Returns whether an interface can be made that is specified so.
     pub fn can(&self, host: &str, name: &str, before: &[&str], after: &[&str]) -> bool {
         let mut command = Command::new("ip");
         command

@@ -96,7 +96,7 @@ impl From<Rtt> for FlowRtt {
 pub struct OfFlow {
     /// Round-trip times between here and the end on the side of the WAN.
     pub rtt_wan_us: FlowRtt,
-    /// Those to the end on the side of the LAN.
+    /// Round-trip times between here and the end on the side of the LAN.
     pub rtt_lan_us: FlowRtt,
     /// Packets that were sent again.
     pub retransmitted_packets: u64,

@@ -75,7 +75,7 @@ pub struct Load {
     pub reordered_packets: u64,
     /// Round-trip times between here and the ends on the side of the WAN, of the last minutes.
     pub rtt_wan_us: Latency,
-    /// Those on the side of the LAN.
+    /// Round-trip times between here and the ends on the side of the LAN, of the last minutes.
     pub rtt_lan_us: Latency,
     /// Scores of applications by these times and the loss of the last minutes, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -72,7 +72,7 @@ impl Side {
         self.drain();
     }
 
-    /// Does the gateway get a segment because the hook knows nothing of its flow?
+    /// Returns whether the gateway gets a segment because the hook knows nothing of its flow.
     fn is_unknown(&self, bytes: &[u8]) -> bool {
         let Ok(packet) = wire::packet(bytes, bytes.len()) else { return true };
         let Ok(tcp) = wire::tcp(bytes, &packet) else { return true };
@@ -81,7 +81,7 @@ impl Side {
         unknown || wire::tcp_options(bytes, &packet, &tcp).is_err()
     }
 
-    /// Does a hook take a segment of the flow?
+    /// Returns whether a hook takes a segment of the flow.
     fn is_counted(&self, bytes: &[u8]) -> bool {
         let slot = &self.gateway.flows.slots[FlowId(0)];
         if self.is_unknown(bytes) {
@@ -153,7 +153,7 @@ fn shaper() -> AckControl {
 }
 
 impl Side {
-    /// Does the short way deal with a frame that comes now?
+    /// Returns whether the short way deals with a frame that comes now.
     fn takes(&mut self, from_lan: bool, bytes: &[u8], checksum: Checksum) -> bool {
         let mut frame = self.frames.receive_copy(bytes, bytes.len(), self.now).unwrap();
         frame.checksum = checksum;

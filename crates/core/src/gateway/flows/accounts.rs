@@ -25,9 +25,9 @@ pub struct ClassAccount {
 /// Memory for the totals of one gateway after the other. Zeros are the totals of none.
 #[derive(Debug)]
 pub struct Accounts {
-    /// Those of the gateway.
+    /// Accounts of the gateway.
     pub totals: &'static mut GatewayStats,
-    /// Those of its classes, by place.
+    /// Accounts of its classes, by place.
     pub classes: &'static mut [ClassAccount],
     /// The account of frames goes on, too: not where what is behind the gateway begins anew.
     pub frames: bool,
@@ -77,7 +77,7 @@ impl ClassAccounts {
         }
     }
 
-    /// Do they outlive the gateway?
+    /// Returns whether they outlive the gateway.
     pub(super) fn outlive(&self) -> bool {
         matches!(self, ClassAccounts::Outlive(_))
     }

@@ -117,8 +117,8 @@ impl Register {
         Admitted::Passes
     }
 
-    /// Is it the connection whose handshake was seen, and nothing of it since? Segments that passed by while
-    /// no engine ran may have taken it far ahead.
+    /// Returns whether it is the connection whose handshake was seen, and of which nothing was seen since.
+    /// Segments that passed by while no engine ran may have taken it far ahead.
     fn has_gone_on(&self, i: FlowId, segment: &Headers) -> bool {
         let slot = &self.slots[i];
         let ahead = |to: Seq, from: Seq| to.since(from) <= steer::ACK_RANGE;
@@ -226,8 +226,8 @@ impl Register {
         self.count_untouched(i);
     }
 
-    /// Does a segment with payload pass that tells of a loss or of a window that closes or opens, and too
-    /// much more: hooks set back what tells nothing but progress?
+    /// Returns whether a segment with payload passes although it tells too much, because it tells of a loss
+    /// or of a window that closes or opens. Hooks set back one that tells nothing but progress.
     pub(in crate::gateway) fn tells_too_much(
         &self,
         i: FlowId,
@@ -260,7 +260,7 @@ impl Register {
         most.is_some_and(|most| u64::from(early) + u64::from(before) > most)
     }
 
-    /// Is what passes of the flow charged to its class by what the hooks count?
+    /// Returns whether the hooks' counts charge what passes of the flow to its class.
     pub(in crate::gateway) fn is_counted(&self, i: FlowId) -> bool {
         self.hooked && self.table[i].has(flag::PASSES)
     }
@@ -313,8 +313,8 @@ impl Register {
 }
 
 impl Headers {
-    /// Does the segment pass because its acknowledgement, beyond `tx`, cannot wait: without the scale a right
-    /// edge would move left?
+    /// Returns whether the segment passes because its acknowledgement, beyond `tx`, cannot wait: without the
+    /// scale a right edge would move left.
     pub(in crate::gateway) fn cannot_be_set_back(&self, r: &Record, tx: Seq) -> Option<PassReason> {
         let Tcp { payload_len, window, ack, flags, .. } = self.tcp;
         if r.has(flag::SCALE_KNOWN) || flags.contains(Flags::FIN) || !ack.is_after(tx) {

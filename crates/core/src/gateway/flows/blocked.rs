@@ -57,7 +57,7 @@ impl Blocked {
         }
     }
 
-    /// Was the port blocked at `due`?
+    /// Returns whether the port was blocked at `due`.
     pub(in crate::gateway) fn was(&self, port: Port, due: Time) -> bool {
         let span = &self.spans[usize::from(port.0)];
         span.since <= due && due <= span.until

@@ -62,7 +62,7 @@ impl Classes {
         self.ids().map(|place| self.accounts[place])
     }
 
-    /// Do the totals outlive the gateway?
+    /// Returns whether the totals outlive the gateway.
     pub(super) fn outlive(&self) -> bool {
         self.accounts.outlive()
     }
@@ -138,7 +138,7 @@ impl Classes {
         }
     }
 
-    /// Are any nested?
+    /// Returns whether any are nested.
     pub(super) fn are_nested(&self) -> bool {
         self.nested
     }

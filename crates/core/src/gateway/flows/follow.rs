@@ -375,7 +375,7 @@ impl Register {
         r.window_limit(&self.policy(r).window, self.rtt(r))
     }
 
-    /// Is the right edge that may be told now right of the one that was?
+    /// Returns whether the right edge that may be told now is right of the last one.
     pub(in crate::gateway) fn edge_moves(&self, i: FlowId) -> bool {
         let r = &self.table[i];
         r.edge_moves(self.window_limit(r))

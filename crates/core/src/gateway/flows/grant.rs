@@ -90,7 +90,7 @@ impl Register {
         }
     }
 
-    /// May ACKs of the flow pass that tell nothing but progress, as far as its rate allows?
+    /// Returns whether ACKs of the flow that tell nothing but progress may pass, as far as its rate allows.
     fn may_grant(&self, i: FlowId) -> bool {
         let r = &self.table[i];
         self.hooked
@@ -259,7 +259,7 @@ impl Record {
         }
     }
 
-    /// May ACKs pass that tell nothing but progress?
+    /// Returns whether ACKs that tell nothing but progress may pass.
     fn may_be_granted(&self) -> bool {
         let known = flag::SYNCED | flag::SHOWN | flag::SCALE_KNOWN | flag::EDGE_KNOWN;
         let not = flag::ARMED

@@ -164,8 +164,8 @@ impl Register {
         }
     }
 
-    /// Is the segment where its receiver accepts it: from what it has acknowledged to its right edge (RFC
-    /// 5961 §3.2; that a RST ahead of RCV.NXT is answered first is for the receiver to decide)?
+    /// Returns whether its receiver accepts the segment where it is: from what it has acknowledged to its
+    /// right edge (RFC 5961 §3.2; the receiver decides itself to answer a RST ahead of RCV.NXT first).
     fn sender_may_send(&self, i: FlowId, segment: &Headers) -> bool {
         let r = &self.table[i];
         let slot = &self.slots[i];
@@ -257,7 +257,7 @@ impl Register {
 }
 
 impl Record {
-    /// Is it a connection, or passed as one, that a stray SYN must not end?
+    /// Returns whether it is a connection, or passed as one, that a stray SYN must not end.
     pub(in crate::gateway) fn lives(&self) -> bool {
         self.has(flag::PASSES) || self.has(flag::SYNCED) && !self.is_done()
     }
@@ -271,21 +271,22 @@ impl Record {
         }
     }
 
-    /// Is this SYN the one that opened the connection, of which the other side has acknowledged nothing more?
+    /// Returns whether this SYN is the one that opened the connection, of which the other side has
+    /// acknowledged nothing more.
     pub(in crate::gateway) fn began_with(&self, whose: u32, segment: &Headers) -> bool {
         let start = segment.tcp.seq.plus(1);
         let now = if whose == flag::SENDER_SYN { self.rx } else { self.seq };
         self.has(whose) && now == start
     }
 
-    /// Is this the SYN of the opening under way, sent again?
+    /// Returns whether this is the SYN of the opening under way, sent again.
     pub(in crate::gateway) fn opens_with(&self, whose: u32, segment: &Headers) -> bool {
         let both = flag::SENDER_SYN | flag::RECEIVER_SYN;
         !self.has(flag::SYNCED) && self.flags & both == whose && self.start(whose) == segment.tcp.seq.plus(1)
     }
 
-    /// Does this SYN of the side `whose` answer the other's? It acknowledges the SYN, and data that came with
-    /// it at most (RFC 7413).
+    /// Returns whether this SYN of the side `whose` answers the other's. It acknowledges the SYN, and data
+    /// that came with it at most (RFC 7413).
     pub(in crate::gateway) fn is_answered(&self, whose: u32, segment: &Headers) -> bool {
         let others = (flag::SENDER_SYN | flag::RECEIVER_SYN) & !whose;
         !self.has(flag::SYNCED) && self.has(others) && opening::answers(self.start(others), segment.tcp.ack)
@@ -366,8 +367,8 @@ impl Record {
         }
     }
 
-    /// Has the sender nothing more to send, as far as it may be believed? Acknowledgements that it gets let
-    /// it send nothing then.
+    /// Returns whether the sender has nothing more to send, as far as it may be believed. Acknowledgements
+    /// that it gets let it send nothing then.
     #[inline]
     pub(in crate::gateway) fn is_ending(&self) -> bool {
         self.has(flag::SENDER_FIN) && !self.doubt.has_retracted()

@@ -296,7 +296,8 @@ impl Register {
         most.is_some_and(|most| u64::from(early) + u64::from(before) > most)
     }
 
-    /// May the sender of a flow with a rate of its own send much more than its window is sized for?
+    /// Returns whether the sender of a flow with a rate of its own may send much more than its window is
+    /// sized for.
     fn is_wide(&self, r: &Record) -> bool {
         let ahead = r.edge.beyond(r.tx);
         let full = r.full_window(&self.policy(r).window, self.rtt(r));
@@ -340,7 +341,7 @@ impl Record {
         }
     }
 
-    /// Is the next ACK to carry ECE?
+    /// Returns whether the next ACK has to carry ECE.
     pub(in crate::gateway) fn shows_ece(&self) -> bool {
         self.marked > 0
     }
@@ -378,7 +379,7 @@ impl Record {
         }
     }
 
-    /// Is anything to be told beside progress?
+    /// Returns whether there is anything to tell beside progress.
     #[inline]
     pub(in crate::gateway) fn has_news(&self) -> bool {
         self.flags & (flag::TWICE | flag::HOLE) != 0

@@ -256,12 +256,12 @@ impl Register {
         &self.bounds.all()[self.classes.place(class).index()]
     }
 
-    /// Does a direction have a class with a bound?
+    /// Returns whether a direction has a class with a bound.
     pub fn is_bounded(&self, direction: Direction) -> bool {
         self.bounded[usize::from(direction == Direction::In)]
     }
 
-    /// Does a direction have a class each flow of which has a bound?
+    /// Returns whether a direction has a class that bounds each of its flows.
     pub fn bounds_flows(&self, direction: Direction) -> bool {
         self.bounded_flows[usize::from(direction == Direction::In)]
     }
@@ -317,8 +317,8 @@ impl Register {
         self.unread.all()
     }
 
-    /// May a frame of `len` bytes with this head pass that has no readable addresses? It is charged to what
-    /// its direction has for all such frames.
+    /// Returns whether a frame of `len` bytes with this head and without readable addresses may pass. It is
+    /// charged to what its direction has for all such frames.
     pub fn admits_unread(&self, direction: Direction, head: &[u8], len: usize, now: Time) -> bool {
         let Some(bound) = self.unread.all().get(usize::from(direction == Direction::In)) else { return true };
         let (l3, arp) = wire::network_layer(head);
@@ -340,8 +340,8 @@ impl Register {
         self.flow_bounds.get_or_init(|| Places::own(self.table.capacity())).all()
     }
 
-    /// May this pass, of the flow with this key and record if it is TCP? It is charged to flow and class
-    /// then. `sender`: the account of a controlled flow, if that is current.
+    /// Returns whether this may pass, of the flow with this key and record if it is TCP. It is charged to
+    /// flow and class then. `sender`: the account of a controlled flow, if that is current.
     pub fn admits(
         &self,
         direction: Direction,
@@ -376,7 +376,7 @@ impl Register {
         steer::admits(self.bounds.all(), self.tallies(), place.0, flow, sender, load, now)
     }
 
-    /// May a segment pass, in a gateway without hooks?
+    /// Returns whether a segment may pass, in a gateway without hooks.
     pub(in crate::gateway) fn admits_data(
         &self,
         cx: &Cx<'_>,

@@ -188,7 +188,7 @@ impl Register {
         self.congestion = congestion;
     }
 
-    /// May ACKs of the flow be held now?
+    /// Returns whether ACKs of the flow may be held now.
     #[inline]
     pub(super) fn is_engaged(&self, i: FlowId) -> bool {
         let r = &self.table[i];

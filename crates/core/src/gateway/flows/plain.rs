@@ -32,8 +32,8 @@ pub(in crate::gateway) const ASKED: u32 = flag::INWARD
 const BACKLOGGED: u32 = flag::SYNCED | flag::ARMED | flag::SCALE_KNOWN | flag::SHOWN;
 
 impl Record {
-    /// Is the flow in the order of its releases, with nothing to be found out first of an ACK that comes from
-    /// this side, with timestamps or without?
+    /// Returns whether the flow is in the order of its releases, and nothing has to be found out first of an
+    /// ACK that comes from this side, with timestamps or without.
     #[inline(always)]
     pub(super) fn is_backlogged(&self, from_lan: bool, timestamps: bool) -> bool {
         let side = if from_lan { flag::INWARD } else { 0 };
@@ -59,7 +59,7 @@ impl Record {
         class.acks_absorbed += 1;
     }
 
-    /// Does an ACK acknowledge more than any before, with an open window?
+    /// Returns whether an ACK acknowledges more than any before, with an open window.
     #[inline(always)]
     pub(super) fn is_advanced_by(&self, seen: &Seen) -> bool {
         seen.window != 0 && seen.ack.is_after(self.rx) && seen.ack.is_after(self.tx)
@@ -67,7 +67,8 @@ impl Record {
 }
 
 impl Slot {
-    /// Is an ACK without payload what the receiver sends next, while the sender knows what the record says?
+    /// Returns whether an ACK without payload is what the receiver sends next, while the sender knows what
+    /// the record says.
     #[inline(always)]
     pub(super) fn is_advanced_by(&self, seen: &Seen, r: &Record) -> bool {
         let tx = self.tx();

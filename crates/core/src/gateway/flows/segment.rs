@@ -29,7 +29,7 @@ pub(in crate::gateway) fn parse(bytes: &[u8], len: usize) -> Result<Headers, Rej
     Ok(Headers { packet, tcp })
 }
 
-/// Is the checksum of a frame that is here whole complete and wrong?
+/// Returns whether the checksum of a whole frame is complete and wrong.
 pub(in crate::gateway) fn is_broken(bytes: &[u8], frame: &Frame, packet: &Packet) -> bool {
     frame.checksum == Checksum::Unknown
         && bytes.len() == frame.len()

@@ -14,8 +14,8 @@ use crate::time::Duration;
 pub(super) const MOST: u64 = 1 << 30;
 
 impl Record {
-    /// Is the right edge that may be told now, with a window of at most `limit` bytes, right of the one that
-    /// was?
+    /// Returns whether the right edge that may be told now, with a window of at most `limit` bytes, is right
+    /// of the last one.
     pub(in crate::gateway) fn edge_moves(&self, limit: Option<u32>) -> bool {
         self.window != 0 && window::is_news(self, self.window, limit)
     }

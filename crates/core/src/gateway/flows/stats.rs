@@ -214,7 +214,7 @@ pub struct FlowStats {
     pub held_delay: Duration,
     /// Bytes acknowledged ahead of the rate.
     pub debt_bytes: u32,
-    /// Is its step halved because its sender is in slow start?
+    /// True if its step is halved because its sender is in slow start.
     pub slow_start: bool,
     /// Measured round-trip time beyond the gateway, zero when unknown.
     pub rtt: Duration,

@@ -28,7 +28,7 @@ impl Register {
         self.scheme(i).map(Rules::driver)
     }
 
-    /// Does the flow's scheme need to see its data?
+    /// Returns whether the flow's scheme needs to see its data.
     fn watches_data(&self, i: FlowId) -> bool {
         self.scheme(i).is_some_and(Rules::watches_data)
     }
@@ -191,7 +191,7 @@ impl Register {
         }
     }
 
-    /// Is the flow one of the class at this place, whose turns are of ACKs?
+    /// Returns whether the flow is one of the class at this place, whose turns are of ACKs.
     pub(in crate::gateway) fn is_of(&self, i: FlowId, place: ClassId) -> bool {
         i < FlowId(self.table.capacity()) && {
             let r = &self.table[i];
@@ -206,7 +206,7 @@ impl Register {
         self.classes.share(r.class).map_or(0, |share| r.law.steps().packets(share.departures.queues))
     }
 
-    /// May an ACK of the flow leave as it comes?
+    /// Returns whether an ACK of the flow may leave as it comes.
     pub(in crate::gateway) fn may_pass(&self, i: FlowId) -> bool {
         self.table[i].is_ending()
             || match self.driver(i) {

@@ -71,8 +71,8 @@ impl Verdicts {
         Verdicts { queue: VecDeque::with_capacity(LIMIT), hooked, early: (0, Time::ZERO) }
     }
 
-    /// May the kernel be told of a flow of which nothing but the handshake was seen? That spares a look at
-    /// its first segment, and the answers to a flood of SYNs must not keep the kernel busy.
+    /// Returns whether the kernel may be told of a flow of which nothing but the handshake was seen. That
+    /// spares a look at its first segment, and the answers to a flood of SYNs must not keep the kernel busy.
     pub(super) fn may_tell_early(&mut self, now: Time) -> bool {
         if now.since(self.early.1) >= EARLY_WINDOW {
             self.early = (0, now);
@@ -81,13 +81,13 @@ impl Verdicts {
         self.early.0 <= EARLY_LIMIT
     }
 
-    /// Is there room for one that must not be lost?
+    /// Returns whether there is room for one that must not be lost.
     pub(in crate::gateway) fn has_room(&self) -> bool {
         !self.hooked || self.queue.len() < LIMIT
     }
 
-    /// Is there room for a flow that the kernel does not know? Part of the room is for those that it knows,
-    /// so that many new flows do not keep them from being followed or forgotten.
+    /// Returns whether there is room for a flow that the kernel does not know. Part of the room is for those
+    /// that it knows, so that many new flows do not keep them from being followed or forgotten.
     pub(super) fn has_room_for_new(&self) -> bool {
         !self.hooked || self.queue.len() < NEW_LIMIT
     }
@@ -100,7 +100,7 @@ impl Verdicts {
         }
     }
 
-    /// Those that tell of what passes are lost.
+    /// Loses the ones that tell of what passes.
     pub(super) fn forget_passing(&mut self) {
         self.queue.retain(|verdict| !matches!(verdict, Verdict::Pass { .. } | Verdict::Count { .. }));
     }

@@ -15,7 +15,7 @@ impl Congestion {
         Congestion((0..classes).map(|_| AtomicBool::new(false)).collect())
     }
 
-    /// Is the class with this index congested?
+    /// Returns whether the class with this index is congested.
     pub fn is(&self, class: usize) -> bool {
         self.0.get(class).is_some_and(|congested| congested.load(Relaxed))
     }

@@ -15,7 +15,7 @@ pub(crate) const ONE: u64 = 1 << FRACTION;
 pub(crate) struct Average {
     /// In units of 1/65536.
     value: u64,
-    /// Up to when.
+    /// Time of the last step.
     until: Time,
 }
 

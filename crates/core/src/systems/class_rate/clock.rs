@@ -28,8 +28,8 @@ impl Clock {
         self.clock.due()
     }
 
-    /// Has it earned all that it can while nobody asked? One that can earn nothing has not: it says nothing
-    /// of whether the rate is used.
+    /// Returns whether it has earned all that it can while nothing was asked of it. One that can earn nothing
+    /// has not: it says nothing of whether the rate is used.
     pub(crate) fn is_idle(&self, now: Time) -> bool {
         self.credit > Duration::ZERO && now.since(self.due()) >= self.credit
     }

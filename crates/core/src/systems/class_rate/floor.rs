@@ -67,7 +67,7 @@ impl Share {
 }
 
 impl Shares {
-    /// Is a debt of unresponsive bytes left in the class, or in one above it?
+    /// Returns whether a debt of unresponsive bytes is left in the class, or in one above it.
     pub(crate) fn owe(&self, place: ClassId) -> bool {
         let owes =
             |share: &Share| share.debt.bytes > 0 || share.node().is_some_and(|node| node.debt.bytes > 0);

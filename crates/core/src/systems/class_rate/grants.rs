@@ -30,7 +30,7 @@ fn clamp(bytes: u64) -> u32 {
 }
 
 impl ClassTree<'_> {
-    /// Have others than its flows not been looked at for some time?
+    /// Returns whether its unresponsive traffic has not been looked at for some time.
     pub(crate) fn is_due_for_others(&self, top: ClassId, now: Time) -> bool {
         let Some(share) = self.shares.get(top) else { return false };
         let looked = match share.node() {

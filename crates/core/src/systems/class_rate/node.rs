@@ -19,7 +19,7 @@ const CREDIT: Duration = Duration::from_millis(5);
 pub(crate) enum List {
     /// Children that are below their own rates.
     Below,
-    /// Those that borrow.
+    /// Children that borrow.
     Borrows,
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum Standing {
 }
 
 impl Standing {
-    /// Is nothing held in it?
+    /// Returns whether nothing is held in it.
     pub(crate) fn is_idle(self) -> bool {
         self == Standing::Idle
     }
@@ -91,7 +91,7 @@ pub(crate) struct Node {
     pub(crate) debt: Debt,
     /// Time at which its flows' part of the rate was found last.
     pub(crate) entitled: Time,
-    /// Until when what was permitted is ahead of the clocks above it, as of then.
+    /// Time up to which its permissions are ahead of the clocks above it, as these were then.
     pub(crate) ahead: Time,
     /// At the top: the classes below that have flows, and which of them is looked at next for what ACKs
     /// cannot slow.
@@ -152,7 +152,7 @@ impl Node {
         self.leaves.clear();
     }
 
-    /// Is it below its own rate?
+    /// Returns whether it is below its own rate.
     pub(crate) fn is_below(&self, now: Time) -> bool {
         self.own.as_ref().is_some_and(|own| own.due() <= now)
     }
@@ -170,12 +170,12 @@ impl Node {
         self.own_bps
     }
 
-    /// Is something held in a child, or in what is below that?
+    /// Returns whether something is held in a child, or in what is below that.
     pub(crate) fn is_active(&self) -> bool {
         self.active > 0
     }
 
-    /// Has it a child that takes turns?
+    /// Returns whether it has a child that takes turns.
     pub(crate) fn offers(&self) -> bool {
         self.lists.iter().any(|list| list.count > 0)
     }

@@ -9,7 +9,7 @@ use crate::time::Time;
 #[derive(Default)]
 pub(crate) struct Others {
     pub(crate) counted: Counted,
-    /// Has `counted` been what the tally said?
+    /// True if `counted` has been what the tally said.
     pub(crate) begun: bool,
     /// Time of the last look.
     pub(crate) at: Time,

@@ -151,7 +151,7 @@ impl Share {
         Some(FlowId(if is_late { old } else { fresh }))
     }
 
-    /// Has a flow waited for its turn for too long?
+    /// Returns whether a flow has waited for its turn for too long.
     pub(crate) fn is_late(&self, table: &Table, now: Time) -> bool {
         let heads = [self.fresh.first(), self.old.first()];
         heads.into_iter().flatten().any(|i| table[FlowId(i)].law.listed().place.waited(now) >= LATE)
@@ -165,7 +165,7 @@ impl Share {
         }
     }
 
-    /// Has it something to release, and is its clock not ahead?
+    /// Returns whether it has something to release, and its clock is not ahead.
     pub(crate) fn may_release(&self, now: Time) -> bool {
         self.offers() && self.clock.due() <= now
     }
@@ -185,7 +185,7 @@ impl Share {
         self.node()?.parent
     }
 
-    /// Do other classes borrow from it?
+    /// Returns whether other classes borrow from it.
     pub(crate) fn lends(&self) -> bool {
         self.node().is_some_and(|node| node.lends)
     }
@@ -197,7 +197,7 @@ impl Share {
         }
     }
 
-    /// Is there anything to release?
+    /// Returns whether there is anything to release.
     pub(crate) fn offers(&self) -> bool {
         self.head().is_some() || self.node().is_some_and(Node::offers)
     }
@@ -252,7 +252,7 @@ impl Share {
         }
     }
 
-    /// Is its clock one of the most that it may send?
+    /// Returns whether its clock is one of the most that it may send.
     pub(crate) fn is_bounded(&self) -> bool {
         self.node().is_none_or(|node| node.bounded)
     }

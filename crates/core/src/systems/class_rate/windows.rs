@@ -83,7 +83,7 @@ impl Shares {
 }
 
 impl Share {
-    /// Is the most that it may send used up, or would some of these bytes be forgiven?
+    /// Returns whether the most that it may send is used up, or some of these bytes would be written off.
     fn is_ahead(&self, bytes: u64, now: Time) -> bool {
         let clock = &self.clock;
         self.is_bounded() && (clock.due() > now || clock.clone().charge_since(bytes, now, now) > 0)
@@ -107,8 +107,8 @@ impl Share {
         self.law.first_window(mss)
     }
 
-    /// Is the right edge further ahead of what has arrived than the class's whole rate takes it? It was not
-    /// sized, then, and the sender's own window binds.
+    /// Returns whether the right edge is further ahead of what has arrived than the class's whole rate takes
+    /// it. It was not sized, then, and the sender's own window binds.
     fn has_room_to_send(&self, r: &Record, (rtt, standing): Times) -> bool {
         let all = self.law.payload(self.law.of_flow(self.most), &r.segments());
         let open = r.edge.beyond(r.rx);

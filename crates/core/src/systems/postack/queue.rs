@@ -42,7 +42,7 @@ impl Departures {
         self.queues = self.queues.wrapping_add(1);
     }
 
-    /// Does nothing wait for a good part of the time?
+    /// Returns whether nothing waits for a good part of the time.
     pub(crate) fn is_idle(&self, now: Time) -> bool {
         self.load.is_low(self.busy, now)
     }
@@ -51,9 +51,9 @@ impl Departures {
 /// Part of the time in which something waits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Load {
-    /// Since when the time is counted.
+    /// Time from which on it is counted.
     from: Time,
-    /// Until when.
+    /// Time up to which it is counted.
     until: Time,
     /// Time for which something has waited.
     busy: Duration,
@@ -73,7 +73,7 @@ impl Load {
         }
     }
 
-    /// Does nothing wait for a good part of the time, where something does `now` or not?
+    /// Returns whether nothing waits for a good part of the time, where something does `now` or not.
     pub(crate) fn is_low(mut self, busy: bool, now: Time) -> bool {
         self.note(busy, now);
         !self.high

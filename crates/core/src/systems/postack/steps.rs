@@ -220,7 +220,8 @@ impl Steps {
         (self.probe_end, self.probe_us) = (end, micros(at));
     }
 
-    /// Is the probe on its way for longer than this? Its segment was lost, or none of the sender's.
+    /// Returns whether the probe has been on its way for longer than this. Its segment was lost, or none of
+    /// the sender's.
     pub fn probe_is_older(&self, than: Duration, now: Time) -> bool {
         self.probe_us != 0 && Duration::from_micros(micros(now).wrapping_sub(self.probe_us).into()) > than
     }

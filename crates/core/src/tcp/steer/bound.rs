@@ -105,7 +105,7 @@ pub struct Limit {
     pub above: Option<u32>,
     /// The most that each of its flows may send.
     pub flow: Option<FlowLimit>,
-    /// Is it known what the senders of its controlled flows may send?
+    /// True if the permissions of the senders of its controlled flows are known.
     pub permits: bool,
     /// Unit that the rates count.
     pub counts: Counts,
@@ -135,7 +135,7 @@ pub enum Kind {
     Counted,
 }
 
-/// Has a segment of so many bytes, from its IP header on, to be charged?
+/// Returns whether a segment of so many bytes, from its IP header on, has to be charged.
 pub const fn is_charged(bytes: u64, payload: u64) -> bool {
     payload > 0 || bytes > BARE
 }
@@ -168,13 +168,14 @@ const SPARED: u32 = 60;
 /// For so long after that time, in those units, accounts of senders are not current: three seconds.
 const RECOVERS: u32 = 358;
 
-/// Is what senders were permitted not known well at `now`, after data last passed a bound at `unheld` that
-/// nobody kept?
+/// Returns whether the senders' permissions are not known well at `now`, after data last passed at `unheld` a
+/// bound that nothing kept.
 pub fn recovers(unheld: Time, now: Time) -> bool {
     unit(now.as_nanos()).wrapping_sub(unit(unheld.as_nanos())) <= RECOVERS
 }
 
-/// Is TCP whose ACKs are held spared at `now`, after data last passed a bound at `unheld` that nobody kept?
+/// Returns whether TCP whose ACKs are held is spared at `now`, after data last passed at `unheld` a bound
+/// that nothing kept.
 pub fn is_spared(unheld: Time, now: Time) -> bool {
     unit(now.as_nanos()).wrapping_sub(unit(unheld.as_nanos())) <= SPARED
 }
@@ -201,12 +202,12 @@ impl Bound {
         self.per_byte.store(most, Relaxed);
     }
 
-    /// Is anything dropped of the class, whatever its parents do?
+    /// Returns whether anything of the class is dropped, whatever its parents do.
     pub fn is_set(&self) -> bool {
         self.per_byte.load(Relaxed) != 0 || self.above.load(Relaxed) != 0 || self.bounds_flows()
     }
 
-    /// Has each flow a bound?
+    /// Returns whether each flow has a bound.
     pub fn bounds_flows(&self) -> bool {
         self.flow_most.load(Relaxed) != 0
     }
@@ -234,12 +235,12 @@ impl Bound {
         per_byte == 0 || Bound::has_room(&self.due, &self.room, quarters, served(cost, per_byte), now)
     }
 
-    /// Is the class charged with all that its controlled flows send beyond what they were permitted?
+    /// Returns whether the class is charged with all that its controlled flows send beyond their permissions.
     pub fn counts_beyond(&self) -> bool {
         self.counts.load(Relaxed) & PERMITS != 0
     }
 
-    /// Does a controlled sender send this, of the flow with this account, beyond what it was permitted?
+    /// Returns whether a controlled sender sends this, of the flow with this account, beyond its permission.
     fn is_beyond(&self, sender: &VirtualQueue) -> bool {
         self.counts_beyond() && !sender.is_permitted()
     }
@@ -251,7 +252,7 @@ impl Bound {
         per_byte - per_byte / 5
     }
 
-    /// Is a flow with this record within what each flow of the class may send?
+    /// Returns whether a flow with this record is within what each flow of the class may send.
     fn flow_is_within(&self, flow: &FlowBound, cost: u64, now: u64) -> bool {
         let most = self.flow_most.load(Relaxed);
         most == 0 || flow.has_room(most, cost, now)
@@ -271,7 +272,7 @@ impl Bound {
         }
     }
 
-    /// Has TCP whose ACKs are controlled been here lately?
+    /// Returns whether TCP whose ACKs are controlled has been here lately.
     fn has_tcp(&self, now: u64) -> bool {
         unit(now).wrapping_sub(self.tcp.load(Relaxed)) <= STAYS
     }
@@ -302,7 +303,7 @@ impl Bound {
         &self.fair
     }
 
-    /// May so many bytes pass at `now`, of which no class is known? They are charged and counted then.
+    /// Returns whether so many bytes of no known class may pass at `now`. They are charged and counted then.
     pub(crate) fn admits_alone(&self, bytes: u64, now: Time) -> bool {
         if !self.is_within(bytes, 4, now.as_nanos()) {
             self.dropped.fetch_add(1, Relaxed);
@@ -384,8 +385,8 @@ fn chain(bounds: &[Bound], place: u32) -> impl Iterator<Item = &Bound> {
     core::iter::successors(bounds.get(place as usize), above).take(DEEPEST)
 }
 
-/// May packets of the class at this place pass at `now`, of the flow with this record if it is TCP? They are
-/// charged and counted then. `sender`: the account of a controlled flow, if that is current.
+/// Returns whether packets of the class at this place may pass at `now`, of the flow with this record if it
+/// is TCP. They are charged and counted then. `sender`: the account of a controlled flow, if that is current.
 pub fn admits(
     bounds: &[Bound],
     tallies: &[Tally],

@@ -35,7 +35,7 @@ impl Fields {
         Fields(self.0 | others.0)
     }
 
-    /// Are all of the others among these?
+    /// Returns whether all of the others are among these.
     pub const fn has(self, others: Fields) -> bool {
         self.0 & others.0 == others.0
     }

@@ -91,7 +91,7 @@ impl FlowBound {
         &self.parts[(part % PARTS) as usize]
     }
 
-    /// May so many bytes pass, where any second may have `most`?
+    /// Returns whether so many bytes may pass, where any second may have `most`.
     pub(super) fn has_room(&self, most: u64, bytes: u64, now: u64) -> bool {
         self.newest(now);
         let passed: u64 = self.parts.iter().map(|part| u64::from(part.load(Relaxed))).sum();

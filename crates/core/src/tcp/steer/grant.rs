@@ -55,7 +55,7 @@ impl Slot {
         self.come.store(self.come.load(Relaxed).wrapping_add(1), Relaxed);
     }
 
-    /// Has a segment been taken that the gateway has not had yet?
+    /// Returns whether a segment was taken that the gateway has not had yet.
     #[inline(always)]
     pub fn is_waited_for(&self) -> bool {
         after(self.taken.load(Relaxed), self.come.load(Relaxed))
@@ -67,8 +67,8 @@ impl Slot {
         self.revoke();
     }
 
-    /// May this segment, which is believed, pass by the grant? Its sequence number is the next one, and it
-    /// tells nothing but progress.
+    /// Returns whether this segment, which is believed, may pass by the grant. Its sequence number is the
+    /// next one, and it tells nothing but progress.
     #[inline(always)]
     pub(super) fn grants(&self, n: &Numbers, seen: &Seen) -> bool {
         let Some(to) = self.granted() else { return false };

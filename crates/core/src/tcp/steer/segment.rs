@@ -10,8 +10,8 @@ use crate::tcp::window;
 use core::sync::atomic::Ordering::Relaxed;
 
 impl Numbers {
-    /// Is the segment a retransmission or a probe (keepalive: one before SND.NXT, RFC 9293 section 3.8.4)? An
-    /// ACK without payload that a segment overtook is an ACK like any other.
+    /// Returns whether the segment is a retransmission or a probe (keepalive: one before SND.NXT, RFC 9293
+    /// section 3.8.4). An ACK without payload that a segment overtook is an ACK like any other.
     #[inline(always)]
     fn has_had(&self, seen: &Seen) -> bool {
         let probe = seen.seq == self.nxt.minus(1);
@@ -20,9 +20,9 @@ impl Numbers {
 }
 
 impl Slot {
-    /// Can this segment be the receiver's? Its sequence number is near SND.NXT, and it acknowledges nothing
-    /// beyond the receiver's right edge, nor anything so old that its sender would not accept it (RFC 5961
-    /// section 5.2: a largest window below SND.UNA).
+    /// Returns whether this segment can be the receiver's. Its sequence number is near SND.NXT, and it
+    /// acknowledges nothing beyond the receiver's right edge, nor anything so old that its sender would not
+    /// accept it (RFC 5961 section 5.2: a largest window below SND.UNA).
     pub fn believes(&self, seen: &Seen) -> bool {
         self.can_be(&self.numbers(), seen)
     }
@@ -48,10 +48,10 @@ impl Slot {
         scaled.then(|| ack.plus(u32::from(window) << self.scale()))
     }
 
-    /// Does a segment, which is believed, tell more than that data passes? Without payload it does. With
-    /// payload, what it says must be new. Whoever runs [`Slot::segment`] has summed it, and nothing comes
-    /// here that has a wrong checksum: what a segment that tells nothing says is known already, but for its
-    /// end and its TSval.
+    /// Returns whether a segment, which is believed, tells more than that data passes. Without payload it
+    /// does. With payload, what it says must be new. Whoever runs [`Slot::segment`] has summed it, and
+    /// nothing comes here that has a wrong checksum: what a segment that tells nothing says is known already,
+    /// but for its end and its TSval.
     #[inline(always)]
     fn tells(&self, n: &Numbers, seen: &Seen) -> bool {
         seen.payload == 0
@@ -62,14 +62,14 @@ impl Slot {
             || self.edge_of(seen.ack, seen.window).is_some_and(|edge| edge.is_after(n.edge))
     }
 
-    /// Has the segment to be summed before [`Slot::segment`] sees it?
+    /// Returns whether the segment has to be summed before [`Slot::segment`] sees it.
     pub fn wants_sum(&self, seen: &Seen) -> bool {
         let n = self.numbers();
         seen.flags & ACK != 0 && (!self.can_be(&n, seen) || self.tells(&n, seen))
     }
 
-    /// Has the segment to be summed before [`Slot::bypass`] sees it? It has where its sender hears what it
-    /// did not know.
+    /// Returns whether the segment has to be summed before [`Slot::bypass`] sees it. It has where its sender
+    /// hears what it did not know.
     pub fn passes_on(&self, seen: &Seen) -> bool {
         let n = self.numbers();
         self.tells(&n, seen) || seen.ack.is_after(n.tx)
@@ -141,7 +141,7 @@ impl Slot {
         );
     }
 
-    /// Is the segment a retransmission or a probe, of which a hook tells nobody?
+    /// Returns whether the segment is a retransmission or a probe, of which a hook tells nothing.
     pub fn is_repetition(&self, seen: &Seen) -> bool {
         self.numbers().has_had(seen)
     }
@@ -315,9 +315,9 @@ impl Slot {
         field
     }
 
-    /// Does a RST of the receiver with this sequence number go to the gateway? It does where its sender will
-    /// accept it (RFC 5961 §3.2) and something is held that is to be told before. Any other passes, and so
-    /// does one that cannot be taken.
+    /// Returns whether a RST of the receiver with this sequence number goes to the gateway. It does where its
+    /// sender will accept it (RFC 5961 §3.2) and something is held that is to be told before. Any other
+    /// passes, and so does one that cannot be taken.
     pub fn takes_reset(&self, seq: Seq) -> bool {
         let n = self.numbers();
         seq == n.nxt && n.ack.is_after(n.tx)

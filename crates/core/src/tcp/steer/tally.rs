@@ -59,9 +59,9 @@ impl Tally {
         self.bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// May packets of so many bytes in all, which come at once, pass at `now`? They do while what has passed
-    /// is not ahead of the rate by more than the burst, however long they are themselves. Where TCP has a
-    /// part (`PART`) of the rate, the others have the rest.
+    /// Returns whether packets of so many bytes in all, which come at once, may pass at `now`. They do while
+    /// what has passed is not ahead of the rate by more than the burst, however long they are themselves.
+    /// Where TCP has a part (`PART`) of the rate, the others have the rest.
     pub fn passes(&self, packets: u64, bytes: u64, now: Time, beside_tcp: bool) -> bool {
         if !self.admits(packets, bytes, now, beside_tcp) {
             self.dropped.fetch_add(packets, Relaxed);

@@ -93,7 +93,8 @@ impl VirtualQueue {
         seen
     }
 
-    /// Is anything left of what the sender was permitted? A segment that is longer is within it, too.
+    /// Returns whether anything is left of the sender's permission. A segment that is longer is within it,
+    /// too.
     pub(super) fn is_permitted(&self) -> bool {
         self.permitted.load(Relaxed).wrapping_sub(self.passed.load(Relaxed)) as i32 > 0
     }
@@ -107,7 +108,7 @@ impl VirtualQueue {
         }
     }
 
-    /// Is there room for a packet that takes so long to serve?
+    /// Returns whether there is room for a packet that takes so long to serve.
     pub(super) fn has_room(&self, time: u64, now: u64) -> bool {
         let wait = self.due.load(Relaxed).saturating_sub(now);
         wait + time <= DEPTH.max(PACKETS * time)

@@ -173,7 +173,7 @@ impl Slot {
         self.note_last(by, None, false);
     }
 
-    /// Have the hooks begun?
+    /// Returns whether the hooks have begun.
     #[inline(always)]
     pub(super) fn is_own(&self) -> bool {
         self.last.load(Acquire) & OWN != 0

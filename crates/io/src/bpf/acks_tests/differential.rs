@@ -265,7 +265,7 @@ impl Model {
         assert_eq!(theirs, ours);
     }
 
-    /// Does another record find room (`__bpf_ringbuf_reserve()`)?
+    /// Returns whether another record finds room (`__bpf_ringbuf_reserve()`).
     fn room(&self, number: usize) -> bool {
         (self.rings[number].len() + 1) * RECORD < RING
     }
@@ -390,7 +390,7 @@ impl Model {
         same(&frame, &after, expected.build(), case, what);
     }
 
-    /// Is it taken, and what are its numbers set back to?
+    /// Returns whether it is taken, and the numbers that it is set back to.
     fn expect(
         &mut self,
         counts: &mut [u64; COUNTS],
@@ -493,13 +493,13 @@ impl Model {
     }
 }
 
-/// Is its checksum neither right nor that of the pseudo-header alone?
+/// Returns whether its checksum is neither right nor that of the pseudo-header alone.
 fn is_broken(frame: &[u8]) -> bool {
     let packet = weir_core::wire::packet(frame, frame.len()).unwrap();
     weir_core::wire::checksum::verify(frame, frame.len(), &packet) == Checksum::Invalid
 }
 
-/// Has it no options, or timestamps after two NOPs (RFC 7323 appendix A)?
+/// Returns whether it has no options, or timestamps after two NOPs (RFC 7323 appendix A).
 fn is_plain(frame: &[u8]) -> bool {
     let tcp = &frame[l4(frame)..];
     let options = &tcp[20..usize::from(tcp[12] >> 4) * 4];
