@@ -104,7 +104,8 @@ unit:
 # The rules of TCP for every preset, and the papers' figures in virtual time, each with its checks.
 virtual: build
 	$(WEIR) conformance
-	@scripts/virtual $(VIRTUAL)
+	@OUTPUTS=out/virtual scripts/virtual $(VIRTUAL)
+	scripts/figures out/virtual
 	scripts/mutations --fast
 
 # All papers, at most 30 minutes on two processors: what is there already of this program is not run again.
