@@ -49,12 +49,12 @@ impl VirtualClock {
     }
 
     /// Charges bytes.
-    #[inline]
+    #[inline(always)]
     pub fn charge(&mut self, bytes: u64) {
         self.due += self.bytes.advance(bytes);
     }
 
-    /// Returns the time at which so many more bytes would be paid for.
+    /// Returns the time at which this many more bytes would be paid for.
     pub fn after(mut self, bytes: u64) -> Time {
         self.charge(bytes);
         self.due
@@ -66,19 +66,20 @@ impl VirtualClock {
     }
 
     /// Lets so much time pass without any pay.
-    #[inline]
+    #[inline(always)]
     pub fn postpone(&mut self, by: Duration) {
         self.due += by;
     }
 
     /// Forfeits the credit from before `earliest`. Returns the time that is lost.
-    #[inline]
+    #[inline(always)]
     pub fn forfeit(&mut self, earliest: Time) -> Duration {
-        let lost = earliest.since(self.due);
-        if lost > Duration::ZERO {
-            self.due = earliest;
-            self.bytes.idle();
+        if self.due >= earliest {
+            return Duration::ZERO;
         }
+        let lost = earliest.since(self.due);
+        self.due = earliest;
+        self.bytes.idle();
         lost
     }
 

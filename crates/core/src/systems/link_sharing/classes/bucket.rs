@@ -12,6 +12,7 @@ const FULL_FRAME: u64 = 1514;
 /// Charges `bytes` sent at `now`, by a class backlogged since `since`. No credit is saved from before
 /// `since`. Unused credit since then lapses too if the class must keep `strict`ly to its rate. Otherwise
 /// [`LAG`] and the time of a frame are kept.
+#[inline]
 pub(super) fn charge(clock: &mut VirtualClock, now: Time, since: Time, bytes: u64, strict: bool) {
     let late = match strict {
         true => Duration::ZERO,

@@ -49,8 +49,11 @@ impl Tree {
             let class = &mut self.classes[i as usize];
             let (since, strict) = (class.since, class.parent == ROOT);
             paid |= class.rate.is_some_and(|rate| rate.due() <= now);
-            for clock in class.ceil.iter_mut().chain(class.rate.iter_mut().filter(|_| paid)) {
-                bucket::charge(clock, now, since, charge.bytes, strict);
+            if let Some(ceil) = &mut class.ceil {
+                bucket::charge(ceil, now, since, charge.bytes, strict);
+            }
+            if let Some(rate) = class.rate.as_mut().filter(|_| paid) {
+                bucket::charge(rate, now, since, charge.bytes, strict);
             }
             let parent = class.parent;
             if let Some(usage) = self.usage.get_mut(i as usize) {
