@@ -101,7 +101,7 @@ impl Laws {
         }
     }
 
-    /// Nobody is told of more than the other end has acknowledged. What has a wrong checksum tells nothing.
+    /// Neither end is told of more than the other end has acknowledged. What has a wrong checksum tells nothing.
     fn belief(&self, sent: &Sent, tcp: &Tcp) {
         if !tcp.flags.contains(Flags::ACK) || sum_of(&sent.bytes, sent.len) == Checksum::Invalid {
             return;
@@ -243,7 +243,7 @@ impl Play<'_> {
         }
     }
 
-    /// A segment that begins or ends connections, by whoever sends it: SYN, SYN-ACK, RST, FIN or none of
+    /// A segment that begins or ends connections, from either end: SYN, SYN-ACK, RST, FIN or none of
     /// them, with numbers that fit or not, any window, scale, timestamp and payload.
     fn interrupts(&mut self, from: usize) {
         let rng = &mut *self.rng;

@@ -1,4 +1,4 @@
-//! Nanoseconds per ACK through an ACK filter, with so many flows and so many ACKs waiting.
+//! Nanoseconds per ACK through an ACK filter, with this many flows and this many ACKs waiting.
 //!
 //! *turn*: an ACK leaves and another one of its flow comes; nothing is erased. *erase*: an ACK comes and
 //! takes the place of the one that waited longest in its flow's row of redundant ones; its number and

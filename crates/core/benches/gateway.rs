@@ -50,7 +50,7 @@ fn gateway(c: &mut Criterion) {
 }
 
 /// glibc asks for large pages for its heap if a tunable says so as the program starts (since 2.35): starts
-/// this program again with it. Whoever sets tunables has decided; under valgrind, which cannot start it
+/// this program again with it. A user's own tunables stay; under valgrind, which cannot start it
 /// again, they have to be set.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn large_pages() {

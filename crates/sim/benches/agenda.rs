@@ -1,5 +1,5 @@
 #![allow(missing_docs)] // of what the macros make
-//! The hold model (Vaucher, Duval 1975): with so many events pending, take the first and put it back later.
+//! The hold model (Vaucher, Duval 1975): with this many events pending, take the first and put it back later.
 
 use criterion::{criterion_group, criterion_main, BenchmarkId, Criterion, Throughput};
 use std::hint::black_box;

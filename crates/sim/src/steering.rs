@@ -74,7 +74,7 @@ pub struct Steered {
     flows: Flows,
     budgets: Budgets,
     engine: Engine,
-    /// Time at which data last passed bounds that nobody kept.
+    /// Time at which data last passed bounds that were not kept.
     unheld: Option<Time>,
     stats: SteerStats,
     /// Account of received frames that bypassed the gateway, dropped ones among them, all sent frames, and

@@ -120,7 +120,7 @@ pub const FAULTS: &[(&str, Fault)] = &[
     ("timestamps-that-were-not-negotiated", stamped),
 ];
 
-/// Cases that are about a rate: whoever limits nothing fails each of them.
+/// Cases that are about a rate: a box without limits fails each of them.
 pub const UNLIMITED: &[&str] = &[
     "behind-a-flood-of-syns",
     "one-unknown-option-mid-stream",
@@ -148,7 +148,7 @@ fn late(g: Given) -> Left {
 fn delayed(left: Left, ms: u64) -> Left {
     left.into_iter().map(|(_, bytes)| (ms, bytes)).collect()
 }
-/// And once more so many milliseconds later.
+/// And once more this many milliseconds later.
 fn twice(g: Given, ms: u64) -> Left {
     vec![(0, g.bytes.clone()), (ms, g.bytes)]
 }
@@ -329,7 +329,7 @@ fn unsummed(m: &mut Memory, g: Given) -> Left {
     })
 }
 
-/// Computes every checksum anew.
+/// Computes every checksum again.
 fn repaired(_: &mut Memory, g: Given) -> Left {
     if g.seg.is_none() {
         return pass(g);

@@ -17,7 +17,7 @@ pub struct Config {
     pub assumed_rtt: crate::time::Duration,
     /// A flow silent for this long is forgotten.
     pub idle_timeout: crate::time::Duration,
-    /// Seed of the flow table's hash, so that nobody outside can aim at one bucket.
+    /// Seed of the flow table's hash, so that no outsider can aim at one bucket.
     pub seed: u64,
     /// The gateway counts and measures, and lets every frame pass as it came, at once.
     #[serde(default)]
@@ -31,7 +31,7 @@ pub struct Config {
 pub struct ClassConfig {
     /// Name in results and logs.
     pub name: String,
-    /// Which way the data of its flows goes.
+    /// Direction of the data of its flows.
     pub direction: Direction,
     /// Any of these rules takes a flow; no rules take every flow of the direction.
     pub matches: Vec<Match>,
@@ -85,7 +85,7 @@ impl ClassConfig {
     }
 }
 
-/// Why a configuration is refused, and the class of it that is at fault.
+/// Reason why a configuration is refused, and the class of it that is at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused<W> {
     /// Index of the class in [`Config::classes`].
@@ -94,7 +94,7 @@ pub struct Refused<W> {
     pub why: W,
 }
 
-/// Which way the data of a flow goes through the gateway.
+/// Direction of a flow's data through the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
 pub enum Direction {
     /// From LAN to WAN: uploads; their ACKs come in on the WAN port.

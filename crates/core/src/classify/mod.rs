@@ -1,4 +1,4 @@
-//! Which class takes a flow: the first in the order of the configuration that has a rule for it.
+//! The class that takes a flow: the first in the order of the configuration that has a rule for it.
 //!
 //! The rules are compiled once. One with an address is found by a longest prefix match, one with nothing but
 //! a port by the port; only rules that have neither (VLANs, two ports) are looked at one after the other. So

@@ -1,5 +1,5 @@
 //! Decisions whether a segment is the flow's. What cannot be its receiver's is forwarded and changes nothing;
-//! what fits is, and what is consistent in spite of it takes the flow up anew
+//! what fits is, and what is consistent in spite of it takes the flow up again
 //! ([`Doubt`](crate::track::Doubt)).
 //!
 //! A segment that fits and cannot be changed is let through as it came ([`belief`](super::flows::belief)).
@@ -79,7 +79,7 @@ impl Gateway {
         tx: Seq,
     ) -> Option<PassReason> {
         if !self.flows.hooked && self.flows.slots[i].is_repetition(&reading.seen) {
-            return None; // it is set back, as by a hook, which shows it to nobody
+            return None; // it is set back, as by a hook, which shows it to no engine
         }
         let r = &self.flows.table[i];
         let odd = reading.odd.or_else(|| segment.cannot_be_set_back(r, tx));

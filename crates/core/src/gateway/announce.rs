@@ -18,7 +18,7 @@ use crate::time::Time;
 pub(super) const TOGETHER: usize = 64;
 /// Timers looked at, at most: as many ACKs leave as come, or some more, so twice as many as there are frames.
 const TIMERS: usize = 512;
-/// Below so many flows everything stays in the caches.
+/// Below this many flows everything stays in the caches.
 const FEW: u32 = 4096;
 
 /// Numbers, at most [`TOGETHER`].

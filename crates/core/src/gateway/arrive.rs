@@ -129,7 +129,7 @@ impl Gateway {
         self.forward(cx, out, frame);
     }
 
-    /// Forwards a frame that is nobody's.
+    /// Forwards a frame of no flow.
     pub(super) fn pass(&mut self, cx: &mut Cx<'_>, out: Port, frame: Frame, reason: PassReason) {
         self.flows.stats.passed[reason as usize] += 1;
         self.forward(cx, out, frame);

@@ -14,7 +14,7 @@ use crate::wire::{Flags, Seq, TcpOptions};
 use core::sync::atomic::Ordering::Relaxed;
 
 impl Gateway {
-    /// A pure ACK whose number is all that it tells, of so many bytes `more`.
+    /// A pure ACK whose number is all that it tells, of this many bytes `more`.
     pub(super) fn hold(
         &mut self,
         cx: &mut Cx<'_>,
@@ -74,7 +74,7 @@ impl Gateway {
         passed
     }
 
-    /// Progress of so many bytes `more` that came on a segment with payload.
+    /// Progress of this many bytes `more` that came on a segment with payload.
     pub(super) fn schedule(&mut self, cx: &mut Cx<'_>, i: FlowId, options: &TcpOptions, more: u32) {
         let r = &mut self.flows.table[i];
         if r.held() == 0 {

@@ -125,7 +125,7 @@ impl Outbox {
         Some(Transmit { port, at, frame })
     }
 
-    /// Returns whether there is room for so many more.
+    /// Returns whether there is room for this many more.
     #[inline]
     pub(super) fn has_room(&self, port: Port, frames: u64) -> bool {
         self.outlet(port).packets() + frames <= u64::from(LIMIT)

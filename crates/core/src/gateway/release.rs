@@ -50,8 +50,8 @@ impl Gateway {
         }
     }
 
-    /// Carries out what is due before a frame that comes. Whoever has not polled hears of the frames for a
-    /// port before more are made.
+    /// Carries out what is due before a frame that comes. A driver that has not polled hears of the frames
+    /// for a port before more are made.
     #[cold]
     fn carry_out(&mut self, cx: &mut Cx<'_>) {
         for _ in 0..AT_ONCE {
@@ -316,8 +316,8 @@ impl Record {
         }
     }
 
-    /// Would an ACK now follow the last immediate one too soon? A policer, which has a bucket of `depth`,
-    /// makes no ACKs fewer.
+    /// Returns whether an ACK now would follow the last immediate one too soon. A policer, which has a bucket
+    /// of `depth`, makes no ACKs fewer.
     pub(super) fn is_soon(&self, now: Time, depth: u32) -> bool {
         depth == 0 && now < Time::from_nanos(self.law.pace().due) + gap(self.law.pace())
     }

@@ -95,7 +95,7 @@ impl Gateway {
         }
     }
 
-    /// The flow has a turn, or so many: what they are worth leaves. Returns those that were used; `None`:
+    /// The flow has a turn, or this many: what they are worth leaves. Returns those that were used; `None`:
     /// nothing can leave now.
     pub(super) fn step(&mut self, cx: &mut Cx<'_>, i: FlowId, turns: u32) -> Option<u32> {
         self.flows.follow(i, cx.now);
@@ -107,7 +107,7 @@ impl Gateway {
         used
     }
 
-    /// As many ACKs of the flow leave as are worth so many turns, or an ACK for as many segments.
+    /// As many ACKs of the flow leave as are worth this many turns, or an ACK for as many segments.
     fn release_turns(&mut self, cx: &mut Cx<'_>, i: FlowId, turns: u32) -> Option<u32> {
         if !self.flows.table[i].holds() {
             return Some(0);
@@ -123,7 +123,7 @@ impl Gateway {
         Some(used)
     }
 
-    /// An ACK for so many segments leaves, or for all that is held.
+    /// An ACK for this many segments leaves, or for all that is held.
     fn release_segments(&mut self, cx: &mut Cx<'_>, i: FlowId, segments: u32) -> bool {
         let r = &self.flows.table[i];
         let bytes = segments.saturating_mul(u32::from(r.segments().payload)).min(r.held());

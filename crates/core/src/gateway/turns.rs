@@ -12,7 +12,7 @@ use crate::packet::wire::Seq;
 use crate::systems::postack::Driver;
 use crate::time::Duration;
 
-/// Turns further back than this are not made up for.
+/// Age beyond which missed turns are forfeited.
 const CATCH_UP: Duration = Duration::from_millis(100);
 
 /// Flows looked at in one call.

@@ -58,7 +58,7 @@ pub(crate) struct Qualities {
 }
 
 impl Qualities {
-    /// For so many places. Memory is taken as it is used.
+    /// For this many places. Memory is taken as it is used.
     pub fn new(places: u32) -> Qualities {
         let places = Quality::new_vec_zeroed(places as usize).unwrap_or_default();
         Qualities { places, ways: [Quality::default(); 2] }

@@ -148,7 +148,7 @@ impl Sight {
         self.stage.store(stage::NONE, Relaxed);
     }
 
-    /// The sender knows of `tx` by an ACK that came by nobody's measurement.
+    /// The sender knows of `tx` by an ACK that no measurement waits for.
     pub(crate) fn overtaken(&self, tx: u32) {
         if self.stage.load(Relaxed) == stage::DATA && !after(self.number.load(Relaxed), tx) {
             self.cancel();
@@ -171,7 +171,7 @@ impl Sight {
         [&self.end, &self.stage, &self.hole].map(|word| word.load(Relaxed))
     }
 
-    /// Would [`Sight::data`] look at the echo of data that comes now?
+    /// Returns whether [`Sight::data`] would look at the echo of data that comes now.
     pub fn awaits_echo(&self) -> bool {
         self.stage.load(Relaxed) == stage::LEFT
     }

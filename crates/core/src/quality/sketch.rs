@@ -59,7 +59,7 @@ impl Sketch {
         self.counts.iter_mut().zip(&other.counts).for_each(|(a, b)| *a = a.saturating_add(*b));
     }
 
-    /// Lets so many times pass after which samples count half.
+    /// Lets this many times pass after which samples count half.
     pub fn age(&mut self, ages: u32) {
         self.counts.iter_mut().for_each(|count| *count = count.checked_shr(ages).unwrap_or(0));
     }

@@ -8,8 +8,8 @@
 //! - A flow that becomes backlogged is placed behind the flows already served in this round. A flow with
 //!   nothing left leaves, but its debt stays with it. The rounds that pass meanwhile pay it off, a quantum
 //!   each; a flow that comes back earlier waits for those that are missing. Otherwise a flow of giant
-//!   segments that come one at a time would have a segment in each round. If nobody is left, all debts are
-//!   forgiven: nobody waited for them.
+//!   segments that come one at a time would have a segment in each round. If no flow is left, all debts are
+//!   forgiven: no flow waited for them.
 
 use crate::base::linked::{self, LinkedList, Links};
 
@@ -18,7 +18,7 @@ const ROUNDS: usize = 64;
 /// Maximum rounds that a flow waits at once. Debt beyond these is kept.
 const MOST_ROUNDS: i64 = ROUNDS as i64 - 1;
 
-/// Rounds that pass when nobody is left: they pay off any giant segment, whatever the quantum.
+/// Rounds that pass when no flow is left: they pay off any giant segment, whatever the quantum.
 const FORGIVEN: u32 = 1 << 17;
 
 /// Scheduling state of one flow.

@@ -66,7 +66,7 @@ pub const ACK_RANGE: u32 = 1 << 30;
 /// Ticks ahead of what time allows by which a TSval is believed at once. The delay on the way here may fall
 /// by so much at most.
 pub const CLOCK_SLACK: u32 = 1 << 10;
-/// One of so many disbelieved segments is shown to the gateway.
+/// One of this many disbelieved segments is shown to the gateway.
 pub const DOUBT_SAMPLE: u32 = 16;
 
 /// State of a flow that kernel and gateway share, in a cache line for each of the two sides. Numbers are
@@ -77,17 +77,17 @@ pub const DOUBT_SAMPLE: u32 = 16;
 /// numbers of their line by an atomic maximum. What a hook noted wrongly, the gateway takes back with a new
 /// turn ([`Slot::set_nxt`]): hooks note nothing under an old one. The gateway writes the hooks' line while it
 /// opens the slot
-/// ([`Slot::open`]), when its tag tells them that it is nobody's.
+/// ([`Slot::open`]), when its tag tells them that it is unused.
 ///
-/// Hooks run one at a time here ([`Slot::segment`], [`Slot::bypass`], [`Slot::stamp`]): whoever runs these is
-/// alone with the slot.
+/// Hooks run one at a time here ([`Slot::segment`], [`Slot::bypass`], [`Slot::stamp`]): the program that runs
+/// these is alone with the slot.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub struct Slot {
     /// The gateway's numbers: those that the slot was opened with, and what passed before the kernel knew of
     /// it.
     gateway: Line,
-    /// Which use of the slot this is, 0: none. The kernel's entry of a flow names slot and tag; an entry
+    /// Number of this use of the slot, 0: none. The kernel's entry of a flow names slot and tag; an entry
     /// whose tag is another one is of a flow that is gone.
     pub tag: AtomicU32,
     /// See [`slot_flag`].
@@ -161,7 +161,7 @@ pub const URG: u8 = 0x20;
 /// Treatment of a segment of a controlled flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It passes as it came; nobody needs to hear of it.
+    /// It passes as it came; no engine needs to hear of it.
     Pass,
     /// It passes as it came, and the gateway gets a copy of its headers.
     Copy,

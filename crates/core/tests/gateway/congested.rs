@@ -60,7 +60,7 @@ impl Rigged {
         self.rig.at(at).inject(WAN, TestFrame::bytes(&segment.build()));
     }
 
-    /// So many frames of 1,000 bytes of IP to wait.
+    /// This many frames of 1,000 bytes of IP to wait.
     fn data(&mut self, at: Time, frames: u32) {
         for _ in 0..frames {
             let segment = self.world.data_segment(0);

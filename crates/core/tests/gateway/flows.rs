@@ -1,4 +1,4 @@
-//! Which flows the gateway controls, and as what it takes them up.
+//! Flows that the gateway controls, and the state in which it takes them up.
 
 use crate::support::*;
 use weir_core::gateway::{PassReason, LAN, WAN};
@@ -106,7 +106,7 @@ fn an_extension_is_the_connection_s_if_both_syns_have_it() {
             let change = |s: SegmentBuilder, on: bool| if on { odd(s) } else { s };
             let syn = w.data_segment(0).seq(SENDER_ISN).ack(0).flags(Flags::SYN).mss(1460).window_scale(7);
             w.inject_at(ms(0), LAN, change(syn.clone(), asks));
-            // It is sent again without, as whoever wants the flow to pass would do.
+            // It is sent again without, as a sender that wants the flow to pass would do.
             w.inject_at(ms(1), LAN, syn);
             let answer = w.ack_segment(0).seq(RECEIVER_ISN).flags(SYN_ACK).mss(1460).window_scale(7);
             w.inject_at(ms(20), WAN, change(answer, answers));

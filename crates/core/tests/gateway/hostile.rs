@@ -85,7 +85,7 @@ fn acks_of_unknown_flows_and_a_syn_flood_displace_nobody() {
         });
         expect_steps(&got);
         assert_eq!(w.rig.node().flows.stats().flows, 1024);
-        // Nobody of the flood got a slot.
+        // No flow of the flood got a slot.
         let open = w
             .rig
             .node()
@@ -330,7 +330,7 @@ fn beside_claims(
     told
 }
 
-/// 8 Mbit/s for so many seconds, and at most `free` bytes more.
+/// 8 Mbit/s for this many seconds, and at most `free` bytes more.
 fn expect_rate(told: u32, seconds: u32, free: u32) {
     let least = 1_000_000 * seconds;
     assert!((least - 20_000..=least + 20_000 + free).contains(&told), "{told} bytes in {seconds} s");

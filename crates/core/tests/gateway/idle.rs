@@ -24,7 +24,7 @@ struct Uploads {
 }
 
 impl Uploads {
-    /// So many flows, established by 100 ms.
+    /// This many flows, established by 100 ms.
     fn begun(ack: AckControl, rate: Rate, flows: u16) -> Uploads {
         let kind = Kind::Pfq(pfq::Params { flows: 64, quantum: 1_514, seed: 1 });
         let queue = queue::Config { limit: QueueLimit::Packets(10_000), kind };
@@ -52,7 +52,7 @@ impl Uploads {
         self.rig.at(at).inject(port, TestFrame::bytes(&segment.build()));
     }
 
-    /// So many packets of the flow's data come to the queue, which sends one in 10.14 us.
+    /// This many packets of the flow's data come to the queue, which sends one in 10.14 us.
     fn data(&mut self, at: Time, f: u16, packets: u32) {
         for _ in 0..packets {
             let frame = TestFrame::bytes(&sender(f).seq(abs(0)).ack(1).flags(Flags::ACK).build());
@@ -87,7 +87,7 @@ impl Uploads {
         Some(self.slot(f).granted()?.since(record.tx))
     }
 
-    /// ACKs up to so many bytes have passed by the flow's grant.
+    /// ACKs up to this many bytes have passed by the flow's grant.
     fn passed(&self, f: u16, bytes: u32) {
         self.slot(f).assume(|n| n.tx = Seq(abs(bytes)));
     }

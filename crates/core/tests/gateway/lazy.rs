@@ -63,7 +63,7 @@ impl Driver {
         }
     }
 
-    /// Hands in so many frames between polls; one by one, every deadline is stepped before.
+    /// Hands in this many frames between polls; one by one, every deadline is stepped before.
     fn drive(ack: AckControl, arrivals: &[Arrival], together: usize) -> Left {
         let mut driver = Driver::new(ack);
         for round in arrivals.chunks(together) {

@@ -181,7 +181,7 @@ fn flows_that_share_a_rate_hear_of_a_hole_in_their_turn() {
     assert!(told.windows(2).all(|p| p[1].1 - p[0].1 <= 2 * 1_460), "{told:?}");
 }
 
-/// Without a scale nobody can tell how far a smaller window takes the right edge left. Each field goes with a
+/// Without a scale it is unknown how far a smaller window takes the right edge left. Each field goes with a
 /// number that it came with, or with a lower one, and what lies between a larger field's number and a smaller
 /// one's goes whole.
 #[test]

@@ -41,7 +41,7 @@ struct Uploads {
 }
 
 impl Uploads {
-    /// So many flows, established by 100 ms.
+    /// This many flows, established by 100 ms.
     fn begun(config: Config, flows: u16, wake: Wake) -> Uploads {
         let sharing = Sharing::new(config.clone(), 0).expect("a sound tree");
         let mut u = Uploads { rig: Rig::new(Combined::new(Gateway::new(config), sharing)).wake(wake) };
@@ -75,7 +75,7 @@ impl Uploads {
         self.rig.at(at).inject(port, TestFrame::bytes(&segment.build()));
     }
 
-    /// So many packets of 1,000 bytes of the flow's data come to the queue.
+    /// This many packets of 1,000 bytes of the flow's data come to the queue.
     fn data(&mut self, at: Time, f: u16, packets: u32) {
         for _ in 0..packets {
             let segment = sender(f).seq(abs(0)).ack(1).flags(Flags::ACK);
@@ -421,7 +421,7 @@ fn a_pool_that_is_nearly_used_up_costs_no_progress() {
     u.finish();
 }
 
-/// Packets that nobody acknowledges wait and leave like all others.
+/// Packets that are never acknowledged wait and leave like all others.
 #[test]
 fn datagrams_are_queued_and_scheduled() {
     let mut u = Uploads::begun(pfq(), 1, Wake::Exact);

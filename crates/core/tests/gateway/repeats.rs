@@ -62,7 +62,7 @@ fn missed(ack: AckControl, rtt: u64) -> (Net, u32) {
 }
 
 /// When how much was acknowledged to a flow over such a round trip, where the receiver does such a thing
-/// every so many milliseconds.
+/// every this many milliseconds.
 fn acknowledged((mut w, mut edge): (Net, u32), rtt: u64, trick: Trick, every: u64) -> Vec<(Time, u32)> {
     let (mut una, mut next, mut rx) = (0, 0, 0);
     let mut flying: VecDeque<(u64, u32)> = VecDeque::new();
@@ -165,7 +165,7 @@ fn a_class_gives_no_more_than_its_rate_for_what_is_repeated() {
     holds_to_its_rate("a class", AckControl::ack_share(RATE), established, &TRICKS);
 }
 
-/// But for closed windows: without a scale nobody can tell how far their right edge is from a number that was
+/// But for closed windows: without a scale it is unknown how far their right edge is from a number that was
 /// told before.
 #[test]
 fn flows_whose_handshake_was_not_seen_get_no_more_for_what_is_repeated() {

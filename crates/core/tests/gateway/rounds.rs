@@ -99,7 +99,7 @@ fn the_delay_follows_no_forged_data() {
     assert!(u.record(0).rtt_ns.abs_diff(30_000_000) <= 1, "{}", u.record(0).rtt_ns);
 }
 
-/// Data that nobody sent, far ahead but within the window, is acknowledged when the sender gets there. It
+/// Data that was never sent, far ahead but within the window, is acknowledged when the sender gets there. It
 /// stops the measurement for four seconds at most, and tells no delay.
 #[test]
 fn a_segment_that_was_forged_within_the_window_measures_nothing() {

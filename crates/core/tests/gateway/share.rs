@@ -1,5 +1,5 @@
 //! Flows of a class that share its rate, in virtual time. 8 Mb/s: a byte takes a microsecond, a turn is two
-//! segments of 1460 bytes, and two turns are the credit of a class that nobody uses.
+//! segments of 1460 bytes, and two turns are the credit of an unused class.
 
 use crate::support::uploads::*;
 use crate::support::*;
@@ -206,7 +206,7 @@ fn a_window_that_shrinks_permits_nothing() {
     assert_eq!(u.permitted(), u64::from(got[0]) + u64::from(got[1]) + early);
 }
 
-/// While a flow has waited for its turn for 10 ms, another one begins with a segment: whoever came first goes
+/// While a flow has waited for its turn for 10 ms, another one begins with a segment: the flow that came first goes
 /// first.
 #[test]
 fn a_flow_that_begins_waits_behind_those_that_have_waited_long() {

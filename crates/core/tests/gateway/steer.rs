@@ -87,7 +87,7 @@ fn keepalives_and_retransmissions_pass_and_teach_nothing() {
     assert_eq!(slot.segment(&at(ack(5_000), -1)), back);
     assert_eq!(slot.segment(&at(payload(5_000, 1), -1)), back);
     assert_eq!(slot.segment(&at(payload(5_000, 1_000), -1_000)), back);
-    // A FIN that comes again does not say anew what the sender may know.
+    // A FIN that comes again does not repeat what the sender may know.
     let fin = Seen { flags: ACK | FIN, ..payload(5_000, 99) };
     assert_eq!(slot.segment(&at(fin, -100)), back);
     assert_eq!((slot.tx().0, slot.has_ended()), (TX, false));
@@ -95,7 +95,7 @@ fn keepalives_and_retransmissions_pass_and_teach_nothing() {
 
 #[test]
 fn a_tail_loss_probe_brings_the_newest_timestamp() {
-    // RFC 7323 section 4.3: whoever has acknowledged up to `SEG.SEQ` at least takes its TSval, of old data
+    // RFC 7323 section 4.3: an end that has acknowledged up to `SEG.SEQ` at least takes its TSval, of old data
     // too; a made ACK with an older one would then be refused.
     let slot = slot();
     let stamped = |slot: &Slot, ack: u32| match slot.stamp(Seq(TX + ack), 782) {

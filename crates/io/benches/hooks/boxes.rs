@@ -13,7 +13,7 @@ use weir_core::wire::{TCP, UDP};
 use weir_io::bpf::{Acks, AcksOptions, RuleBook};
 use weir_io::sys::clock;
 
-/// Which directions have classes, and of which their flows have a bound.
+/// Directions that have classes, and those whose flows have a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Downloads, without any bound.

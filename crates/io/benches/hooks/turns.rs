@@ -56,7 +56,7 @@ impl Driver {
         self.object.progs_mut().find(|p| p.name() == name).expect("the object has this program")
     }
 
-    /// Nanoseconds of each of so many turns with `frame`, and of `program` or nothing behind it.
+    /// Nanoseconds of each of this many turns with `frame`, and of `program` or nothing behind it.
     pub fn time(
         &self,
         program: Option<BorrowedFd<'_>>,

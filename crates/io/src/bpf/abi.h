@@ -86,7 +86,7 @@ struct hooks {
 	__u64 taken_in;	 /* ... and at ingress */
 	__u64 seen_out;	 /* the engine's frames that go out, and were seen by the hook at egress */
 	__u64 seen_in;	 /* the engine's frames that come in, and were seen by the hook at ingress, or discarded on their way */
-	__u32 unheld;	 /* when data last passed a bound that nobody kept, in units of 2^23 ns */
+	__u32 unheld;	 /* when data last passed a bound that was not kept, in units of 2^23 ns */
 	__u32 spare32;
 	__u64 spare64[3];
 };
@@ -118,7 +118,8 @@ enum fields {
 };
 
 /*
- * The parts of a word that says which rules hold. Another word: what was classified is to be classified anew.
+ * The parts of a word that says which rules hold. Another word: what was classified has to be classified
+ * again.
  */
 enum rules_word {
 	RULES_HALF = 1,	  /* which half of `places` and `conditions` is read, and the entries of `rules` */
@@ -267,7 +268,7 @@ struct sight {
 /* Who counts packets with a key. */
 struct counted {
 	__u32 generation;
-	__u32 tally; /* its number; one that there is not: nobody */
+	__u32 tally; /* its number; one that there is not: none */
 };
 
 /* Layout of weir_core::steer::Tally, which says what each field means. */

@@ -109,7 +109,7 @@ unsafe impl Pod for Flow {}
 #[repr(C)]
 pub(crate) struct Counted {
     pub generation: u32,
-    /// [`NO_TALLY`]: nobody.
+    /// [`NO_TALLY`]: none.
     pub tally: u32,
 }
 // SAFETY: integers without padding.

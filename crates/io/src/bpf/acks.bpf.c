@@ -228,7 +228,7 @@ static __always_inline int unattended_by(struct hook *h, struct packet *p, bool 
 		slot = slot_of(&key, p);
 	if (slot && slot_read(slot, p->use, &known)) {
 		read_options(h->skb, p);
-		/* Nobody is left who would bound windows anew: those of before would stay for ever. */
+		/* Nothing is left that would bound windows again: those of before would stay for ever. */
 		bypass(h, p, slot, &known, absent ? 0 : READ(slot->width), &h->count->passed_stale);
 	} else {
 		h->count->passed_stale++;
@@ -309,7 +309,7 @@ static __always_inline bool looks_at_data(struct hook *h)
 	return SEVERAL || rules_of(h) & RULES_BOUND || fields_of(h) & (FIELDS_UNTOUCHED | FIELDS_MEASURED);
 }
 
-/* Counts what TCP may be inside of, where nobody looks for it. */
+/* Counts what TCP may be inside of, where nothing looks for it. */
 static __always_inline void count_kind(struct hook *h, struct packet *p)
 {
 	__u16 protocol;

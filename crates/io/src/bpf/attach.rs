@@ -19,8 +19,8 @@ pub enum Hook {
 
 const HOOKS: [Hook; 2] = [Hook::Ingress, Hook::Egress];
 
-/// Attached programs: they come off when the process that attached them drops this, whoever else holds it, or
-/// when the last process that holds it ends. A link stays on an interface that moves to another network
+/// Attached programs: they come off when the process that attached them drops this, whatever else holds it,
+/// or when the last process that holds it ends. A link stays on an interface that moves to another network
 /// namespace.
 #[derive(Debug)]
 pub struct Attached(Vec<Held>);
@@ -185,7 +185,7 @@ fn link(program: RawFd, ifindex: u32, kind: sys::bpf_attach_type, flags: u32) ->
 const FILTER_HANDLE: u32 = 1;
 const FILTER_PRIORITY: u32 = 0x7765;
 
-/// Which of two programs of ours on one hook sees a frame first. Of links, the one that is made last does.
+/// Order in which two programs of ours on one hook see a frame. Of links, the one made last sees it first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Order {
     /// The first, or the only one.
@@ -328,7 +328,7 @@ fn numbers(ifindex: u32, hook: Hook) -> Vec<u32> {
     let mut options = sys::bpf_prog_query_opts { prog_ids: numbers.as_mut_ptr(), ..Default::default() };
     options.sz = size_of_val(&options) as _;
     options.__bindgen_anon_1.count = numbers.len() as u32;
-    // SAFETY: the options are valid for the call, and `prog_ids` for so many numbers as they say.
+    // SAFETY: the options are valid for the call, and `prog_ids` for as many numbers as they say.
     let told = unsafe { sys::bpf_prog_query_opts(ifindex as i32, kind(hook), &mut options) };
     // SAFETY: both fields of the union are the same integer.
     let count = unsafe { options.__bindgen_anon_1.count } as usize;

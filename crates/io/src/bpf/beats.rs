@@ -31,7 +31,7 @@ fn maps_of(program: u32) -> Vec<u32> {
     let mut info: sys::bpf_prog_info = unsafe { std::mem::zeroed() };
     (info.nr_map_ids, info.map_ids) = (MAPS as u32, numbers.as_mut_ptr() as u64);
     let mut len = size_of_val(&info) as u32;
-    // SAFETY: `info` is valid for writes of `len` bytes, and `map_ids` for so many numbers as it says.
+    // SAFETY: `info` is valid for writes of `len` bytes, and `map_ids` for as many numbers as it says.
     let told = unsafe { sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &mut info, &mut len) };
     let count = if told == 0 { MAPS.min(info.nr_map_ids as usize) } else { 0 };
     numbers[..count].to_vec()

@@ -14,7 +14,7 @@
 #define DEEPEST 8
 /* `STAYS`: TCP counts as there for so many units of 2^23 ns after its last segment. */
 #define TCP_STAYS 358
-/* `SPARED`, in the same units: flows have more under way than their rate where nobody has held them. */
+/* `SPARED`, in the same units: flows have more under way than their rate where they were not held. */
 #define SPARED 60
 /* `RECOVERS`, in the same units: what senders were permitted is not known well. */
 #define RECOVERS 358
@@ -667,7 +667,7 @@ __noinline __u64 find_class(struct packet *p, __u32 number, __u32 ingress, bool 
 	if (p->other && !(fields & FIELDS_COUNTED))
 		return FOUND_NONE;
 	by = rules_by(READ(engine->rules[!!ingress]), ingress);
-	/* A port that no rule looks at, chosen anew for each packet, costs no look-up. */
+	/* A port that no rule looks at, chosen again for each packet, costs no look-up. */
 	if (p->other)
 		keep_fields(&p->key, fields);
 	place = place_of(&p->key);

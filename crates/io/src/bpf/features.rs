@@ -35,7 +35,7 @@ fn can_make(name: &CStr, kind: sys::bpf_map_type, sizes: (u32, u32), flags: u32)
     // SAFETY: name and options are valid for the call.
     let fd = unsafe { sys::bpf_map_create(kind, name.as_ptr(), sizes.0, sizes.1, entries, &options) };
     if fd >= 0 {
-        // SAFETY: a new descriptor that nobody else has; closed here.
+        // SAFETY: a new descriptor that nothing else has; closed here.
         drop(unsafe { OwnedFd::from_raw_fd(fd) });
         return Ok(true);
     }

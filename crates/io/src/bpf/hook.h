@@ -107,7 +107,7 @@ static __always_inline __u64 hash_of_source(const __u8 *address)
 	hash = (__u64)parts[0] << 32 | parts[1];
 	if (!hash)
 		hash = parts[3];
-	/* Multiplicative hashing, twice: an odd number that nobody knows, and the high half folded in between. */
+	/* Multiplicative hashing, twice: a secret odd number, and the high half folded in between. */
 	hash *= config.seed;
 	hash ^= hash >> 32;
 	return hash * config.seed;

@@ -129,7 +129,7 @@ fn the_engines_frames_are_known_by_their_socket() {
         let mut plain = registered(&live.acks.hooks, ethernet(near), 0);
         send(&mut plain, &ack);
         assert_eq!(there.next().0, ack);
-        // Too late: gone, and nobody is told.
+        // Too late: gone, and no engine is told.
         let late = next(rig::v4()).ack(1099).build();
         send(&mut registered(&live.acks.hooks, ethernet(near), role::RESTAMP), &late);
         // To where it would have come from: the hook at ingress lets it by.
@@ -272,7 +272,7 @@ fn everything_goes_to_the_other_end_and_back() {
         );
         let frame = rig::v4().vlan(5).payload(30_000).checksum(Sum::Partial).build();
         let notes = Vnet { header: 58, ..giant(24) };
-        // Nobody listens: everything passes.
+        // No engine listens: everything passes.
         all.redirect(out, inward);
         send_noted(&mut host, &frame, notes);
         there.next();

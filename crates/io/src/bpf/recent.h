@@ -37,8 +37,8 @@ static __always_inline void copy_key(struct flow_key *to, const struct flow_key 
 }
 
 /*
- * A hash of a flow. Whoever chooses two flows makes theirs equal by chance alone: NH of UMAC (Black et al.
- * 1999), whose keys nobody outside knows.
+ * A hash of a flow. A sender that chooses two flows makes theirs equal by chance alone: NH of UMAC (Black et
+ * al. 1999), whose keys outsiders do not know.
  */
 static __always_inline __u64 hash_of(const struct flow_key *key)
 {

@@ -41,7 +41,7 @@ pub struct RuleBook {
 #[must_use]
 pub struct Staged {
     half: usize,
-    /// Which parts have rules, at egress and at ingress.
+    /// Parts that have rules, at egress and at ingress.
     parts: [u32; 2],
 }
 

@@ -71,7 +71,7 @@ impl AsFd for Ring {
     }
 }
 
-/// The rings of so many engines, of so many `bytes` each: `others` if there are some.
+/// The rings of this many engines, of this many `bytes` each: `others` if there are some.
 pub(super) fn rings(
     object: &Object,
     engines: u32,

@@ -10,7 +10,7 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(20);
 /// Least frames, and least number of looks, of a window.
 const ENOUGH: u64 = 16;
 const LOOKS: u32 = 8;
-/// Divisor of the frames sent: so many lost ones are a fault.
+/// Divisor of the frames sent: this many lost ones are a fault.
 const PART: u64 = 4;
 
 /// Result of a look at the counts.

@@ -7,7 +7,7 @@
 //! A shut way is tried once a second, with the frame that found no way or with a probe. A probe may not
 //! arrive where a filter takes unknown frames. Then a single segment is taken a little later, and the ACK
 //! that the engine makes of it tries the way. A way that lost frames is open again once [`PROOF`] in a row
-//! have arrived. As long as the socket itself refuses, a trial costs nobody a frame: it is repeated every
+//! have arrived. As long as the socket itself refuses, a trial costs no frame: it is repeated every
 //! 10 ms, so a way opens with its interface.
 
 use super::leg::{Leg, Look, PATIENCE};
@@ -247,7 +247,7 @@ impl Way {
         }
     }
 
-    /// A frame has arrived on the shut way, and so many are still `missing`.
+    /// A frame has arrived on the shut way, and this many are still `missing`.
     fn prove(&mut self, now: Time, fault: Fault, missing: u32) -> Turn {
         if missing == 0 {
             return self.open(now);
@@ -547,7 +547,7 @@ mod tests {
         assert_eq!(way.look(ms(201), &back(2, 2)), Turn::Open);
     }
 
-    /// The interface is down for as long as nobody says so, or not long enough for anybody to notice.
+    /// The interface is down unnoticed, or for too short a time to be noticed.
     #[test]
     fn a_way_opens_as_soon_as_its_socket_sends() {
         let down = stuck(libc::ENETDOWN, ms(0));

@@ -184,7 +184,7 @@ impl Packets {
     fn aim(&mut self, frames: &mut Frames, count: usize) {
         let receiver = &mut self.receiver;
         self.places.tell(frames, count, |to| {
-            // SAFETY: the chunks have been taken and are in no frame, so that nobody uses them until `frame`
+            // SAFETY: the chunks have been taken and are in no frame, so that nothing uses them until `frame`
             // makes them part of one. The pool is not used before the call that follows this one.
             unsafe { receiver.set_part(to.frame, to.part, to.start, to.len) };
         });

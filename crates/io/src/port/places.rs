@@ -4,7 +4,7 @@ use super::{CHUNK, HEAD};
 use crate::sys::packet::Vnet;
 use weir_core::frame::{Frames, NO_CHUNK};
 
-/// Chunks of so many frames, of so many parts each.
+/// Chunks of this many frames, of this many parts each.
 #[derive(Debug)]
 pub(super) struct Places {
     parts: usize,
@@ -12,7 +12,7 @@ pub(super) struct Places {
     chunks: Box<[u32]>,
     /// Number of chunks that each frame misses: the first ones.
     missing: Box<[usize]>,
-    /// The first so many may miss some.
+    /// The first this many may miss some.
     open: usize,
 }
 

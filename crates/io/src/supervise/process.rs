@@ -35,7 +35,7 @@ pub(super) struct Process {
     child: Child,
     words: UnixStream,
     ended: Cell<Option<Ended>>,
-    /// Time at which it is killed, if it was told to stop and nobody waits for its end.
+    /// Time at which it is killed, if it was told to stop and nothing waits for its end.
     kill_at: Cell<Option<Time>>,
 }
 

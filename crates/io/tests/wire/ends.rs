@@ -32,7 +32,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Fails while its processes end: whoever drops it has waited for them.
+        // Fails while its processes end: the drop waits for them.
         let _ = std::fs::remove_dir(&self.0);
     }
 }

@@ -202,7 +202,7 @@ fn mark(socket: &impl AsRawFd) {
     }
 }
 
-/// Sends a datagram that departs in so many milliseconds, and says after how many its echo comes.
+/// Sends a datagram that departs in this many milliseconds, and says after how many its echo comes.
 fn scheduled(server: &str, ahead: u64) -> u128 {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.connect((server, ECHO)).unwrap();
@@ -238,7 +238,7 @@ fn connect_marked(server: &str) -> TcpStream {
     TcpStream::from(socket)
 }
 
-/// Sends so many datagrams with mark and priority, 1 ms apart.
+/// Sends this many datagrams with mark and priority, 1 ms apart.
 fn marked(server: &str, count: u64) {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     mark(&socket);
@@ -249,7 +249,7 @@ fn marked(server: &str, count: u64) {
     }
 }
 
-/// Sends datagrams of 1000 bytes at so many kbit/s for so long, and says how many.
+/// Sends datagrams of 1000 bytes at this many kbit/s for so long, and says how many.
 fn datagrams(server: &str, kbit: u64, time: Duration) -> u64 {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.connect((server, DISCARD)).unwrap();
@@ -355,7 +355,7 @@ fn strip(interface: &str) -> usize {
         let mut options = sys::bpf_prog_query_opts { prog_ids: numbers.as_mut_ptr(), ..Default::default() };
         options.sz = size_of_val(&options) as _;
         options.__bindgen_anon_1.count = numbers.len() as u32;
-        // SAFETY: the options are valid for the call, and `prog_ids` for so many numbers as they say.
+        // SAFETY: the options are valid for the call, and `prog_ids` for as many numbers as they say.
         unsafe { sys::bpf_prog_query_opts(index as i32, kind, &mut options) };
         numbers
     });

@@ -18,7 +18,7 @@ const HOSTS: [&str; 4] = ["c", "g", "s", "t"];
 /// For anything that only has to happen some time.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Why the tests cannot run here.
+/// Reason why the tests cannot run here.
 pub fn unable() -> Option<&'static str> {
     let name = format!("wio-try-{}", std::process::id());
     let made = Command::new("ip").args(["netns", "add", &name]).stderr(Stdio::null()).status();
@@ -348,12 +348,12 @@ impl Lab {
         (numbers[0], numbers[1], numbers[2])
     }
 
-    /// Sends for so many milliseconds; bits per second.
+    /// Sends for this many milliseconds; bits per second.
     pub fn send(&self, from: &str, to: &str, time: u32) -> f64 {
         self.rate(from, &["send", to, &time.to_string()])
     }
 
-    /// Receives for so many milliseconds; bits per second.
+    /// Receives for this many milliseconds; bits per second.
     pub fn receive(&self, from: &str, to: &str, time: u32) -> f64 {
         self.rate(from, &["receive", to, &time.to_string()])
     }

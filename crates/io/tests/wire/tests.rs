@@ -181,7 +181,7 @@ fn interfaces_are_followed() {
     ends_well(&lab, &mut bump);
 }
 
-/// An interface that is made anew has its ACKs taken again.
+/// An interface that is made again has its ACKs taken again.
 fn acks_are_taken_on_an_interface_that_is_back() {
     let lab = Lab::new(Kind::Bridge);
     let mut bump = lab.running("acks");

@@ -32,7 +32,7 @@ pub struct Verdict {
 pub enum Run {
     Passed,
     Failed,
-    /// It failed, and the machine had no time for it.
+    /// Inconclusive: the machine was overloaded during this run.
     Starved,
 }
 

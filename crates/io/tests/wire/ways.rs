@@ -105,7 +105,7 @@ fn a_filter_of_spoofed_sources_lets_acks_back() {
     ends_well(&lab, &mut gateway);
 }
 
-/// Ends the chain in front of the hooks: nothing is shaped, nobody waits, and the report says it.
+/// Ends the chain in front of the hooks: nothing is shaped, no frame waits, and the report says it.
 fn another_program_in_front_is_told() {
     let lab = Lab::new(Kind::Router);
     // One that was there before is behind.
@@ -287,7 +287,7 @@ fn an_engine_without_a_processor_is_told() {
     ends_well(&lab, &mut gateway);
 }
 
-/// A program that lets everything pass, and nobody behind it see it, in front of all others.
+/// A program that lets everything pass, in front of all others, which see nothing of it.
 fn foreign(lab: &Lab) -> Option<Process> {
     let ready = lab.directory.join("foreign");
     let _ = std::fs::remove_file(&ready);

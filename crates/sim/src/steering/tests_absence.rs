@@ -1,4 +1,4 @@
-//! Flows that nobody held for a second, and how they are held again.
+//! Flows that were not held for a second, and how they are held again.
 
 use super::tests_with_hosts::{within, Rig, MS};
 use core::sync::atomic::Ordering::Relaxed;

@@ -114,7 +114,7 @@ impl Attacked {
         self.world.hand_in((self.gateway, LAN), &frame, frame.len());
     }
 
-    /// Runs for so many microseconds, and returns the bytes that the server has got in all.
+    /// Runs for this many microseconds, and returns the bytes that the server has got in all.
     pub(super) fn run(&mut self, us: u64) -> u64 {
         let until = self.world.now() + Duration::from_micros(us);
         self.world.run_until(until);

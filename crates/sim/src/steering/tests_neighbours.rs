@@ -103,7 +103,7 @@ impl Neighbours {
 fn a_sender_that_heeds_no_ack_leaves_its_neighbours_their_share() {
     for attack in [Attack::Beyond, Attack::Repeats, Attack::Acked, Attack::Old] {
         let mut these = Neighbours::new(attack);
-        // What its peer has acknowledged and nobody has got still takes turns.
+        // What its peer has acknowledged and was never delivered still takes turns.
         let alone = if attack == Attack::Acked { SHARE } else { 2 * SHARE };
         these.second(true);
         let always = [0; 2].map(|_| these.second(true));

@@ -110,7 +110,7 @@ pub(super) fn listen(place: &Place) -> Result<Server, String> {
             format!("cannot listen at {address}: {e}; `ss -ltnp` shows who does, or take another port")
         }),
         Place::Socket(path) => {
-            // A socket that nobody serves is left from an earlier run.
+            // A socket without a server is left from an earlier run.
             let is_socket = path.symlink_metadata().is_ok_and(|about| about.file_type().is_socket());
             if is_socket && UnixStream::connect(path).is_err() {
                 std::fs::remove_file(path).map_err(|e| format!("{}: {e}", path.display()))?;

@@ -36,7 +36,7 @@ pub struct Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // Others take a left file for what it is: nobody holds it.
+        // Others take a left file for what it is: no process holds it.
         let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -60,7 +60,7 @@ impl Addresses {
 fn row(one: &UnlistedAddress, way: usize, since: Option<&Look>, now: Instant) -> Traffic {
     let (bytes, packets) = (one.bytes[way], one.packets[way]);
     let bps = since.map_or(0.0, |(at, then)| {
-        // An address that was forgotten meanwhile begins anew.
+        // An address that was forgotten meanwhile begins again.
         let then = then.get(&one.address).map_or(0, |then| then[way]);
         bytes.saturating_sub(then) as f64 * 8.0 / now.duration_since(*at).as_secs_f64()
     });

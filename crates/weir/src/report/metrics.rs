@@ -209,7 +209,7 @@ fn of_gateway(report: &GatewayReport) -> [(&'static str, &'static str, Option<Un
     ]
 }
 
-/// Series of a gateway with so many rows of traffic and no counted events or reasons.
+/// Series of a gateway with this many rows of traffic and no counted events or reasons.
 pub fn series(rows: usize) -> usize {
     // Of the gateway: whether it is up, and the engine's processor time.
     rows * OF_TRAFFIC.len() + of_gateway(&GatewayReport::default()).len() + 2

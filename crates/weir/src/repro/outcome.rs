@@ -104,7 +104,7 @@ pub struct ExperimentOutcome {
     pub held: usize,
     /// Checks that do not hold, and faults.
     pub failed: Vec<String>,
-    /// Flag: it failed in real time, and the machine had no time for it.
+    /// Flag: inconclusive, because the machine was overloaded during this run.
     pub inconclusive: bool,
 }
 

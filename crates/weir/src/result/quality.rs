@@ -57,8 +57,8 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// Returns the scores of a path with these times of both sides, which has lost so many of these packets.
-    /// The quantiles of both sides are added: what the path has is no longer.
+    /// Returns the scores of a path with these times of both sides, which has lost this many of these
+    /// packets. The quantiles of both sides are added: what the path has is no longer.
     pub fn of(wan: &Latency, lan: &Latency, lost: u64, packets: u64) -> Option<Scores> {
         if wan.samples == 0 || lan.samples == 0 {
             return None;

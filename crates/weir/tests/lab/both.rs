@@ -6,7 +6,7 @@ use weir::experiment::config::{experiment, Source};
 use weir::experiment::plan::Plan;
 use weir::result::Backend;
 
-/// An experiment of the repository, so many seconds long.
+/// An experiment of the repository, this many seconds long.
 fn shortened(text: &str, from: &str, to: &str) -> Plan {
     let text = text.replace(&format!("duration = \"{from}\""), &format!("duration = \"{to}\""));
     let parsed = experiment::parse(&Source::new("experiment", text)).unwrap_or_else(|e| panic!("{e}"));

@@ -47,7 +47,7 @@ fn plan() -> Plan {
     parsed.plan_for(Backend::Lab).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Which hosts a second engine has.
+/// Hosts that a second engine has.
 fn seconds(plan: &Plan) -> Vec<usize> {
     engines::split(plan.gateway.as_ref().unwrap(), 2).parts[1].places.clone()
 }

@@ -219,7 +219,7 @@ fn fillers_reach_no_socket() {
     let pacing = Pacing::start(&nets, "--rate 4Mbit --line 20Mbit --counts wire");
     let sent = send(&nets, &pacing, &to, |report| fillers(report) >= ENOUGH);
     let made = fillers(&pacing.end());
-    // The kernel has nobody for them: neither IP nor a socket saw any.
+    // The kernel has no receiver for them: neither IP nor a socket saw any.
     until("the host has got the fillers and dropped them", || {
         let after = counters();
         after[0] - before[0] > made && after[1] - before[1] >= made

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use weir::execute::lab::Options;
 use weir::execute::machine::Watch;
 
-/// Labs that measure take turns: two processors are not enough for several. After a signal nobody gets one.
+/// Labs that measure take turns: two processors are not enough for several. After a signal no lab gets one.
 pub fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);

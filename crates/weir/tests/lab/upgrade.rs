@@ -228,7 +228,7 @@ fn upgrades() -> Result<(), String> {
     let sent = client.wait_with_output().unwrap();
     assert!(sent.status.success(), "a connection failed: {}", said(&sent));
     server.wait().unwrap();
-    // Counters of the same layout go on, and those of another begin anew.
+    // Counters of the same layout go on, and those of another begin at 0.
     assert!(counts[0] > 1_000_000 && counts[1] > counts[0] && counts[2] < counts[1], "{counts:?}");
     let report: serde_json::Value = serde_json::from_slice(&sent.stdout).unwrap();
     let rate = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap();

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct ClassAccount {
-    /// Hash of its name and direction; 0: nobody's account.
+    /// Hash of its name and direction; 0: an unused account.
     id: u64,
     /// Totals of the class.
     stats: ClassStats,
@@ -29,7 +29,7 @@ pub struct Accounts {
     pub totals: &'static mut GatewayStats,
     /// Accounts of its classes, by place.
     pub classes: &'static mut [ClassAccount],
-    /// The account of frames goes on, too: not where what is behind the gateway begins anew.
+    /// The account of frames goes on, too, unless the queues behind the gateway begin again.
     pub frames: bool,
 }
 

@@ -1,5 +1,5 @@
 //! Belief in segments: what cannot be the receiver's changes nothing, what fits does, and what is consistent
-//! in spite of it takes the flow up anew ([`Doubt`](crate::track::Doubt)).
+//! in spite of it takes the flow up again ([`Doubt`](crate::track::Doubt)).
 //!
 //! Segments and flows are let through as they came, where ACKs of their shape cannot be made or changed.
 //!
@@ -7,7 +7,7 @@
 //!
 //! - *A segment*: its options are unknown or malformed, its IP header has some, or its window cannot be
 //!   changed. The flow stays controlled, and what the segment acknowledges ahead of its time is charged.
-//! - *Until clean*: so many believed segments of the flow were odd
+//! - *Until clean*: this many believed segments of the flow were odd
 //!   ([`Doubt::is_odd`](crate::track::Doubt::is_odd)), or one of them would acknowledge too much ahead of its
 //!   time. The gateway still gets the flow's ACKs and follows its numbers ([`flag::PASSES`] with
 //!   [`flag::SYNCED`]), and the flow comes back when it is clean again.
@@ -35,8 +35,8 @@ const ALL_CANDIDATES: u32 = 4;
 
 pub(in crate::gateway) const ALL: u32 = 8;
 
-/// The hooks are told again which tally counts a flow each time that so many bytes of it were acknowledged: 1
-/// MiB.
+/// The hooks are told again which tally counts a flow each time that this many bytes of it were acknowledged:
+/// 1 MiB.
 pub(in crate::gateway) const TELL_AGAIN: u32 = 20;
 
 /// Time at the flow's rate that odd segments may acknowledge ahead, where the window is kept.
@@ -241,7 +241,7 @@ impl Register {
         (passes && self.is_too_much(r, ack.since(tx))).then_some(PassReason::Early)
     }
 
-    /// Would a segment for `ack` that is let through acknowledge too much ahead of its time?
+    /// Returns whether a segment for `ack` that is let through would acknowledge too much ahead of its time.
     pub(in crate::gateway) fn is_too_early(&self, r: &Record, ack: Seq) -> bool {
         if !ack.is_after(r.tx) {
             return false;

@@ -37,7 +37,7 @@ impl Blocked {
         Blocked { open: BOTH, spans: [Span { since: Time::MAX, until: Time::ZERO }; 2], retry: None }
     }
 
-    /// Nobody has polled so far, whatever was due.
+    /// Notes that no poll has come yet, whatever was due.
     pub(super) fn since_ever(&mut self) {
         self.open = PortSet::NONE;
         self.spans = [Span { since: Time::ZERO, until: Time::ZERO }; 2];

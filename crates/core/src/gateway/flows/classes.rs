@@ -67,8 +67,8 @@ impl Classes {
         self.accounts.outlive()
     }
 
-    /// Would there be a place for each class of this configuration, among `most` or as many as there may be?
-    /// `found` as in [`Classes::change`].
+    /// Returns whether there would be a place for each class of this configuration, among `most` or as many
+    /// as there may be. `found` as in [`Classes::change`].
     pub(super) fn have_room(
         &self,
         config: &Config,
@@ -167,7 +167,7 @@ impl Classes {
         }
     }
 
-    /// Places that nobody refers to any more.
+    /// Places that no flow refers to any more.
     pub(super) fn free(&self) -> Vec<ClassId> {
         let is_free = |(_, c): &(usize, &Class)| c.index.is_none() && c.members == 0;
         self.places.iter().enumerate().filter(is_free).map(|(place, _)| ClassId(place as u32)).collect()

@@ -131,7 +131,7 @@ impl Register {
         }
     }
 
-    /// The receiver has got so many bytes more, from `since` to `now`.
+    /// The receiver has got this many bytes more, from `since` to `now`.
     pub(super) fn progressed(&mut self, i: FlowId, bytes: u32, since: Time, now: Time) {
         if self.is_counted(i) {
             return;
@@ -218,7 +218,7 @@ impl Register {
         let slot = &self.slots[i];
         if !r.has(flag::SYNCED) || slot.tag.load(Relaxed) != r.tag {
             slot.close();
-            // Whoever passes until it is clean is followed, and this one cannot be.
+            // Flows that pass until they are clean are followed, and this one cannot be.
             r.flags &= if r.has(flag::SYNCED) { !(flag::SYNCED | flag::PASSES) } else { !flag::SYNCED };
             return;
         }

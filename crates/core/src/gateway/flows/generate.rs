@@ -129,10 +129,10 @@ pub(super) fn fields(
     }
 }
 
-/// The ACK that passes on everything a flow holds, for whoever finds record and slot after their engine died;
-/// where the slot bounds the window no more, that tells the receiver's own. `None` when there is nothing to
-/// be told or nothing may be sent in the flow's name. Sent by way of the hooks it is brought up to date, or
-/// discarded if the sender knows more by then.
+/// The ACK that passes on everything a flow holds, for a supervisor that finds record and slot after their
+/// engine died; where the slot bounds the window no more, that tells the receiver's own. `None` when there is
+/// nothing to be told or nothing may be sent in the flow's name. Sent by way of the hooks it is brought up to
+/// date, or discarded if the sender knows more by then.
 pub fn rescue_ack(r: &Record, slot: &Slot, buf: &mut [u8; MAX_ACK_LEN]) -> Option<usize> {
     let mut r = *r;
     let live = r.has(flag::USED | flag::SYNCED) && !r.has(flag::CLOSED) && r.template.version != 0;
@@ -148,7 +148,7 @@ pub fn rescue_ack(r: &Record, slot: &Slot, buf: &mut [u8; MAX_ACK_LEN]) -> Optio
         (r.rx, r.window) = (newest, slot.window());
     }
     let limit = Some(slot.width.load(Relaxed)).filter(|&bytes| bytes > 0);
-    // Nobody else tells a sender whose window was sized that it is not any more.
+    // Nothing else tells a sender that its window is no longer sized.
     let tells = limit.is_none() && r.window != 0 && slot.has(SIZED) && window::is_news(&r, r.window, None);
     if r.held() == 0 && !tells || r.held() > 1 << 30 {
         return None;

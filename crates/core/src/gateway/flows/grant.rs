@@ -48,7 +48,7 @@ const GRID: Duration = Duration::from_micros(500);
 /// Time to the next look, at most; and how close ACKs have to be to be worth a grant.
 const LONGEST: Duration = Duration::from_millis(4);
 
-/// A grant is worth so many segments at least.
+/// A grant is worth this many segments at least.
 const LEAST_SEGMENTS: u32 = 4;
 
 /// Part of a class's rate that is granted, as time.
@@ -251,7 +251,7 @@ impl Register {
 }
 
 impl Record {
-    /// The flow, which shares a rate, was granted so many bytes at `now`.
+    /// The flow, which shares a rate, was granted this many bytes at `now`.
     fn note_grant(&mut self, bytes: u32, now: Time) {
         match self.takes_steps() {
             true => self.law.steps_mut().note_grant(bytes, now),

@@ -55,8 +55,8 @@ use crate::node::Cx;
 use crate::time::{Duration, Time};
 use crate::wire::{Seq, TcpOptions};
 
-/// An ACK that waits is charged as so many packets if it tells nothing but progress, and as none if it tells
-/// more.
+/// An ACK that waits is charged as this many packets if it tells nothing but progress, and as none if it
+/// tells more.
 const PROGRESS: u32 = 1;
 
 /// Duplicates that make a sender without SACK retransmit (RFC 5681 §3.2).
@@ -126,7 +126,7 @@ impl Register {
         r.law.pace_mut().acknowledge_early(bytes, idle, rtt, depth);
     }
 
-    /// Nobody is left to hear of what is held. ACKs that wait are [cleared](Register::clear_acks) before.
+    /// No sender is left to hear of what is held. ACKs that wait are [cleared](Register::clear_acks) before.
     pub(in crate::gateway) fn drop_held(&mut self, i: FlowId) {
         debug_assert!(!self.table[i].queues_acks() || self.table[i].law.steps().waiting_acks() == 0);
         let before = self.held(i);
@@ -276,8 +276,8 @@ impl Register {
         }
     }
 
-    /// Would the sender, whose window is not sized, be acknowledged too much ahead of its time with so many
-    /// bytes?
+    /// Returns whether this many bytes would acknowledge too much ahead of its time, of a sender whose window
+    /// is not sized.
     pub(in crate::gateway) fn is_too_much(&self, r: &Record, early: u32) -> bool {
         let shared = r.takes_turns();
         let most = match self.policy(r).window {
@@ -425,7 +425,7 @@ impl Record {
         self.flags &= !flag::HOLE;
     }
 
-    /// Whatever was to be told is known, or nobody's business any more.
+    /// Forgets what was to be told: it is known, or has no meaning any more.
     pub(in crate::gateway) fn forget_news(&mut self) {
         self.flags &= !(flag::TWICE | flag::HOLE | flag::PEAK);
     }

@@ -90,7 +90,7 @@ impl Register {
         flags
     }
 
-    /// The slot has been opened anew. The kernel is told now, or, where so many connections are
+    /// The slot has been opened again. The kernel is told now, or, where so many connections are
     /// opened that most may be forged, with the first segment that shows that this one is not.
     fn tell_early(&mut self, i: FlowId) {
         let r = &mut self.table[i];

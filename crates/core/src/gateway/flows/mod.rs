@@ -107,7 +107,7 @@ pub struct Register {
     pub(super) bounded: [bool; 2],
     /// Each flow of some class has one.
     pub(super) bounded_flows: [bool; 2],
-    /// Which classes are congested.
+    /// Congestion of classes.
     pub(super) congestion: Congestion,
     /// Generation of the configuration. A record with another one has not followed it yet.
     pub(super) generation: u16,
@@ -440,7 +440,7 @@ impl Register {
     }
 }
 
-/// Why a running gateway cannot take a configuration.
+/// Reason why a running gateway cannot take a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unchangeable {
     /// The number of flows is that of the memory it was given.

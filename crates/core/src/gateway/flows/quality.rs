@@ -20,7 +20,7 @@ pub(in crate::gateway) struct Measures {
 }
 
 impl Measures {
-    /// For so many flows and classes.
+    /// For this many flows and classes.
     pub(in crate::gateway) fn new(flows: u32, classes: u32) -> Measures {
         Measures {
             sights: Places::own(flows),

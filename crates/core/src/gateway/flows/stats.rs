@@ -6,7 +6,7 @@ use crate::stats::Ledger;
 use crate::systems::postack::Alone;
 use crate::time::Duration;
 
-/// Why a flow, or a frame that belongs to none, passes untouched.
+/// Reason why a flow, or a frame that belongs to none, passes untouched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum PassReason {
@@ -103,7 +103,7 @@ pub struct GatewayStats {
     pub flows: u64,
     /// Flows evicted to make room.
     pub evicted: u64,
-    /// Times the engine had been away for so long that frames passed without it.
+    /// Times that the engine stalled for so long that frames bypassed it.
     pub resynced: u64,
     /// Flows whose numbers were taken from segments that had not been believed.
     pub renewed: u64,
@@ -204,7 +204,7 @@ pub struct FlowStats {
     pub key: Key,
     /// Index of its class.
     pub class: usize,
-    /// Why it passes untouched, if it does.
+    /// Reason why it passes untouched, if it does.
     pub pass: Option<PassReason>,
     /// Bytes acknowledged towards the sender since this gateway began.
     pub acked_bytes: u64,

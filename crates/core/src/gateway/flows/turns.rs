@@ -80,7 +80,7 @@ impl Register {
         })
     }
 
-    /// A flow that holds something gets no more for now, whoever else there is: it has a timer.
+    /// A flow that holds something gets no more for now, with others or without: it has a timer.
     pub(in crate::gateway) fn wait_alone(&mut self, i: FlowId) {
         let r = &mut self.table[i];
         if r.flags & (flag::ARMED | flag::CLOSED) == 0 {
@@ -174,7 +174,7 @@ impl Register {
         }
     }
 
-    /// The sender of a flow whose class has a rate may send so many bytes more.
+    /// The sender of a flow whose class has a rate may send this many bytes more.
     pub(super) fn permit(&mut self, i: FlowId, bytes: u32, now: Time) {
         self.permit_since(i, bytes, now, now);
     }
@@ -204,7 +204,7 @@ impl Register {
         }
     }
 
-    /// The sender has heard of so many bytes already, and may have sent as many since.
+    /// The sender has heard of this many bytes already, and may have sent as many since.
     pub(super) fn permit_told(&mut self, i: FlowId, bytes: u32, now: Time) {
         let sent = self.account(i).map_or(0, |account| account.settle(bytes));
         self.permit_but(i, bytes, sent, now, now);
@@ -226,7 +226,7 @@ impl Register {
         self.permit_in_account(i, bytes - sent, sent);
     }
 
-    /// The receiver has got so many bytes more. What its sender sent of its own accord is charged.
+    /// The receiver has got this many bytes more. What its sender sent of its own accord is charged.
     pub(super) fn got(&mut self, i: FlowId, bytes: u32, since: Time, now: Time) {
         let first = self.table.capacity();
         let r = &mut self.table[i];
@@ -313,7 +313,7 @@ impl Register {
         self.table[i].law.steps_mut().earn(part)
     }
 
-    /// The flow has had so many turns of an ACK.
+    /// The flow has had this many turns of an ACK.
     pub(in crate::gateway) fn spend_parts(&mut self, i: FlowId, turns: u32) {
         if self.has_parts(i) {
             self.table[i].law.steps_mut().spend(turns);

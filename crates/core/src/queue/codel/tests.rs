@@ -98,7 +98,7 @@ fn a_giant_is_as_large_as_one_of_its_packets() {
     assert_eq!(drops_behind(1, Charge { packets: 10, bytes: 15_140 }), [110]);
 }
 
-/// Returns the times of drops up to 120 ms if so many frames wait behind each that leaves, every 10 ms.
+/// Returns the times of drops up to 120 ms if this many frames wait behind each that leaves, every 10 ms.
 fn drops_behind(behind: u32, charge: Charge) -> Vec<u64> {
     let mut b = Bench::new(Params::default());
     b.push_charged(ms(0), behind, 0, charge);

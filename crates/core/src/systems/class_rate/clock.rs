@@ -62,8 +62,8 @@ impl Clock {
         self.clock.write_off(now + MOST_AHEAD)
     }
 
-    /// A turn that costs so many bytes is had `now`, when the clock is not ahead: so it is ahead of one turn
-    /// at most, and nothing is forgiven.
+    /// A turn that costs this many bytes is had `now`, when the clock is not ahead: so it is ahead of one
+    /// turn at most, and nothing is forgiven.
     pub(crate) fn spend(&mut self, bytes: u64, now: Time) {
         self.forgotten = self.forgotten + self.clock.forfeit(now);
         self.clock.charge(bytes);

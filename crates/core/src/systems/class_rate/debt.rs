@@ -81,7 +81,7 @@ mod tests {
         assert_eq!((clock.due(), debt.bytes), (due + Duration::from_micros(2_000), 0));
     }
 
-    /// Datagrams come at the rate for a second in which nobody looks, and then TCP is permitted 4 ms: it
+    /// Datagrams come at the rate for a second without a look, and then TCP is permitted 4 ms: it
     /// waits for these.
     #[test]
     fn time_that_nobody_looked_at_is_not_charged_later() {

@@ -6,8 +6,8 @@ use crate::time::{Duration, Time};
 
 /// Longest time to the next look.
 const LONGEST: Duration = Duration::from_millis(4);
-/// A class has not been ahead of its clock for so many round trips, and for so long at least, where its rate
-/// does not bind.
+/// A class has not been ahead of its clock for this many round trips, and for so long at least, where its
+/// rate does not bind.
 const FREE_ROUNDS: u64 = 16;
 const FREE_LEAST: Duration = Duration::from_millis(2);
 /// The first look at a flow of which nothing is known yet.

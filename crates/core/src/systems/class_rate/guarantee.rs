@@ -20,7 +20,7 @@ pub(crate) enum Guarantee {
 impl Share {
     /// Gives a flow the guarantee, if there is room. `ends`: it has nothing more to send.
     pub(crate) fn guarantee(&mut self, r: &mut Record, ends: bool) -> Guarantee {
-        // A promise to whoever opens a connection is everybody's to take.
+        // A promise for opening a connection is open to all.
         if r.flags & (flag::TRANSIENT | flag::GUARANTEED) != 0 {
             return Guarantee::NotAsked;
         }
@@ -99,7 +99,7 @@ mod tests {
         // Nothing is left but a 64th.
         share.law.rate = Rate::mbit(6);
         assert_eq!(parts(&share), (2_920, 45));
-        // Nobody has it: equal shares.
+        // No flow has it: equal shares.
         (share.listed, share.listed_sure) = (9, 0);
         assert_eq!(parts(&share), (2_920, 2_920));
     }

@@ -226,7 +226,7 @@ mod tests {
         let mut node = Node::new(&nested, None);
         node.note_child(true, 40_000_000, 3, Time::ZERO);
         node.note_child(true, 20_000_000, 1, Time::ZERO);
-        // 40 Mbit/s are nobody's own. The averages get there in a long time.
+        // 40 Mbit/s are guaranteed to no class. The averages get there in a long time.
         node.note_active(Time::from_secs(1_000_000));
         let parts =
             [(40_000_000, 3), (20_000_000, 1)].map(|(own, weight)| node.divide(100_000_000, own, weight));

@@ -67,7 +67,7 @@ impl Shares {
 
     /// Returns how much a release of `bytes` takes along of what is held, since the flow's share has
     /// collapsed: of what is too much, as far as the right edge need not move for it. A sender that has not
-    /// sent up to its right edge would send as much anew.
+    /// sent up to its right edge would send as much again.
     pub(crate) fn cut(&self, r: &Record, (rtt, standing): Times, bytes: u32) -> u32 {
         let Some(share) = self.get(r.class).filter(|_| r.has(flag::EDGE_KNOWN)) else { return 0 };
         let window = share.window(r, rtt, standing);

@@ -43,7 +43,7 @@ pub(crate) struct Next {
     pub(crate) flows: u32,
 }
 
-/// Why no ACK of a packet is controlled.
+/// Reason why no ACK of a packet is controlled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Alone {
     /// See [`ScheduledOnly::not_tcp`](crate::gateway::ScheduledOnly::not_tcp).

@@ -4,7 +4,7 @@ use crate::time::{Duration, Time};
 
 /// Shortest span over which the part of the time in which something waits is found.
 const SPAN: Duration = Duration::from_millis(1);
-/// Nothing waits for one of so many parts of the time, at least, where there are grants.
+/// Nothing waits for one of this many parts of the time, at least, where there are grants.
 const PARTS: u64 = 4;
 
 /// State of a class's queue, as reported.
@@ -16,7 +16,7 @@ pub(crate) struct Departures {
     pub(crate) flows: u32,
     /// Something waits.
     pub(crate) busy: bool,
-    /// Which queues these are: flows count what waits in others as nothing.
+    /// Number of these queues: flows count what waits in others as nothing.
     pub(crate) queues: u16,
     /// With one queue: packets in it that no flow of the class has sent.
     pub(crate) others: u32,

@@ -120,7 +120,7 @@ pub struct Load {
     pub bytes: u64,
     /// Their payload, if they are TCP.
     pub payload: u64,
-    /// Why they keep to the rate.
+    /// Reason why they keep to the rate.
     pub kind: Kind,
 }
 
@@ -161,7 +161,7 @@ fn unit(now: u64) -> u32 {
 /// has sent again what was lost.
 const STAYS: u32 = 358;
 
-/// TCP that is held again after a time in which nobody held it passes its bound for so long, in those units:
+/// TCP that is held again after a time in which it was not held passes its bound for so long, in those units:
 /// half a second. What is under way by then was sent at the rate of the path.
 const SPARED: u32 = 60;
 
@@ -223,7 +223,7 @@ impl Bound {
         load.payload.max(load.bytes / 4 * 3)
     }
 
-    /// Would there be room for this, in time, in so many quarters of the room?
+    /// Returns whether there would be room for this, in time, in so many quarters of the room.
     fn has_room(due: &AtomicU64, room: &AtomicU32, quarters: u64, time: u64, now: u64) -> bool {
         let wait = due.load(Relaxed).saturating_sub(now);
         // However long it is, a packet finds room where nothing waits.

@@ -98,7 +98,7 @@ impl FairShare {
         let old = self.per_byte.load(Relaxed);
         let share = (SECOND << FRACTION).checked_div(old).map_or(rate, |share| share.min(rate)).max(1);
         let flows = if has_tcp { u64::from(self.flows.load(Relaxed)) } else { 0 };
-        // Whoever asks is worth one at least.
+        // The flow that asks is worth one at least.
         let worth = flows + ((average << 16) / share).max(1 << 16);
         let target = ((rate << 16) / worth).max(rate / LEAST);
         let share = if old == 0 { target } else { follow(share, target, SHARE, elapsed) };

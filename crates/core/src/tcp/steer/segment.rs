@@ -49,7 +49,7 @@ impl Slot {
     }
 
     /// Returns whether a segment, which is believed, tells more than that data passes. Without payload it
-    /// does. With payload, what it says must be new. Whoever runs [`Slot::segment`] has summed it, and
+    /// does. With payload, what it says must be new. The caller of [`Slot::segment`] has summed it, and
     /// nothing comes here that has a wrong checksum: what a segment that tells nothing says is known already,
     /// but for its end and its TSval.
     #[inline(always)]

@@ -39,7 +39,7 @@ impl Default for Strangers {
 }
 
 /// A hash of an address on the LAN's side: of IPv4 all of it counts, of IPv6 the first 64 bits, of which one
-/// customer has the rest. The high bits are the best. `seed` is odd, and nobody outside knows it.
+/// customer has the rest. The high bits are the best. `seed` is odd, and outsiders do not know it.
 pub fn hash_of_source(address: &[u8; 16], seed: u64) -> u64 {
     let part = |n: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|i| address[4 * n + i]));
     let mut hash = u64::from(part(0)) << 32 | u64::from(part(1));

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// Fraction bits of [`Tally::per_byte`]: 100 Gb/s are exact to a millionth.
 pub(super) const FRACTION: u32 = 20;
-/// TCP has one of so many parts of a class's rate, whatever else comes.
+/// TCP has one of this many parts of a class's rate, whatever else comes.
 pub(crate) const PART: u64 = 10;
 
 /// Counts of a class since its hooks began, and the rate at which packets may pass. Counts only go up. It is
@@ -34,7 +34,7 @@ pub struct Tally {
     overhead: AtomicI64,
 }
 
-/// Nanoseconds that so many bytes take.
+/// Nanoseconds that this many bytes take.
 pub(super) const fn served(bytes: u64, per_byte: u64) -> u64 {
     bytes.wrapping_mul(per_byte) >> FRACTION
 }
@@ -59,9 +59,9 @@ impl Tally {
         self.bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Returns whether packets of so many bytes in all, which come at once, may pass at `now`. They do while
-    /// what has passed is not ahead of the rate by more than the burst, however long they are themselves.
-    /// Where TCP has a part (`PART`) of the rate, the others have the rest.
+    /// Returns whether packets of this many bytes in all, which come at once, may pass at `now`. They do
+    /// while what has passed is not ahead of the rate by more than the burst, however long they are
+    /// themselves. Where TCP has a part (`PART`) of the rate, the others have the rest.
     pub fn passes(&self, packets: u64, bytes: u64, now: Time, beside_tcp: bool) -> bool {
         if !self.admits(packets, bytes, now, beside_tcp) {
             self.dropped.fetch_add(packets, Relaxed);

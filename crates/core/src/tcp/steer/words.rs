@@ -81,7 +81,7 @@ pub(super) fn barrier() {
 /// Writer of the hooks' line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writer {
-    /// Nobody else does meanwhile: no locked instruction is needed.
+    /// No other writer does meanwhile: no locked instruction is needed.
     Alone,
     /// One of several, who has found the slot with this tag.
     Among(u32),
@@ -259,7 +259,7 @@ impl Slot {
         self.last.store(0, Relaxed);
     }
 
-    /// Changes what everybody knows: for whoever is alone with the slot.
+    /// Changes what all know, for a writer that is alone with the slot.
     #[doc(hidden)]
     pub fn assume(&self, change: impl FnOnce(&mut Numbers)) {
         let mut numbers = self.numbers();

@@ -59,7 +59,7 @@ impl Uploads {
         SegmentBuilder::v4([10, 0, 1, 1], [10, 0, 0, 1]).ports(5_001, 1_000 + f).seq(1).window(4_000)
     }
 
-    /// A segment of the sender of flow `f` behind so many bytes.
+    /// A segment of the sender of flow `f` behind this many bytes.
     pub fn data(&self, f: u16, bytes: u32) -> SegmentBuilder {
         self.sender(f).seq(ISN.wrapping_add(1).wrapping_add(bytes))
     }
@@ -68,7 +68,7 @@ impl Uploads {
         self.rig.at(at).inject(port, TestFrame::bytes(&segment.build()));
     }
 
-    /// The receiver of flow `f` has got so many bytes.
+    /// The receiver of flow `f` has got this many bytes.
     pub fn ack(&mut self, at: Time, f: u16, bytes: u32) {
         let segment = self.receiver(f).ack(ISN.wrapping_add(1).wrapping_add(bytes)).flags(Flags::ACK);
         self.inject(at, WAN, segment);
@@ -82,7 +82,7 @@ impl Uploads {
         self.inject(at, WAN, segment);
     }
 
-    /// Injects an ACK like [`Uploads::ack`], with an option that nobody knows.
+    /// Injects an ACK like [`Uploads::ack`], with an unknown option.
     pub fn odd_ack(&mut self, at: Time, f: u16, bytes: u32) {
         let segment = self.receiver(f).ack(ISN.wrapping_add(1).wrapping_add(bytes)).flags(Flags::ACK);
         self.inject(at, WAN, segment.raw_options(&[253, 4, 0, 1]));

@@ -336,7 +336,7 @@ fn what_finds_no_room_is_dropped_whatever_it_is() {
     }
 }
 
-/// Flows that nobody has held have more under way than their rate. It passes, uncharged, for 60 units of 2^23
+/// Flows that were not held have more under way than their rate. It passes, uncharged, for 60 units of 2^23
 /// ns, which are 503 ms.
 #[test]
 fn held_flows_are_spared_after_an_absence() {

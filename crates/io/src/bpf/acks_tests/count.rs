@@ -81,7 +81,7 @@ fn packets_are_known_by_what_rules_look_at() {
         } else {
             [Fields::NONE, fields]
         });
-        // Nobody has said yet who counts it: it is shown.
+        // No engine counts it yet: it is shown.
         assert_eq!(rig.hook(hook, &frame, 0), (PASS, frame.clone()), "{said}");
         let shown = rig.records();
         let (packet, key) = read(&frame);

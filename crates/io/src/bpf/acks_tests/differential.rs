@@ -14,7 +14,7 @@ use weir_core::wire::build::{SegmentBuilder, Sum};
 use weir_core::wire::Flags;
 use weir_core::wire::Seq;
 
-/// Which of three engines has an address that no slot tells of.
+/// Number of the engine, of three, that has an address that no slot tells of.
 const HOMES: [Home; 3] = [
     Home { address: A.to_ipv6_mapped().octets(), bits: 128, engine: 2 },
     Home { address: B.to_ipv6_mapped().octets(), bits: 104, engine: 1 },
@@ -66,7 +66,7 @@ fn compare(engines: u32) {
     assert!(seen.iter().all(|&count| count > 100), "{seen:?}");
 }
 
-/// Which of the counts of what was seen.
+/// Number of the count of what was seen.
 const TAKEN: usize = 0;
 const COPIED: usize = 1;
 const SET_BACK: usize = 2;
@@ -121,7 +121,7 @@ struct Model {
     tags: u32,
     /// Records that are in each engine's ring, discarded ones too: they take as much room.
     rings: Vec<Vec<Option<Record>>>,
-    /// Which engines are there.
+    /// Engines that are there.
     fresh: Vec<bool>,
 }
 

@@ -18,7 +18,7 @@ fn an_observed_frame_passes_as_it_came_and_is_shown() {
     let back = v4().seq(1_000).window(100).flags(Flags::ACK);
     let syn_ack = v4().ports(9, 80).seq(7).flags(Flags::SYN | Flags::ACK).mss(1_460);
     let frames = [
-        // An ACK that would be taken, one of a flow that nobody knows, data that would be set back, the
+        // An ACK that would be taken, one of an unknown flow, data that would be set back, the
         // answer to a SYN, and a RST behind what would be held.
         (back.clone().ack(1_200), true),
         (v4().ports(4_000, 80).seq(5).ack(6).flags(Flags::ACK), true),

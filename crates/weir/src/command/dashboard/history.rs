@@ -111,7 +111,7 @@ impl Past {
         let now = both.counted();
         let Some(last) = self.last.replace(now) else { return };
         let [wan_p50, wan_p99, lan_p99] = both.times();
-        // Counters begin anew with a gateway that does.
+        // Counters begin at 0 with a new gateway.
         let more = |now: u64, last: u64| if now < last { now } else { now - last };
         let (packets, resent) = (more(now.packets, last.packets), more(now.resent, last.resent));
         let ppm = (resent * 1_000_000).checked_div(packets).unwrap_or(0).min(1_000_000);

@@ -36,7 +36,7 @@ struct State<'a> {
     wall_s: f64,
     degraded: Option<&'a str>,
     restarts: u32,
-    /// Why the gateway does not answer, if it does not.
+    /// Reason why the gateway does not answer, if it does not.
     failure: Option<&'a str>,
     rows: usize,
     events: Vec<&'a Event>,

@@ -54,7 +54,7 @@ impl Shared {
         self.news.notify_all();
     }
 
-    /// Returns what is new to a client, or nothing if nobody has heard of anything for a while.
+    /// Returns what is new to a client, or nothing if there was no news for a while.
     fn wait(&self, heard: &mut Heard, number: &mut u64) -> Option<String> {
         let waiting = |live: &mut (Live, u64)| live.1 == *number;
         let result = self.news.wait_timeout_while(self.live(), SILENCE, waiting);

@@ -361,7 +361,7 @@ impl State {
     }
 }
 
-/// Returns the element so many places behind another, going round.
+/// Returns the element this many places behind another, going round.
 fn next<T: Copy + PartialEq>(all: &[T], now: T, by: usize) -> T {
     let place = all.iter().position(|one| *one == now).unwrap_or(0);
     all[(place + by) % all.len()]

@@ -5,7 +5,7 @@ use super::clean;
 /// Width of the tables, in columns of a terminal.
 pub(super) const WIDTH: usize = 80;
 
-/// Cuts text after so many characters.
+/// Cuts text after this many characters.
 pub fn cut(text: &str, most: usize) -> String {
     let text = clean(text);
     match text.char_indices().nth(most) {

@@ -70,7 +70,7 @@ pub(super) fn rates(traffic: &[Traffic], kind: Kind) -> Grid {
     of_width(&things, kind, WIDTH.saturating_sub(width + 2))
 }
 
-/// Builds the table with names for people of at most so many characters, or without any.
+/// Builds the table with names for people of at most this many characters, or without any.
 fn of_width(things: &[Thing<'_>], kind: Kind, title: usize) -> Grid {
     let mut grid = Grid::new(vec![
         Column::words(kind.name()),

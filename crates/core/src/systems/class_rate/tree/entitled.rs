@@ -73,8 +73,8 @@ impl Share {
         }
     }
 
-    /// It has so many bits per second, and what was permitted is ahead of the clocks above it until `ahead`.
-    /// Returns the same with its own clock.
+    /// It has this many bits per second, and what was permitted is ahead of the clocks above it until
+    /// `ahead`. Returns the same with its own clock.
     fn entitle(&mut self, bps: u64, ahead: Time, now: Time) -> Time {
         self.law.rate = Rate::from_bps(bps).unwrap_or(self.law.rate);
         self.quantum = self.law.quantum();

@@ -123,7 +123,7 @@ fn the_stream_tells_what_has_changed() {
         .map(|row| (row["name"].as_str().unwrap(), row["bps"].as_f64().unwrap()))
         .collect();
     assert_eq!((&second["begins"], told), (&false.into(), vec![("1", 9.0), (HOSTILE, 0.0)]));
-    // A row that is in no list any more makes clients begin anew.
+    // A row that is in no list any more makes clients begin again.
     shared.heard(Ok(report(&next)), true, Duration::from_secs(2));
     let third = event(&mut stream);
     assert_eq!((&third["begins"], third["traffic"].as_array().unwrap().len()), (&true.into(), 2));
