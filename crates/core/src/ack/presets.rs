@@ -78,7 +78,7 @@ pub const CLASS_PRESETS: &[ClassPreset] = &[
     },
     ClassPreset {
         name: "postack",
-        description: "PostACK with one queue: a turn for each packet that leaves it, which flows skip that have sent more than their turns",
+        description: "PostACK with one queue: one ACK per dequeued packet; flows ahead of their share skip a turn",
         leaf: Leaf::Fifo,
         policy: AckControl::postack,
     },
@@ -90,7 +90,7 @@ pub const CLASS_PRESETS: &[ClassPreset] = &[
     },
     ClassPreset {
         name: "postack-timer",
-        description: "PostACK with one queue: a turn for each flow in the class's round, which flows skip that have sent more than their turns",
+        description: "PostACK with one queue and a timer: one ACK per flow and round; flows ahead of their share skip a turn",
         leaf: Leaf::Fifo,
         policy: |rate| AckControl::in_turns(Hold::Queue, rate, Scheme::Timer, Window::Keep),
     },

@@ -245,7 +245,7 @@ impl<'a, E: Engine> Driver<'a, E> {
             self.engine.resync(&mut Cx { now, frames: &mut self.frames });
         }
         if let Some(Standstills { times, longest }) = self.beat.news(now) {
-            tracing::warn!(times, %longest, "the engine had been away: frames went past it");
+            tracing::warn!(times, %longest, "the engine stalled: frames bypassed it");
         }
         self.programs.hooks().beat(now);
     }

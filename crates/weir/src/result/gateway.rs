@@ -32,7 +32,7 @@ pub struct GatewayResult {
 pub struct Steering {
     /// Engines that ran before the last one.
     pub restarts: u64,
-    /// Times that the engine found that it had been away, and resumed its flows.
+    /// Times that the engine had stalled, and resumed its flows.
     pub resyncs: u64,
     /// Segments that passed unchanged because the engine's heartbeat was stale.
     pub passed_stale: u64,

@@ -30,7 +30,7 @@ pub enum Scheme {
     /// PostACK with a queue for each flow, whose departures release ACKs. With
     /// [`Hold::Number`](crate::ack::Hold::Number) a turn is as many bytes as the packet has.
     PerFlow,
-    /// PostACK by a timer: turns by the class's clock, which flows skip that have sent more than their turns.
+    /// PostACK by a timer: turns by the class's clock. Flows ahead of their share skip a turn.
     Timer,
     /// Basic PostACK: each ACK is held for as long as a packet of data would wait in a queue of its flow.
     Basic,

@@ -1,5 +1,5 @@
-//! PostACK with one queue (sections 3.2 and 6: figs 4 and 5, clocked by departures): a turn for each packet
-//! that leaves it, which flows skip that have sent more than their turns.
+//! PostACK with one queue (sections 3.2 and 6: figs 4 and 5, clocked by departures): one ACK per
+//! dequeued packet. Flows ahead of their share skip a turn.
 
 use super::{Driver, Rules, Steps};
 

@@ -5,7 +5,7 @@ use super::keys::{self, set, Key};
 use super::learnt::{self, Kind};
 use super::reader::{Section, Sink};
 use super::units::Probability;
-use super::value::{found, int, one_of, FromValue, Positive};
+use super::value::{above_zero, found, int, one_of, FromValue, Positive};
 use core::mem::discriminant;
 use toml::de::{DeTable, DeValue};
 use weir_core::queue::ack_filter::{Drop, Measure, Params, Policy, Rule, Service, Threshold};
@@ -174,8 +174,7 @@ fn threshold(value: &DeValue) -> Result<Threshold, Fault> {
 
 /// Parses a share above zero, in millionths.
 fn share(value: &DeValue) -> Result<u32, Fault> {
-    match Probability::from_value(value)?.trillionths() {
-        0 => Err(Fault::bare("a use of nothing is always exceeded")),
+    match above_zero(Probability::from_value(value)?.trillionths())? {
         n if n % MILLIONTH != 0 => Err(Fault::bare("finer than millionths")),
         n => Ok((n / MILLIONTH) as u32),
     }

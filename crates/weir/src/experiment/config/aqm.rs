@@ -1,7 +1,7 @@
 //! Active queue management of links and of classes with queues: the discipline and its parameters.
 
 use super::diag::Fault;
-use super::value::{int, one_of, some, within, FromValue};
+use super::value::{above_zero, int, one_of, some, within, FromValue};
 use toml::de::DeValue;
 use weir_core::queue::{codel, dualpi2, fq_codel, red, Aqm};
 use weir_core::time::Duration;
@@ -112,8 +112,7 @@ fn fq(aqm: &mut Aqm, set: impl FnOnce(&mut fq_codel::Params)) -> Result<(), Faul
 
 /// Returns a threshold of RED in bytes.
 pub(super) fn threshold(bytes: u64) -> Result<u64, Fault> {
-    match bytes {
-        0 => Err(Fault::bare("a threshold of nothing")),
+    match above_zero(bytes)? {
         bytes if bytes > 1 << 40 => Err(Fault::bare("more than 1 TiB")),
         bytes => Ok(bytes),
     }

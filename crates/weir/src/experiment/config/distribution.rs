@@ -12,6 +12,7 @@
 use super::diag::Fault;
 use super::reader::{FromValue, Number, Section, Size};
 use super::units;
+use super::value;
 use toml::de::DeValue;
 use weir_core::dist::Distribution;
 use weir_core::time::Duration;
@@ -158,10 +159,7 @@ fn shape(t: &Section) -> Option<f64> {
 }
 
 fn above_zero(value: &DeValue, of: Quantity) -> Result<u64, Fault> {
-    match (of.parse)(value)? {
-        0 => Err(Fault::bare("nothing but zero would be drawn")),
-        n => Ok(n),
-    }
+    value::above_zero((of.parse)(value)?)
 }
 
 /// Returns the largest value that can be drawn.

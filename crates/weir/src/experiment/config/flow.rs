@@ -6,6 +6,7 @@ mod tests;
 use super::addresses::server_ports;
 use super::diag::{listed, nearest, Fault};
 use super::reader::{Positive, Section, Size};
+use super::value::above_zero;
 use super::{distribution, names, tcp};
 use crate::experiment::plan::{
     Arrivals, BoxKind, FlowGroup, HostGroup, Kind, Lab, Length, Plan, Ports, Protocol, Sources, Tcp,
@@ -121,10 +122,7 @@ fn kind(s: &Section) -> Kind {
             let other = kinds[kind].0;
             s.key_fault(key, Fault::new(format!("`{key}` cannot be combined with kind = \"{other}\""), help));
         }
-        s.parsed(key, |Size(n): Size| match n {
-            0 => Err(Fault::bare("nothing at all")),
-            n => Ok(n),
-        })
+        s.parsed(key, |Size(n): Size| above_zero(n))
     });
     if kind > 0 {
         s.note_value(
@@ -236,10 +234,7 @@ fn bursts(s: &Section, udp: Option<bool>) -> Option<Bursts> {
     for key in ["burst", "pause"] {
         s.note_only(Backend::Sim, key);
     }
-    let size = s.parsed("burst", |Size(n): Size| match n {
-        0 => Err(Fault::bare("nothing at all")),
-        n => Ok(n),
-    });
+    let size = s.parsed("burst", |Size(n): Size| above_zero(n));
     let pause = s.get::<Positive>("pause").map(|Positive(pause)| pause);
     if !s.has("burst") && !s.has("pause") {
         return None;

@@ -53,7 +53,7 @@ fn of_flow(flow: &Flow, needs: Needs, plan: &Plan) -> bool {
 
 fn why_not(needs: Needs) -> &'static str {
     match needs {
-        Needs::Udp => "of TCP there is `retransmits`",
+        Needs::Udp => "TCP has `retransmits`",
         Needs::Tcp => "of UDP there is `loss`",
         Needs::LastByte => "flows without `bytes` end with their time",
         Needs::Gateway => "there is no `[gateway]` that sets a rate",

@@ -179,8 +179,8 @@ pub(super) fn words(class: &Class) -> Vec<String> {
 pub(super) fn help(why: &Unsound) -> (&'static str, &'static str) {
     match why {
         Unsound::TwoBackends(_) => ("pace", "give all paced classes of a direction the same `pace`"),
-        Unsound::NoLine(_) => ("pace", "say it: line = \"1Gbit\" in [gateway]; or pace = \"clock\""),
-        Unsound::ShareOfNothing(_) => ("rate", "say it: line = \"1Gbit\" in [gateway]; or give a rate"),
+        Unsound::NoLine(_) => ("pace", "set it: line = \"1Gbit\" in [gateway]; or pace = \"clock\""),
+        Unsound::ShareOfNothing(_) => ("rate", "set it: line = \"1Gbit\" in [gateway]; or give a rate"),
         Unsound::AboveLine(..) => ("rate", "a class has the line's rate at most: \"100%\""),
         Unsound::FillerTooShort(_) => ("pace", "pace = \"clock\" needs no fillers"),
     }

@@ -148,7 +148,7 @@ pub fn frequency(text: &str) -> Result<Duration, Fault> {
     // digits × 10^-scale in `nanos`: one every nanos × 10^scale / digits.
     let per = 10u128.checked_pow(number.scale).and_then(|p| p.checked_mul(u128::from(*nanos)));
     let gap = match (per, number.digits) {
-        (_, 0) => return Err(wrong("no arrival at all")),
+        (_, 0) => return Err(wrong("not above zero")),
         (Some(per), digits) => (per + digits / 2) / digits,
         (None, _) => u128::MAX,
     };

@@ -19,9 +19,14 @@ pub trait FromValue: Sized {
 
 /// Parses a probability above zero, in 10^-12.
 pub(super) fn some(value: &DeValue) -> Result<u64, Fault> {
-    match units::Probability::from_value(value)?.trillionths() {
-        0 => Err(Fault::bare("no frame at all")),
-        trillionths => Ok(trillionths),
+    above_zero(units::Probability::from_value(value)?.trillionths())
+}
+
+/// Returns the number unless it is 0.
+pub(super) fn above_zero(n: u64) -> Result<u64, Fault> {
+    match n {
+        0 => Err(Fault::bare("must be greater than 0")),
+        n => Ok(n),
     }
 }
 

@@ -308,14 +308,8 @@ pub static GATEWAY: &[Whole] = &[
     .number(|g| whole(g.user_data_bytes)),
     Whole::new("steering.restarts", Unit::Count, Total::Sum, Lab, "engines that ran before the last one")
         .number(|g| whole(g.steering?.restarts)),
-    Whole::new(
-        "steering.resyncs",
-        Unit::Count,
-        Total::Sum,
-        Lab,
-        "times that the engine found it had been away",
-    )
-    .number(|g| whole(g.steering?.resyncs)),
+    Whole::new("steering.resyncs", Unit::Count, Total::Sum, Lab, "times that the engine had stalled")
+        .number(|g| whole(g.steering?.resyncs)),
     Whole::new(
         "steering.passed_stale",
         Unit::Count,

@@ -104,7 +104,7 @@ pub(in crate::experiment::config) fn need_rate(s: &Section) {
 pub(in crate::experiment::config) fn check_bounds(s: &Section, policy: &AckControl) {
     let Some(law) = policy.release.share() else { return };
     if let Some(most) = law.flow_max.filter(|&most| most > law.rate) {
-        let message = format!("a flow cannot get {most}: all of the class together have {}", law.rate);
+        let message = format!("{most} is more than the class's `rate` of {}", law.rate);
         s.fault("flow_max", Fault::new(message, "leave `flow_max` out: without, a flow may have all of it"));
     }
     if let Some(least) = law.flow_min {
