@@ -81,7 +81,7 @@ quick:
 setup:
 	@scripts/setup
 
-# The last two: the simulator builds without what needs Linux, and the gateway without experiments.
+# The simulator builds without what needs Linux, the gateway without experiments, and fuzz targets as they are.
 lint:
 	scripts/prose --check
 	scripts/additions --check
@@ -91,6 +91,7 @@ lint:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
 	cargo check -p weir --no-default-features --features experiments --locked
 	cargo check -p weir --no-default-features --features linux --locked
+	cargo clippy --manifest-path fuzz/Cargo.toml --target-dir target --locked -- -D warnings
 
 # Unit, property and packet-level tests: virtual time, no privileges. Random inputs are the same in every
 # run, so that a change is judged by what it changed; `make random` tries others.

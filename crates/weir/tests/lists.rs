@@ -5,6 +5,8 @@
 
 #[path = "lists/law.rs"]
 mod law;
+#[path = "lists/slips.rs"]
+mod slips;
 
 use std::path::Path;
 use weir::experiment::config::gateway::{self, GatewayFile};
@@ -268,14 +270,14 @@ fn what_is_accepted_means_what_an_independent_reader_finds() {
         ("special-own.csv", None),
         ("heading-twice.csv", None),
     ];
-    let (mut random, mut accepted) = (law::Random(1), 0);
+    let (mut random, mut accepted) = (slips::Random(1), 0);
     for (list, sites) in pairs {
         let (list, sites) = (read(list), sites.map(|name| (name, read(name))));
         for round in 0..800 {
             let (mut text, mut above) = (list.clone(), sites.clone());
             if round > 0 {
-                text = law::mutated(&text, &mut random);
-                above = above.map(|(name, text)| (name, law::mutated(&text, &mut random)));
+                text = slips::mutated(&text, &mut random);
+                above = above.map(|(name, text)| (name, slips::mutated(&text, &mut random)));
             }
             let above = above.as_ref().map(|(name, text)| (*name, text.as_str()));
             accepted += usize::from(law::holds(&text, above));
