@@ -115,8 +115,7 @@ pub fn experiments(papers: &[Paper], all: &[Paper], world: Backend) -> Result<Ve
         }
     }
     let one = |(path, (minutes, seeds)): (PathBuf, (f64, u32))| {
-        let asks = if world == Backend::Sim { asks(all, &path) } else { Vec::new() };
-        let (asks, runs) = runs(&path, asks, seeds, world)?;
+        let (asks, runs) = runs(&path, asks(all, &path, world), seeds, world)?;
         Ok(Experiment { path, minutes, world, asks, runs })
     };
     wanted.into_iter().map(one).collect()
@@ -133,10 +132,13 @@ fn rows(papers: &[Paper]) -> impl Iterator<Item = (&Paper, &Row)> {
     papers.iter().flat_map(|p| p.rows.iter().map(move |r| (p, r)))
 }
 
-/// Returns what the rows ask of a file, each value once.
-fn asks(papers: &[Paper], path: &Path) -> Vec<Ask> {
+/// Returns what the rows ask of a file in a world, each value once. In the lab only those rows ask that run
+/// the file there.
+fn asks(papers: &[Paper], path: &Path, world: Backend) -> Vec<Ask> {
     let mut asks: Vec<Ask> = Vec::new();
-    for (paper, row) in rows(papers) {
+    let runs_it =
+        |(paper, row): &(&Paper, &Row)| files(row, world).iter().any(|f| paper.folder.join(f) == path);
+    for (paper, row) in rows(papers).filter(runs_it) {
         for measured in row.series.iter().flat_map(|s| s.as_published.iter().chain(&s.weir)) {
             let key = key(measured.get_ref());
             let here = paper.folder.join(&measured.get_ref().file) == path;

@@ -126,8 +126,11 @@ pub struct SeriesOutcome {
 /// Measured values of a scheme.
 #[derive(Debug, Serialize)]
 pub struct ColumnOutcome {
-    /// Values.
+    /// Values in virtual time.
     pub values: Vec<Option<Spread>>,
+    /// Values with the real Linux TCP, of files that the row runs in the lab; empty if none ran.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lab: Vec<Option<Spread>>,
     /// Distances from published values, as parts of them.
     pub deviation: Vec<Option<f64>>,
     /// Verdict beside the published values, if there are any.
@@ -297,13 +300,17 @@ impl RowJudge<'_> {
             if asked.is_empty() {
                 return Ok(None);
             }
-            let values = self.values(asked)?;
+            let values = self.values(asked, Backend::Sim)?;
+            let mut lab = self.values(asked, Backend::Lab)?;
+            if lab.iter().all(Option::is_none) {
+                lab.clear();
+            }
             let pairs = || values.iter().zip(&published);
             let deviation = pairs().map(|(v, p)| judge::deviation(v.as_ref()?.mean, pair((*p)?))).collect();
             let sides = pairs().filter_map(|(v, p)| Some(self.side(v.as_ref(), pair((*p)?))));
             let sides: Vec<Side> = sides.collect();
             let verdict = (!sides.is_empty()).then(|| judge::column(sides));
-            Ok(Some(ColumnOutcome { values, deviation, verdict }))
+            Ok(Some(ColumnOutcome { values, lab, deviation, verdict }))
         };
         Ok(SeriesOutcome {
             name: series.name.clone(),
@@ -317,14 +324,14 @@ impl RowJudge<'_> {
         judge::side(value.map_or(f64::NAN, |v| v.mean), published, self.row.tolerance, self.row.better)
     }
 
-    /// Returns the values of a column, one for each position of the row.
-    fn values(&self, asked: &[Spanned<Measured>]) -> Result<Vec<Option<Spread>>, Errors> {
+    /// Returns the values of a column in a world, one for each position of the row.
+    fn values(&self, asked: &[Spanned<Measured>], world: Backend) -> Result<Vec<Option<Spread>>, Errors> {
         let positions = self.row.positions();
         let mut values = vec![None; positions];
         let mut next = 0;
         for measured in asked {
             let fault = |fault| Errors::at(&self.paper.source, measured.span(), fault);
-            let found = self.measured(measured.get_ref()).map_err(fault)?;
+            let found = self.measured(measured.get_ref(), world).map_err(fault)?;
             let places: Vec<Option<usize>> = match measured.get_ref().x.as_slice() {
                 [] => (next..next + found.len()).map(Some).collect(),
                 names => names.iter().map(|x| self.row.x.iter().position(|known| known == x)).collect(),
@@ -343,14 +350,24 @@ impl RowJudge<'_> {
         Ok(values)
     }
 
-    /// Returns the values of a measure in the row's unit, each of all its runs.
-    fn measured(&self, measured: &Measured) -> Result<Vec<Option<Spread>>, Fault> {
+    /// Returns the values of a measure in a world. What did not run in the lab has as many places as in
+    /// virtual time.
+    fn measured(&self, measured: &Measured, world: Backend) -> Result<Vec<Option<Spread>>, Fault> {
         let path = self.paper.folder.join(&measured.file);
-        let found = self.worlds.iter().find_map(|w| {
-            let n = w.experiments.iter().position(|e| e.path == path && e.world == Backend::Sim)?;
-            Some((&w.experiments[n], &w.made[n]))
-        });
-        let (experiment, made) = found.ok_or_else(|| Fault::bare("the experiment did not run"))?;
+        let ran = |world: Backend| self.own().find(|(e, _)| e.path == path && e.world == world);
+        match (ran(world), world) {
+            (Some(ran), _) => self.measured_in(ran, measured),
+            (None, Backend::Sim) => Err(Fault::bare("the experiment did not run")),
+            (None, Backend::Lab) => Ok(vec![None; self.measured(measured, Backend::Sim)?.len()]),
+        }
+    }
+
+    /// Returns the values of a measure in the row's unit, each of all its runs.
+    fn measured_in(
+        &self,
+        (experiment, made): (&Experiment, &Vec<Option<Given>>),
+        measured: &Measured,
+    ) -> Result<Vec<Option<Spread>>, Fault> {
         let metric = experiment.unit(measured).unwrap_or(Unit::Count);
         let factor = factor(metric, &self.row.unit).ok_or_else(|| {
             Fault::bare(format!("`{}` is not in `{}`, the unit of the row", measured.what, self.row.unit))

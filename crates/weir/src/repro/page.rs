@@ -88,8 +88,8 @@ fn head(report: &Report) -> String {
 
 /// Meaning of the marks in charts.
 const KEY: &str = "<p>In charts, bars are values that the paper's text and tables state, empty squares the \
-paper's scheme in these worlds (<em>as published</em>), and full circles Weir's own scheme. Lines at a mark are the \
-range of several runs. Where a paper has a picture without numbers, its claims stand below the chart, in other words.</p>\n";
+paper's scheme in these worlds (<em>as published</em>), full circles Weir's own scheme, and triangles what the same \
+experiment has with the real Linux TCP in the lab. Lines at a mark are the range of several runs. Where a paper has a picture without numbers, its claims stand below the chart, in other words.</p>\n";
 
 fn badge(verdict: Verdict) -> String {
     let class = match verdict {
@@ -162,6 +162,8 @@ struct Columns {
     published: bool,
     /// Measured columns, each with whether it has deviations; `None` for a column that the row lacks.
     measured: [Option<bool>; 2],
+    /// Flags: the column has values of the lab.
+    lab: [bool; 2],
 }
 
 impl Columns {
@@ -171,10 +173,14 @@ impl Columns {
             let off = columns().any(|c| c.deviation.iter().any(Option::is_some));
             columns().next().map(|_| off)
         };
+        let in_the_lab = |of: fn(&SeriesOutcome) -> &Option<ColumnOutcome>| {
+            row.series.iter().filter_map(|s| of(s).as_ref()).any(|c| !c.lab.is_empty())
+        };
         Columns {
             schemes: row.series.len() > 1,
             published: row.series.iter().any(|s| s.published.iter().any(Option::is_some)),
             measured: [there(|s| &s.as_published), there(|s| &s.weir)],
+            lab: [in_the_lab(|s| &s.as_published), in_the_lab(|s| &s.weir)],
         }
     }
 
@@ -183,9 +189,10 @@ impl Columns {
         let mut heads = vec![row.across.clone()];
         heads.extend(self.schemes.then(|| "scheme".to_string()));
         heads.extend(self.published.then(|| format!("published{unit}")));
-        for (off, name) in self.measured.iter().zip(["as published", "Weir"]) {
+        for ((off, lab), name) in self.measured.iter().zip(self.lab).zip(["as published", "Weir"]) {
             heads.extend(off.map(|_| format!("{name}{}", if self.published { "" } else { &unit })));
             heads.extend((*off == Some(true)).then(|| "off".to_string()));
+            heads.extend(lab.then(|| format!("{name}, Linux")));
         }
         heads.iter().map(|h| format!("<th>{}</th>", escaped(h))).collect()
     }
@@ -194,12 +201,17 @@ impl Columns {
         let mut cells = vec![escaped(x)];
         cells.extend(self.schemes.then(|| escaped(&series.name)));
         cells.extend(self.published.then(|| published(series, i)));
-        for (off, column) in self.measured.iter().zip([&series.as_published, &series.weir]) {
-            let value = column.as_ref().and_then(|c| c.values.get(i).copied().flatten());
-            cells.extend(off.map(|_| value.map_or("&ndash;".into(), ranged)));
+        let columns = [&series.as_published, &series.weir];
+        for ((off, lab), column) in self.measured.iter().zip(self.lab).zip(columns) {
+            let value = |of: fn(&ColumnOutcome) -> &Vec<Option<Spread>>| {
+                let value = column.as_ref().and_then(|c| of(c).get(i).copied().flatten());
+                value.map_or("&ndash;".into(), ranged)
+            };
+            cells.extend(off.map(|_| value(|c| &c.values)));
             let distance = column.as_ref().and_then(|c| c.deviation.get(i).copied().flatten());
             let distance = || distance.map_or(String::new(), |d| format!("{:+.1} %", d * 100.0 + 0.0));
             cells.extend((*off == Some(true)).then(distance));
+            cells.extend(lab.then(|| value(|c| &c.lab)));
         }
         cells.iter().map(|c| format!("<td>{c}</td>")).collect()
     }

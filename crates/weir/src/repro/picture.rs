@@ -1,6 +1,6 @@
 //! Charts of rows.
 
-use super::outcome::{ColumnOutcome, RowOutcome};
+use super::outcome::{RowOutcome, Spread};
 use crate::report::chart::{positions, Kind, Positions, Values};
 
 /// Draws a row; `None` if it has no values.
@@ -12,12 +12,12 @@ pub fn picture(row: &RowOutcome) -> Result<Option<String>, String> {
         let colour = |column: usize| if several { n } else { column };
         let published = series.published.iter().map(|p| p.map(|[low, high]| [low, (low + high) / 2.0, high]));
         values.push(Values { colour: colour(2), of: Kind::Reference, values: published.collect() });
-        let measured =
-            |c: &ColumnOutcome| c.values.iter().map(|v| v.map(|v| [v.low, v.mean, v.high])).collect();
+        let measured = |v: &[Option<Spread>]| v.iter().map(|v| v.map(|v| [v.low, v.mean, v.high])).collect();
         let both = [(&series.as_published, Kind::Other, 1), (&series.weir, Kind::Own, 0)];
         for (column, of, own) in both {
-            let made = column.iter().map(|c| Values { colour: colour(own), of, values: measured(c) });
-            values.extend(made);
+            let Some(column) = column else { continue };
+            values.push(Values { colour: colour(own), of, values: measured(&column.values) });
+            values.push(Values { colour: colour(own), of: Kind::Lab, values: measured(&column.lab) });
         }
     }
     if values.iter().all(|v| v.values.iter().all(Option::is_none)) {

@@ -124,6 +124,8 @@ pub(super) enum Mark {
     Square,
     /// Full circle.
     Circle,
+    /// Full triangle.
+    Triangle,
 }
 
 impl Curve {
@@ -360,6 +362,10 @@ fn marked(root: &Area, mark: Mark, at: [(i32, i32); 3], half: (i32, i32), colour
         Mark::Circle => {
             line([low, high], 1)?;
             root.draw(&Circle::new(mean, half.1, colour.filled())).map_err(fault)
+        }
+        Mark::Triangle => {
+            line([low, high], 1)?;
+            root.draw(&TriangleMarker::new(mean, half.1 + 1, colour.filled())).map_err(fault)
         }
     }
 }

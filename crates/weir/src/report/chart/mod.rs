@@ -105,6 +105,8 @@ pub enum Kind {
     Other,
     /// Values that the chart is about: circles with lines between them.
     Own,
+    /// Values of the lab: triangles.
+    Lab,
 }
 
 /// Draws values at named positions as an SVG document.
@@ -120,13 +122,14 @@ pub fn positions(of: &Positions) -> Result<String, String> {
             Kind::Reference => (Mark::Bar, 0.0),
             Kind::Other => (Mark::Square, -0.12),
             Kind::Own => (Mark::Circle, 0.12),
+            Kind::Lab => (Mark::Triangle, 0.24),
         };
         let at = |(i, v): (usize, &Option<[f64; 3]>)| {
             let [low, mean, high] = v.filter(finite)?;
             Some(data::Spread { t: i as f64 + 0.5 + aside, low, mean, high })
         };
         let spread: Vec<data::Spread> = values.values.iter().enumerate().filter_map(at).collect();
-        if values.of != Kind::Reference {
+        if matches!(values.of, Kind::Own | Kind::Other) {
             let among = if values.of == Kind::Own { 1 } else { 2 };
             let line = Shape::Line(spread.iter().map(|s| (s.t, s.mean)).collect());
             curves.push(Curve { colour: values.colour, among, shape: line });

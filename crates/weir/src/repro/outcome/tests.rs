@@ -48,14 +48,31 @@ margin = "100%"
     vec![rows::read(folder).unwrap_or_else(|e| panic!("{e}"))]
 }
 
-/// Judges the row with these values in bit/s, as if they had been measured.
-fn judged(row: &str, as_published: f64, weir: f64) -> RowOutcome {
+/// Judges the row with these values in bit/s, as if they had been measured in virtual time, and in the lab
+/// `lab` times as much.
+fn judged_in(row: &str, as_published: f64, weir: f64, lab: Option<f64>) -> RowOutcome {
     let folder = tempfile::tempdir().unwrap();
     let papers = paper(folder.path(), row);
-    let all = experiments(&papers, &papers, Backend::Sim).unwrap_or_else(|e| panic!("{e}"));
-    let series = &papers[0].rows[0].series[0];
+    let of = |world| experiments(&papers, &papers, world).unwrap_or_else(|e| panic!("{e}"));
+    let both = [of(Backend::Sim), of(Backend::Lab)];
+    let made = |times: f64| vec![vec![Some(given(&papers[0], as_published * times, weir * times))]];
+    let made = [made(1.0), made(lab.unwrap_or(0.0))];
+    let mut worlds: Vec<World> =
+        both.iter().zip(&made).map(|(experiments, made)| World { experiments, made }).collect();
+    worlds.truncate(1 + usize::from(lab.is_some()));
+    let mut report = report(&papers, &worlds, "1").unwrap_or_else(|e| panic!("{e}"));
+    report.papers.remove(0).rows.remove(0)
+}
+
+fn judged(row: &str, as_published: f64, weir: f64) -> RowOutcome {
+    judged_in(row, as_published, weir, None)
+}
+
+/// Returns a result of the row's run with these values in bit/s.
+fn given(paper: &Paper, as_published: f64, weir: f64) -> Given {
+    let series = &paper.rows[0].series[0];
     let value = |v: f64| vec![Value { value: v, at_least: false }];
-    let given = Given {
+    Given {
         seed: 3,
         settings: Vec::new(),
         wall_s: 2.0,
@@ -67,11 +84,22 @@ fn judged(row: &str, as_published: f64, weir: f64) -> RowOutcome {
         ]
         .into(),
         starved: false,
+    }
+}
+
+#[test]
+fn the_lab_has_values_of_the_files_that_run_there_and_decides_no_verdict() {
+    let lab = |row: &RowOutcome| {
+        let of = |c: &Option<ColumnOutcome>| c.as_ref().unwrap().lab.clone();
+        [of(&row.series[0].as_published), of(&row.series[0].weir)]
     };
-    let made = vec![vec![Some(given)]];
-    let world = World { experiments: &all, made: &made };
-    let mut report = report(&papers, &[world], "1").unwrap_or_else(|e| panic!("{e}"));
-    report.papers.remove(0).rows.remove(0)
+    let mbit = |v: f64| vec![Some(Spread { low: v, mean: v, high: v })];
+    let row = judged_in("lab = [\"t.toml\"]", 9e6, 22e6, Some(0.5));
+    assert_eq!(lab(&row), [mbit(4.5), mbit(11.0)]);
+    assert_eq!((row.verdict, row.differences.len()), (Verdict::Better, 0));
+    // Without the lab, and where the row does not name the file, there are none.
+    assert_eq!(lab(&judged("lab = [\"t.toml\"]", 9e6, 22e6)), [Vec::new(), Vec::new()]);
+    assert_eq!(lab(&judged_in("", 9e6, 22e6, Some(0.5))), [Vec::new(), Vec::new()]);
 }
 
 #[test]

@@ -7,7 +7,12 @@ use crate::result::Backend;
 fn row(text: &str) -> RowOutcome {
     let s = || text.to_string();
     let value = Spread { low: 1.0, mean: 2.0, high: 3.0 };
-    let column = || ColumnOutcome { values: vec![Some(value)], deviation: vec![Some(0.5)], verdict: None };
+    let column = || ColumnOutcome {
+        values: vec![Some(value)],
+        lab: Vec::new(),
+        deviation: vec![Some(0.5)],
+        verdict: None,
+    };
     let series = |name: String| SeriesOutcome {
         name,
         published: vec![Some([1.0, 4.0])],
@@ -74,6 +79,22 @@ fn names_from_files_are_text() {
         let name: String = tag.chars().take_while(char::is_ascii_alphanumeric).collect();
         assert!(known.contains(&name.as_str()) || tag.starts_with('!'), "<{tag}");
     }
+}
+
+#[test]
+fn values_of_the_lab_stand_beside_those_of_virtual_time() {
+    let mut shown = row("plain");
+    let without = page(&report(vec![row("plain")], "paper")).unwrap();
+    assert!(!without.contains(", Linux</th>"));
+    let lab = Spread { low: 1.1, mean: 1.25, high: 1.4 };
+    shown.series[1].weir.as_mut().unwrap().lab = vec![Some(lab)];
+    let html = page(&report(vec![shown], "paper")).unwrap();
+    assert_eq!(html.matches("<th>Weir, Linux</th>").count(), 1);
+    assert!(!html.contains("as published, Linux"));
+    // The other scheme of the row has no value there.
+    assert_eq!(html.matches("<td>1.25 (1.1 to 1.4)</td>").count(), 1);
+    let triangles = |html: &str| html.matches("<polygon").count();
+    assert_eq!(triangles(&html), triangles(&without) + 1);
 }
 
 #[test]
