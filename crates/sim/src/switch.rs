@@ -4,10 +4,10 @@
 use std::collections::{HashMap, VecDeque};
 use weir_core::flow::Key;
 use weir_core::frame::{Charge, Frame};
-use weir_core::gateway::{Compiled, Config, Direction};
+use weir_core::gateway::{ClassConfig, Compiled, Config, Direction};
 use weir_core::link;
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
-use weir_core::pace::{Filler, Probe, Size};
+use weir_core::pace::{Filler, Lanes, Probe, Size, Spread};
 use weir_core::time::Time;
 use weir_core::wire;
 
@@ -18,6 +18,8 @@ pub struct Switch {
     direction: Direction,
     /// Probe of each class in the configuration, if it is paced in this direction.
     probes: Vec<Option<Probe>>,
+    /// Lanes of each class in the configuration that has any, and the class of each lane.
+    lanes: Vec<Option<(Lanes, Vec<usize>)>>,
     /// Classes of the flows seen so far.
     known: HashMap<Key, Option<usize>>,
     passing: VecDeque<(Time, Frame)>,
@@ -35,13 +37,15 @@ impl Switch {
     /// rates are known to be possible there.
     pub fn new(config: Config, direction: Direction) -> Switch {
         let line = config.port.line;
-        let probe = |class: &weir_core::gateway::ClassConfig| {
+        let probe = |class: &ClassConfig| {
             let pace = class.share.filter(|_| class.direction == direction)?.pace?;
             Some(Probe::new(pace.rate(line)?, pace.counts, line))
         };
         let probes = config.classes.iter().map(probe).collect();
+        let lanes = lanes(&config);
         Switch {
             config: config.into(),
+            lanes,
             direction,
             probes,
             known: HashMap::new(),
@@ -67,10 +71,26 @@ impl Switch {
         let key = Key::of_packet(head, &packet);
         let (config, direction) = (&self.config, self.direction);
         let class = *self.known.entry(key).or_insert_with(|| config.classify(direction, &key));
-        let Some(Some(probe)) = class.map(|class| &mut self.probes[class]) else { return };
+        let Some(class) = class else { return };
+        let lane =
+            self.lanes[class].as_mut().map(|(users, classes)| classes[users.lane(&key, |_| true) as usize]);
+        let Some(probe) = &mut self.probes[lane.unwrap_or(class)] else { return };
         let charge = Charge::of(frame, head, link::Config::NETEM);
         probe.record(at, Size::of(charge, link::Config::NETEM, frame.len()));
     }
+}
+
+/// Returns the lanes of each class that has any. A box on the wire numbers them in the order in which it sees
+/// their users.
+fn lanes(config: &Config) -> Vec<Option<(Lanes, Vec<usize>)>> {
+    let part = |class: &ClassConfig| class.share.and_then(|share| share.spread);
+    let mut further = (0..config.classes.len()).filter(|&i| part(&config.classes[i]) == Some(Spread::Lane));
+    let of = |(i, class): (usize, &ClassConfig)| {
+        let Some(Spread::Over(each, count)) = part(class) else { return None };
+        let further = further.by_ref().take(count.saturating_sub(1) as usize);
+        Some((Lanes::new(each, count, config.seed), std::iter::once(i).chain(further).collect()))
+    };
+    config.classes.iter().enumerate().map(of).collect()
 }
 
 impl Node for Switch {

@@ -1,7 +1,9 @@
 //! The configuration of a gateway. Parsing lives elsewhere; every value here is already valid.
 
+use super::spec::Spec;
 use super::Nested;
 use crate::ack::{AckControl, Turns, Window};
+use crate::systems::gap_pacing::Spread;
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
 
@@ -58,9 +60,10 @@ impl ClassConfig {
         }
     }
 
-    /// Returns whether it is a class for flows, not one that other classes share.
+    /// Returns whether it is a class for flows, neither one that other classes share nor a further lane.
     pub fn takes_flows(&self) -> bool {
-        self.share.is_none_or(|share| share.queue.is_some()) && self.nested.is_none_or(|nested| !nested.lends)
+        let queues = |share: Spec| share.queue.is_some() && share.spread != Some(Spread::Lane);
+        self.share.is_none_or(queues) && self.nested.is_none_or(|nested| !nested.lends)
     }
 
     /// Returns whether its flows share a rate by their ACKs alone, so that unresponsive traffic has to be

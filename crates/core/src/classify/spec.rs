@@ -32,6 +32,8 @@ pub struct Spec {
     pub flow_min: Option<FlowMin>,
     /// Pacing, if any. A paced class stands alone: it is in no tree, and has a queue.
     pub pace: Option<gap_pacing::Class>,
+    /// Part in a set of lanes, if it is a paced class that has them.
+    pub spread: Option<gap_pacing::Spread>,
 }
 
 /// Guarantee of each flow of a class. Further flows are refused where the class cannot give each as much.
@@ -64,6 +66,7 @@ impl Spec {
             queue: None,
             flow_min: None,
             pace: None,
+            spread: None,
         }
     }
 }

@@ -32,6 +32,7 @@
 //! Flow control of the far side is not handled: an arriving PAUSE frame does not stop the line's clock.
 
 mod filler;
+mod lanes;
 mod line;
 mod member;
 mod pacer;
@@ -41,6 +42,7 @@ mod size;
 mod tests;
 
 pub use filler::{Filler, RESERVED};
+pub use lanes::{Each, Lanes, Spread};
 pub use pacer::{Pacer, Slot, Stats};
 pub use probe::{Probe, Span};
 pub use size::{Size, FULL_ON_WIRE, LEAST_ON_WIRE};

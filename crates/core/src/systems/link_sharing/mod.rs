@@ -13,7 +13,7 @@
 //! Classes that are [paced](crate::systems::gap_pacing) are in no tree. They wait for their times at the port
 //! of their direction, and all other frames of that port use the rest of its line.
 
-use crate::classify::{Compiled, Config, Direction};
+use crate::classify::{ClassConfig, Compiled, Config, Direction};
 use crate::flow::{FlowId, Key};
 use crate::frame::{Charge, Frame, Waiting};
 use crate::node::{Cx, Node, Port, PortSet, Transmit, LAN, WAN};
@@ -21,6 +21,7 @@ use crate::queue::LeafStats;
 use crate::queue::Queue;
 use crate::stats::{DropReason, Drops, Ledger};
 use crate::systems::ack_shaper::Congestion;
+use crate::systems::gap_pacing::Spread;
 use crate::systems::postack::{Alone, Came};
 use crate::time::Time;
 use crate::wire;
@@ -70,7 +71,8 @@ impl Sharing {
             classes.iter().enumerate().for_each(|(place, &i)| places[i] = Some(place));
             Ok(way)
         };
-        let ways = [way(Direction::Out, WAN)?, way(Direction::In, LAN)?];
+        let mut ways = [way(Direction::Out, WAN)?, way(Direction::In, LAN)?];
+        spread(&config, &places, &mut ways);
         let (ledger, lost) = (Ledger::default(), VecDeque::new());
         Ok(Sharing { config: config.into(), ways, places, overhead, ledger, lost })
     }
@@ -142,7 +144,8 @@ impl Sharing {
         let key = Key::of_packet(bytes, &packet);
         let (config, places) = (&self.config, &self.places);
         let found = || places[config.classify(follow::DIRECTIONS[way], &key)?];
-        Some((self.ways[way].cache.find(&key, found)?, key))
+        let place = self.ways[way].cache.find(&key, found)?;
+        Some((self.ways[way].lane(place, &key), key))
     }
 
     /// Handles a frame like [`Node::handle_frame`]. Where ACKs follow the data of the frame's class, `flow`
@@ -183,6 +186,17 @@ impl Sharing {
         // Losses are reported even if the frame was dropped.
         let flow = dropped.is_none().then(|| flow(direction, &key));
         way.follow_arrival(place, flow, charge.packets, &mut self.lost)
+    }
+}
+
+/// Gives the classes that have lanes the places of these.
+fn spread(config: &Config, places: &[Option<usize>], ways: &mut [Way; 2]) {
+    let part = |class: &ClassConfig| class.share.and_then(|share| share.spread);
+    let mut further = (0..places.len()).filter(|&i| part(&config.classes[i]) == Some(Spread::Lane));
+    for (class, first) in config.classes.iter().zip(places) {
+        let (Some(Spread::Over(each, count)), Some(first)) = (part(class), first) else { continue };
+        let lanes = further.by_ref().take(count.saturating_sub(1) as usize).filter_map(|i| places[i]);
+        ways[way_of(class.direction)].spread(*first, each, lanes.collect(), config.seed);
     }
 }
 

@@ -64,6 +64,14 @@ impl Sharing {
             }
         }
         for (way, pairs) in of_pacers.iter().enumerate() {
+            for (was, place) in pairs {
+                let (new, had) = (&mut self.ways[way], &mut old.ways[way]);
+                let (place, was) = (new.first_paced + place, had.first_paced + was);
+                let lanes = (new.lanes.get_mut(place), had.lanes.get_mut(was));
+                if let (Some(Some(lanes)), Some(Some(before))) = lanes {
+                    lanes.users.follow(&mut before.users);
+                }
+            }
             if let (Some(new), Some(had)) = (&mut self.ways[way].windows, &mut old.ways[way].windows) {
                 new.follow(had, |was| pairs.get(&was).copied());
             }

@@ -3,6 +3,7 @@
 use super::admission::Admission;
 use super::cache::Cache;
 use super::classes::Tree;
+use super::pacing::Spreading;
 use super::sound::{paced, specs, Refused, Why};
 use super::watch::Watch;
 use super::windows::Windows;
@@ -36,6 +37,8 @@ pub(super) struct Way {
     /// Time of the first of them.
     pub(super) ready_since: Option<Time>,
     pub(super) cache: Cache,
+    /// Lanes of paced classes, by the place of the first. Empty if no class has any.
+    pub(super) lanes: Vec<Option<Spreading>>,
     /// Admission, if a class guarantees its flows a rate.
     pub(super) admission: Option<Box<Admission>>,
     /// Watches by place. Empty if no class of the direction is watched.
@@ -81,6 +84,7 @@ impl Way {
             open: true,
             ready: List::new(),
             ready_since: None,
+            lanes: Vec::new(),
             cache: Cache::new(if queued { config.max_flows } else { 1 }, config.seed),
             admission: Admission::of(&specs, config.max_flows, config.seed),
             watches,

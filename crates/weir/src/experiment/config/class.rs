@@ -5,7 +5,7 @@ use super::diag::{listed, Fault};
 use super::keys::{self, put, Key};
 use super::names::{name, DIRECTIONS};
 use super::nested::{self, Family};
-use super::pace::Defaults;
+use super::pace::{self, Defaults};
 use super::policy;
 use super::reader::Section;
 use super::share::{self, Tree};
@@ -104,6 +104,7 @@ pub(super) fn classes(s: &Section, first: &[ClassConfig], (port, inline): (Port,
         {
             policy::check_bounds(s, ack);
         }
+        pace::spread(&sections, &mut classes);
     }
     classes
 }
@@ -122,6 +123,9 @@ fn class(s: &Section, share: Option<Spec>, nested: Option<Nested>) -> Option<Cla
     s.need("name", "\"uploads\"");
     let name = s.parsed("name", self::name);
     let direction = s.choice("direction", &DIRECTIONS, &[]).unwrap_or_default();
+    if share.is_none_or(|share| share.pace.is_none()) {
+        pace::refuse_lanes(s);
+    }
     let matches: Vec<Match> = s.sections("match").into_iter().map(rule).collect();
     let ack = match share.map(|share| share.queue) {
         Some(Some(queue)) => {

@@ -8,11 +8,12 @@ use super::keys::{self, put, set, Key};
 use super::learnt::{self, Kind};
 use super::reader::Section;
 use super::units::Probability;
-use super::value::{one_of, FromValue};
+use super::value::{int, one_of, FromValue};
+use std::collections::HashSet;
 use toml::de::DeValue;
 use weir_core::class::Spec;
-use weir_core::gateway::Config;
-use weir_core::pace::{Backend, Class, Counts, Filler, Target, Unsound, RESERVED};
+use weir_core::gateway::{ClassConfig, Config};
+use weir_core::pace::{Backend, Class, Counts, Each, Filler, Spread, Target, Unsound, RESERVED};
 use weir_core::rate::Rate;
 
 /// Back ends of pacing, by name.
@@ -91,6 +92,30 @@ static CLASS: [Key<Class>; 3] = [
     }),
 ];
 
+/// Numbers of lanes of a class, and the number without `lanes`.
+const LANES: core::ops::RangeInclusive<u64> = 2..=4096;
+const SOME_LANES: u32 = 64;
+
+/// Keys of a paced class that gives each of something its rate.
+static LANE: [Key<Option<Spread>>; 2] = [
+    Key::<Option<Spread>>::new("each", |s, v| {
+        put(s, one_of(v, &Each::ALL, &[]).map(|each| Spread::Over(each, SOME_LANES)))
+    })
+    .words(|s| {
+        let Some(Spread::Over(each, lanes)) = s else { return None };
+        let name = Each::ALL.iter().find(|(_, e)| e == each).map_or("", |(name, _)| *name);
+        Some(format!("for each {name}, at most {lanes} of them at once"))
+    }),
+    Key::<Option<Spread>>::new("lanes", |s, v| {
+        let count = int(v, LANES)? as u32;
+        if let Some(Spread::Over(_, lanes)) = s {
+            *lanes = count;
+        }
+        Ok(())
+    })
+    .needs(&["each"], "it is the most flows, hosts or networks that have the rate at once"),
+];
+
 /// Accepted targets of a paced class, for messages.
 const TARGETS: &str = "a rate like \"20Mbit\", a share of the line's like \"50%\", or \"window\"";
 
@@ -156,6 +181,17 @@ impl Defaults {
         keys::read(&CLASS, &[s], &mut class);
         class
     }
+
+    /// Reads what each of has the rate of a paced class.
+    pub(super) fn spread(&self, s: &Section) -> Option<Spread> {
+        let mut spread = None;
+        keys::read(&LANE, &[s], &mut spread);
+        if spread.is_some() && s.has("ack") {
+            let help = "leave `each` out, or control ACKs in a class for each host";
+            s.fault("each", Fault::new("`each` cannot be combined with `ack`", help));
+        }
+        spread
+    }
 }
 
 /// Target before it is read.
@@ -170,9 +206,41 @@ pub(super) fn spec(class: Class) -> Spec {
     Spec { rate, pace: Some(class), ..Spec::of(None) }
 }
 
+/// Refuses the keys of lanes for a class that is not paced.
+pub(super) fn refuse_lanes(s: &Section) {
+    for key in LANE.iter().map(|key| key.name).filter(|&key| s.has(key)) {
+        let message = format!("`{}` cannot be combined with a class that is not paced", s.full(key));
+        s.key_fault(
+            key,
+            Fault::new(message, "a paced class has a rate, a queue, and pace = \"gap\" or \"clock\""),
+        );
+    }
+}
+
 /// Describes the pacing of a class in words.
-pub(super) fn words(class: &Class) -> Vec<String> {
-    keys::words(&CLASS, class)
+pub(super) fn words(class: &Class, spread: Option<Spread>) -> Vec<String> {
+    [keys::words(&CLASS, class), keys::words(&LANE, &spread)].concat()
+}
+
+/// Adds the further lanes of classes that have them. Their numbers follow the name of the first.
+pub(super) fn spread(sections: &[Section], classes: &mut Vec<ClassConfig>) {
+    let mut names: HashSet<String> = classes.iter().map(|class| class.name.clone()).collect();
+    for i in 0..classes.len() {
+        let Some((share, Spread::Over(_, count))) = classes[i].share.and_then(|s| Some((s, s.spread?)))
+        else {
+            continue;
+        };
+        for number in 2..=count {
+            let name = format!("{}-{number}", classes[i].name);
+            if !names.insert(name.clone()) {
+                let message = format!("class \"{name}\" would be a lane of \"{}\" too", classes[i].name);
+                sections[i].fault("name", Fault::new(message, "give one of the two another name"));
+                break;
+            }
+            let share = Some(Spec { spread: Some(Spread::Lane), ..share });
+            classes.push(ClassConfig { name, matches: Vec::new(), share, ..classes[i].clone() });
+        }
+    }
 }
 
 /// Returns the faulty key of a class that cannot be paced, and the accepted values.

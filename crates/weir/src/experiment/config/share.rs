@@ -235,7 +235,8 @@ impl Tree {
     pub(super) fn read(&self, s: &Section, class: usize) -> Spec {
         let alone = self.0.child(class).is_none();
         if alone && self.1.paces(s, has_queue(s)) {
-            let mut draft = Draft::new(&pace::spec(self.1.class(s)));
+            let spec = Spec { spread: self.1.spread(s), ..pace::spec(self.1.class(s)) };
+            let mut draft = Draft::new(&spec);
             keys::read(&QUEUE, &[s], &mut draft);
             return Spec { queue: Some(draft.queue()), ..draft.spec };
         }
@@ -335,7 +336,7 @@ pub fn words(spec: &Spec, classes: &[ClassConfig]) -> Vec<String> {
         None => "the top, which borrows from nobody".to_string(),
     };
     let rates = match &spec.pace {
-        Some(class) => pace::words(class),
+        Some(class) => pace::words(class, spec.spread),
         None => [keys::words(&RATES, &draft), vec![from]].concat(),
     };
     let rates = rates.join(", ");

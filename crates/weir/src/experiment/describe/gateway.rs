@@ -5,6 +5,7 @@ use crate::experiment::config::customers::Customer;
 use crate::experiment::config::gateway::GatewayFile;
 use crate::experiment::config::{class, gateway, nested, policy, share};
 use weir_core::gateway::{ClassConfig, Config};
+use weir_core::pace::Spread;
 use weir_core::rate::Rate;
 
 /// Describes the number of customers and their total rates.
@@ -26,9 +27,13 @@ pub(super) fn customers(file: &GatewayFile) -> Option<String> {
 const MOST: usize = 100;
 
 pub(super) fn lines(g: &Config) -> Vec<String> {
-    let classes = counted(g.classes.len() as u64, "class", "classes");
+    // Further lanes are said with the first.
+    let lane = |c: &&ClassConfig| c.share.and_then(|share| share.spread) == Some(Spread::Lane);
+    let own = || g.classes.iter().filter(|c| !lane(c));
+    let count = own().count();
+    let classes = counted(count as u64, "class", "classes");
     let mut out = vec![format!("gateway: {classes}, {}", gateway::words(g))];
-    for c in g.classes.iter().take(MOST) {
+    for c in own().take(MOST) {
         out.push(format!("  {}: {}", c.name, takes(c)));
         let share = c.share.iter().flat_map(|spec| share::words(spec, &g.classes));
         let nested = c.nested.iter().map(|nested| nested::words(nested, &g.classes));
@@ -39,8 +44,8 @@ pub(super) fn lines(g: &Config) -> Vec<String> {
         }
         out.extend(said.into_iter().map(|line| format!("    {line}")));
     }
-    if g.classes.len() > MOST {
-        out.push(format!("  and {} more", counted((g.classes.len() - MOST) as u64, "class", "classes")));
+    if count > MOST {
+        out.push(format!("  and {} more", counted((count - MOST) as u64, "class", "classes")));
     }
     out.push("  everything else passes untouched".to_string());
     out
