@@ -58,6 +58,9 @@ fn alone(plan: &Plan, options: &Options) -> Result<RunResult, String> {
     Ok(result)
 }
 
+/// Simulated time before the clock is read for the first time.
+const FIRST_SLICE: Duration = Duration::from_millis(1);
+
 /// Runs to the end or until stopped. Returns whether it reached the end, or the instant that it cannot get
 /// past. The steps between readings of the clock do not affect the simulation.
 fn drive(
@@ -69,7 +72,8 @@ fn drive(
     let end = Time::ZERO + plan.duration;
     // Idle time passes quickly, and a long slice after it would delay the next reading of the clock.
     let most = Duration::from_nanos(plan.duration.as_nanos() / 1000 + 1);
-    let mut slice = most;
+    // What the first one takes is not known, whatever the duration.
+    let mut slice = most.min(FIRST_SLICE);
     let mut looked = Instant::now();
     let mut shown = Time::ZERO;
     loop {

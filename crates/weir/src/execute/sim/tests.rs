@@ -293,6 +293,15 @@ fn a_run_that_is_stopped_tells_what_it_did() {
 }
 
 #[test]
+fn a_long_run_is_stopped_as_soon_as_a_short_one() {
+    let options = Options { pcap: None, progress: None, stop: &AtomicBool::new(true) };
+    let mut long = plan(SHAPED);
+    long.duration = weir_core::time::Duration::from_secs(1_000_000);
+    let r = run(&long, &options).unwrap();
+    assert!(r.status == Status::Interrupted && r.duration_s < 0.1, "{}", r.duration_s);
+}
+
+#[test]
 fn seeds_tell_runs_apart() {
     let lossy = SHAPED.replace("rate = '100Mbit'", "rate = '10Mbit', loss = '1%'");
     let with = |seed: &str| simulate(&format!("seed = {seed}\n{lossy}"));
