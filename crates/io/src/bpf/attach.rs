@@ -7,6 +7,7 @@ use libbpf_rs::ProgramMut;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A side of an interface where tc programs run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +38,9 @@ impl Attached {
     pub fn is_on(&self) -> bool {
         self.0.iter().all(|held| match held {
             Held::Link { fd, .. } => is_linked(fd),
-            Held::Filter { ifindex, hook, order, .. } => is_ours(*ifindex, *hook, *order),
+            Held::Filter { ifindex, hook, order, number, .. } => {
+                filter_at(*ifindex, *hook, *order) == Some(number.load(Ordering::Relaxed))
+            }
         })
     }
 
@@ -68,7 +71,8 @@ impl Attached {
             match (left.fd, left.filter) {
                 (Some(fd), _) => Ok(Held::Link { program, fd: adopt(fd)?, owner }),
                 (None, Some((ifindex, hook, order))) => {
-                    Ok(Held::Filter { program, ifindex, hook, order, owner })
+                    let number = filter_at(ifindex, hook, order).unwrap_or(0).into();
+                    Ok(Held::Filter { program, ifindex, hook, order, number, owner })
                 }
                 (None, None) => Err(io::ErrorKind::InvalidData.into()),
             }
@@ -92,8 +96,8 @@ impl Attached {
                     code if code == -libc::ENOLINK => {}
                     code => return Err(io::Error::from_raw_os_error(-code)),
                 },
-                Held::Filter { ifindex, hook, order, .. } => {
-                    place_filter(next.as_fd(), *ifindex, *hook, *order)?
+                Held::Filter { ifindex, hook, order, number, .. } => {
+                    number.store(place_filter(next.as_fd(), *ifindex, *hook, *order)?, Ordering::Relaxed)
                 }
             }
         }
@@ -111,8 +115,9 @@ impl Attached {
 enum Held {
     /// A link: the kernel takes it off when its last descriptor is closed.
     Link { program: String, fd: OwnedFd, owner: u32 },
-    /// A classifier of kernels before 6.6: it stays until it is taken off.
-    Filter { program: String, ifindex: u32, hook: Hook, order: Order, owner: u32 },
+    /// A classifier of kernels before 6.6: it stays until it is taken off. It is known by the number of its
+    /// program: a supervisor may not ask for the program's name.
+    Filter { program: String, ifindex: u32, hook: Hook, order: Order, number: AtomicU32, owner: u32 },
 }
 
 /// A program on an interface, handed over to the next program of this process.
@@ -218,6 +223,14 @@ fn place(order: Order) -> sys::bpf_tc_opts {
     options
 }
 
+/// Calls this in silence: libbpf warns of a qdisc that exists already, and of one or a chain that is missing.
+fn in_silence<T>(call: impl FnOnce() -> T) -> T {
+    let before = libbpf_rs::set_print(None);
+    let result = call();
+    libbpf_rs::set_print(before);
+    result
+}
+
 /// Attaches a classifier. The `clsact` qdisc that it needs stays when the classifier goes: another
 /// program may have come to use it.
 pub(super) fn filter(
@@ -226,27 +239,28 @@ pub(super) fn filter(
     hook: Hook,
     order: Order,
 ) -> io::Result<Attached> {
-    place_filter(program.as_fd(), ifindex, hook, order)?;
+    let number = place_filter(program.as_fd(), ifindex, hook, order)?.into();
     Ok(Attached(vec![Held::Filter {
         program: name(program),
         ifindex,
         hook,
         order,
+        number,
         owner: std::process::id(),
     }]))
 }
 
-/// Puts a classifier at its place, instead of the one that is there.
-fn place_filter(program: BorrowedFd<'_>, ifindex: u32, hook: Hook, order: Order) -> io::Result<()> {
+/// Puts a classifier at its place, instead of the one that is there. Returns the number of its program.
+fn place_filter(program: BorrowedFd<'_>, ifindex: u32, hook: Hook, order: Order) -> io::Result<u32> {
     let mut point = point(ifindex, hook);
     let mut options = place(order);
     options.prog_fd = program.as_raw_fd();
     options.flags = sys::BPF_TC_F_REPLACE;
     // SAFETY: `point` is valid for the call. The qdisc may exist already: that is no error here.
-    unsafe { sys::bpf_tc_hook_create(&mut point) };
+    in_silence(|| unsafe { sys::bpf_tc_hook_create(&mut point) });
     // SAFETY: both are valid for the call.
     match unsafe { sys::bpf_tc_attach(&point, &mut options) } {
-        0 => Ok(()),
+        0 => Ok(options.prog_id),
         code => Err(io::Error::from_raw_os_error(-code)),
     }
 }
@@ -280,7 +294,7 @@ impl Drop for Held {
 
 fn detach(ifindex: u32, hook: Hook, order: Order) -> bool {
     // SAFETY: both structures are valid for the call. That there is nothing is no error here.
-    unsafe { sys::bpf_tc_detach(&point(ifindex, hook), &place(order)) == 0 }
+    in_silence(|| unsafe { sys::bpf_tc_detach(&point(ifindex, hook), &place(order)) == 0 })
 }
 
 /// Takes off the classifiers that an earlier run may have left behind on a kernel before 6.6, and says
@@ -294,7 +308,7 @@ pub fn remove_filters(ifindex: u32) -> usize {
 fn filter_at(ifindex: u32, hook: Hook, order: Order) -> Option<u32> {
     let mut options = place(order);
     // SAFETY: both structures are valid for the call.
-    let told = unsafe { sys::bpf_tc_query(&point(ifindex, hook), &mut options) };
+    let told = in_silence(|| unsafe { sys::bpf_tc_query(&point(ifindex, hook), &mut options) });
     (told == 0).then_some(options.prog_id)
 }
 
@@ -354,7 +368,6 @@ pub fn programs_of_others(ifindex: u32) -> Vec<(Hook, u32, String)> {
 /// Numbers of our programs on an interface, whichever process has put them there.
 pub(super) fn programs_of_ours(ifindex: u32) -> Vec<u32> {
     let linked = HOOKS.into_iter().flat_map(|hook| numbers(ifindex, hook));
-    // libbpf complains of an interface without a qdisc for classifiers.
     let filters = HOOKS.into_iter().filter(|_| crate::sys::process::kernel() < Some((6, 6)));
     let filters = filters.flat_map(|hook| ORDERS.map(|order| filter_at(ifindex, hook, order)));
     let all = linked.chain(filters.flatten());

@@ -7,6 +7,7 @@ use super::segments::SeenSegment;
 use super::{named, *};
 use crate::sys::clock;
 use crate::sys::packet::{Device, PacketSender, Vnet};
+use crate::sys::privileges::{capability, keep_only};
 use crate::sys::testing::*;
 use std::os::fd::{AsFd, AsRawFd};
 use weir_core::flow::Key;
@@ -382,6 +383,17 @@ fn classifiers_where_there_are_no_links() {
         send(&mut remote, &ack);
         eventually("both have taken it", || (acks.counters().unwrap().taken == 2).then_some(()));
         assert!(there.now().is_empty());
+        // A supervisor may not ask for programs by their numbers.
+        let is_on = || {
+            let unprivileged = || {
+                keep_only(capability::NET_ADMIN | capability::BPF | capability::PERFMON).unwrap();
+                attached.is_on()
+            };
+            std::thread::scope(|scope| scope.spawn(unprivileged).join().unwrap())
+        };
+        assert!(is_on());
+        run("tc filter del dev wbpf0 egress");
+        assert!(!is_on());
         drop(attached);
         send(&mut sender, &ack);
         assert_eq!(there.next().0, ack);
