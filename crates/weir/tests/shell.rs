@@ -79,3 +79,17 @@ fn a_wrong_path_is_refused_before_anything_starts() {
     assert_eq!(out.status.code(), Some(2));
     assert!(text(&out.stderr).contains("`--rate`: unknown unit `MB`"), "{}", text(&out.stderr));
 }
+
+/// A program that asks once finds a server that takes a second to listen, and is not mixed up with it.
+#[test]
+fn a_program_waits_for_a_server_that_is_slow_to_listen() {
+    if !possible() {
+        return eprintln!("skipped: no network namespaces here");
+    }
+    let served = "sleep 1; echo up; exec python3 -c 'import socket; s = socket.create_server((\"10.77.0.2\", 7)); s.accept()[0].sendall(b\"far\\n\"); s.accept()'";
+    let asks = "exec python3 -c 'import socket; print(socket.create_connection((\"10.77.0.2\", 7)).recv(9))'";
+    let out = shell(&["--rate", "10Mbit", "--server", served], asks);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    assert_eq!(text(&out.stdout), "b'far\\n'\n");
+    assert!(text(&out.stderr).contains("server: up"), "{}", text(&out.stderr));
+}

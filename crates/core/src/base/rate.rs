@@ -65,14 +65,16 @@ impl fmt::Debug for Rate {
 }
 
 impl fmt::Display for Rate {
-    /// Writes the value exactly in the largest possible decimal unit: `10Mbit`, `1500kbit`, `7bit`.
+    /// Writes the value exactly, in the largest unit that takes at most three decimals: `10Mbit`, `2.5Mbit`,
+    /// `7bit`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            n if n % 1_000_000_000 == 0 => write!(f, "{}Gbit", n / 1_000_000_000),
-            n if n % 1_000_000 == 0 => write!(f, "{}Mbit", n / 1_000_000),
-            n if n % 1_000 == 0 => write!(f, "{}kbit", n / 1_000),
-            n => write!(f, "{n}bit"),
-        }
+        let units = [(1_000_000_000, "Gbit"), (1_000_000, "Mbit"), (1_000, "kbit")];
+        let fits = units.into_iter().find(|(unit, _)| self.0 >= *unit && self.0.is_multiple_of(unit / 1_000));
+        let Some((unit, name)) = fits else { return write!(f, "{}bit", self.0) };
+        let decimals = format_args!("{:03}", self.0 % unit / (unit / 1_000)).to_string();
+        let decimals = decimals.trim_end_matches('0');
+        let point = if decimals.is_empty() { "" } else { "." };
+        write!(f, "{}{point}{decimals}{name}", self.0 / unit)
     }
 }
 

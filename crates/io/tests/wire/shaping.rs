@@ -10,7 +10,7 @@ pub const ALL: &[(&str, fn())] = &[
     ("acks_pass_where_the_rate_does_not_bind", acks_pass_where_the_rate_does_not_bind),
 ];
 
-/// Uploads and downloads at rates that do not bind: ACKs pass by grants, and nothing is refused or sent again
+/// Uploads and downloads at rates above what flows reach: ACKs pass by grants, and nothing is refused or sent again
 /// for it.
 fn acks_pass_where_the_rate_does_not_bind() {
     let lab = Lab::new(Kind::Router);

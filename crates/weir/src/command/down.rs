@@ -26,7 +26,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         [] => "nothing was left\n".to_string(),
         lines => lines.iter().map(|line| format!("{line}\n")).collect(),
     };
-    let running = field::running().into_iter().filter(|_| args.dev.is_none());
+    let running = field::running().map_err(Failure::Other)?.into_iter().filter(|_| args.dev.is_none());
     let running: String = running.map(|dev| format!("a gateway runs on {dev} and is left alone\n")).collect();
     super::print(&(text + &running))
 }

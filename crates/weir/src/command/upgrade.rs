@@ -32,7 +32,8 @@ pub struct Args {
 /// Upgrades one gateway after the other, and reports each.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let program = program(args.program.as_deref())?;
-    let devs = args.dev.clone().map_or_else(field::running, |dev| vec![dev]);
+    let named = args.dev.clone().map(|dev| vec![dev]);
+    let devs = named.map_or_else(field::running, Ok).map_err(Failure::Other)?;
     if devs.is_empty() && !args.json {
         super::print("no gateway runs here\n")?;
     }

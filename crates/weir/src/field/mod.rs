@@ -225,8 +225,8 @@ pub fn down(dev: Option<&str>) -> Result<Vec<String>, String> {
 }
 
 /// Interfaces whose gateways run in this network namespace.
-pub fn running() -> Vec<String> {
-    weir_io::supervise::running(STATE.as_ref()).unwrap_or_default()
+pub fn running() -> Result<Vec<String>, String> {
+    weir_io::supervise::running(STATE.as_ref()).map_err(|e| e.to_string())
 }
 
 /// Sends a request to the gateway on `dev`, or to the only one. Returns its answer, a JSON document.

@@ -20,15 +20,20 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Returns the factor and the name of the unit for values around `v`.
-    pub fn scale(self, v: f64) -> (f64, &'static str) {
-        let steps: &[(f64, &str)] = match self {
+    /// Multiples of the unit with their names, the largest first.
+    fn steps(self) -> &'static [(f64, &'static str)] {
+        match self {
             Unit::Rate => &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")],
             Unit::Micros => &[(1e6, "s"), (1e3, "ms"), (1.0, "us")],
             Unit::Seconds => &[(1.0, "s")],
             Unit::Bytes => &[(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")],
             Unit::Share | Unit::Deviation | Unit::Count => &[(1.0, "")],
-        };
+        }
+    }
+
+    /// Returns the factor and the name of the unit for values around `v`.
+    pub fn scale(self, v: f64) -> (f64, &'static str) {
+        let steps = self.steps();
         let fits = steps.iter().find(|(size, _)| v.abs() >= *size);
         let (size, name) = fits.or(steps.last()).copied().unwrap_or((1.0, ""));
         (1.0 / size, name)
@@ -38,6 +43,15 @@ impl Unit {
     pub fn show(self, v: f64) -> String {
         let (factor, name) = self.scale(v);
         with_unit(digits(v * factor, 4), name)
+    }
+
+    /// Formats `v` exactly, in the largest unit that takes at most four decimals.
+    pub fn show_exactly(self, v: f64) -> String {
+        let steps = self.steps().iter().filter(|(size, _)| v.abs() >= *size);
+        let mut written = steps.map(|(size, name)| (format!("{}", (v / size * 1e4).round() / 1e4), *size, *name));
+        let exact = written.find(|(number, size, _)| number.parse().is_ok_and(|n: f64| n * size == v));
+        let smallest = self.steps().last().map_or("", |(_, name)| name);
+        exact.map_or_else(|| with_unit(v.to_string(), smallest), |(number, _, name)| with_unit(number, name))
     }
 
     /// Formats `found` and `bound` in the same unit, with enough digits to tell them apart.
@@ -91,6 +105,22 @@ mod tests {
         assert_eq!(Unit::Count.show(812_542.0), "812542");
         assert_eq!(Unit::Count.show(-0.0), "0");
         assert_eq!(Unit::Count.show(12_345.6), "12346");
+    }
+
+    #[test]
+    fn exactly() {
+        let shown = |unit: Unit, v| unit.show_exactly(v);
+        assert_eq!(shown(Unit::Bytes, 1_022_400.0), "1.0224 MB");
+        assert_eq!(shown(Unit::Bytes, 76_800.0), "76.8 kB");
+        assert_eq!(shown(Unit::Bytes, 1_044_481.0), "1044.481 kB");
+        assert_eq!(shown(Unit::Bytes, 0.0), "0 B");
+        assert_eq!(shown(Unit::Micros, 3_200_200.0), "3.2002 s");
+        assert_eq!(shown(Unit::Micros, -1.5), "-1.5 us");
+        assert_eq!(shown(Unit::Rate, 2.5e6), "2.5 Mbit/s");
+        assert_eq!(shown(Unit::Rate, 1_234_567.0), "1234.567 kbit/s");
+        assert_eq!(shown(Unit::Rate, 0.123_456), "0.123456 bit/s");
+        assert_eq!(shown(Unit::Count, 65_536.0), "65536");
+        assert_eq!(shown(Unit::Share, 0.01), "0.01");
     }
 
     #[test]

@@ -2,18 +2,12 @@
 
 use crate::experiment::plan::{Aggregate, Expect, Measure, Of, Op, Quantity, Target, Tolerance};
 use crate::result::metric::OverTime;
-use crate::result::unit::Unit;
 use weir_core::time::Duration;
 
 /// Returns an expectation in words, for results and tables.
 pub fn expectation(e: &Expect) -> String {
     let over = e.aggregate.map_or(String::new(), |how| format!("{} of ", aggregate(how)));
-    let rates = e.measure.quantity.unit() == Unit::Rate;
-    let value = |v: f64| match weir_core::rate::Rate::from_bps(v as u64).filter(|_| rates && v.fract() == 0.0)
-    {
-        Some(rate) => rate.to_string(),
-        None => v.to_string(),
-    };
+    let value = |v: f64| e.measure.quantity.unit().show_exactly(v);
     let target = match e.target {
         Target::Value(part) if e.of.is_some() => {
             let of = e.of.as_ref().map_or(String::new(), |of| match of {
@@ -89,11 +83,11 @@ mod tests {
         let said = |e: &str| expectation(&parsed(e));
         assert_eq!(
             said("what = 'flow.*.max_bps'\nwindow = '400ms'\nfrom = '1s'\nop = 'at_most'\ntarget = '10Mbit'\ntolerance = '5%'"),
-            "flow.*.max_bps over any 400ms from 1s <= 10Mbit + 5%"
+            "flow.*.max_bps over any 400ms from 1s <= 10 Mbit/s + 5%"
         );
         assert_eq!(
             said("what = 'class.ten.bps'\nop = 'within'\ntarget = '20Mbit'\ntolerance = '100kbit'"),
-            "class.ten.bps within 100kbit of 20Mbit"
+            "class.ten.bps within 100 kbit/s of 20 Mbit/s"
         );
         assert_eq!(
             said("what = 'class.ten.goodput_bps'\nof = 'flow.ten.*.goodput_bps'\nfrom = '1s'\nop = 'at_least'\ntarget = '99%'"),
@@ -105,7 +99,7 @@ mod tests {
         );
         assert_eq!(
             said("what = 'flow.ten.*.bytes'\nsizes = ['1kB', '10kB']\naggregate = 'p99'\nop = 'at_most'\ntarget = '9kB'"),
-            "p99 of flow.ten.*.bytes of 1000 to 10000 bytes <= 9000"
+            "p99 of flow.ten.*.bytes of 1000 to 10000 bytes <= 9 kB"
         );
     }
 }

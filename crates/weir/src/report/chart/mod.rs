@@ -331,10 +331,10 @@ fn rates(plan: &Plan, result: &RunResult) -> Option<Chart> {
     // A burst at the start must not flatten all else.
     let top = target.map_or(peak, |t| peak.clamp(t, ABOVE_TARGET * t)).max(1.0);
     let (factor, unit) = Unit::Rate.scale(top);
-    let of = if groups.iter().any(|(_, f)| f.len() > 1) { ", mean of the group" } else { "" };
+    let of = if groups.iter().any(|(_, f)| f.len() > 1) { "mean of the group" } else { "the same" };
     let many = groups.iter().any(|(_, f)| f.len() > MOST_CURVES);
-    let area = if many { "; area: all flows of the group" } else { "" };
-    let reading = format!("line: average over {window}{area}; broad: over {}{of}", plan.interval);
+    let thin = if many { "area: all flows of the group" } else { "thin: each flow" };
+    let reading = format!("{thin}, {window}; thick: {of}, {}", plan.interval);
     let mut beyond = Vec::new();
     if peak > top {
         beyond.push(format!("drawn to {}, the highest is {}", Unit::Rate.show(top), Unit::Rate.show(peak)));

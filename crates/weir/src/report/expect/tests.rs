@@ -242,7 +242,7 @@ fn series_at_a_time() {
         "what = 'flow.ten.*.acked_bytes'\nat = '3s'\naggregate = 'sum'\nop = 'equals'\ntarget = 1300",
     );
     assert!(sum.ok, "{sum:?}");
-    assert_eq!(sum.what, "sum of flow.ten.*.acked_bytes at 3s = 1300");
+    assert_eq!(sum.what, "sum of flow.ten.*.acked_bytes at 3s = 1.3 kB");
 }
 
 #[test]
