@@ -51,11 +51,21 @@ use crate::experiment::config::Source;
 use crate::output::Target;
 use serde::Serialize;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Reads a configuration file.
+/// Reads a configuration file. Experiments have the same path in a checkout and in the package `weir-lab`.
 pub(crate) fn source(path: &Path) -> Result<Source, Failure> {
-    Source::read(path).map_err(Failure::Input)
+    let elsewhere = path.starts_with("experiments") && !path.exists();
+    let found = elsewhere.then(|| installed(path)).flatten();
+    Source::read(found.as_deref().unwrap_or(path)).map_err(Failure::Input)
+}
+
+/// Returns the place of data that the package `weir-lab` installs under this path, if it is there.
+pub(crate) fn installed(path: &Path) -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    // Programs are PREFIX/bin/weir and PREFIX/lib/weir/weir-lab, and data are below PREFIX/share.
+    let prefixes = program.ancestors().skip(2).take(2);
+    prefixes.map(|prefix| prefix.join("share/weir-lab").join(path)).find(|place| place.exists())
 }
 
 /// Writes a value as JSON, to standard output for `-`.

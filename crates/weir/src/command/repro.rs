@@ -94,10 +94,7 @@ fn default_papers() -> PathBuf {
     if checkout.is_dir() {
         return checkout;
     }
-    // The program is PREFIX/lib/weir/weir-lab, and its data are below PREFIX/share.
-    let prefix = std::env::current_exe().ok().and_then(|exe| Some(exe.ancestors().nth(3)?.to_path_buf()));
-    let installed = prefix.map(|prefix| prefix.join("share/weir-lab/papers"));
-    installed.filter(|dir| dir.is_dir()).unwrap_or(checkout)
+    super::installed(&checkout).unwrap_or(checkout)
 }
 
 fn chosen(args: &Args, papers: Vec<Paper>) -> Result<Vec<Paper>, Failure> {
