@@ -48,7 +48,8 @@ impl Unit {
     /// Formats `v` exactly, in the largest unit that takes at most four decimals.
     pub fn show_exactly(self, v: f64) -> String {
         let steps = self.steps().iter().filter(|(size, _)| v.abs() >= *size);
-        let mut written = steps.map(|(size, name)| (format!("{}", (v / size * 1e4).round() / 1e4), *size, *name));
+        let mut written =
+            steps.map(|(size, name)| (format!("{}", (v / size * 1e4).round() / 1e4), *size, *name));
         let exact = written.find(|(number, size, _)| number.parse().is_ok_and(|n: f64| n * size == v));
         let smallest = self.steps().last().map_or("", |(_, name)| name);
         exact.map_or_else(|| with_unit(v.to_string(), smallest), |(number, _, name)| with_unit(number, name))
