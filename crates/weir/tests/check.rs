@@ -115,3 +115,14 @@ fn the_short_form() {
         assert!(text(&out.stderr).contains(says), "{args:?}: {}", text(&out.stderr));
     }
 }
+
+#[test]
+fn a_check_of_an_emulator_says_which_way_is_out() {
+    let path = file(
+        "ways.toml",
+        "[ports]\ndev = 'eth1'\n[path.wan]\nout = { rate = '10Mbit' }\nback = { rate = '5Mbit' }\n",
+    );
+    let out = weir(&["check", path.to_str().unwrap()]);
+    let said = text(&out.stdout);
+    assert!(said.contains("all frames that leave by eth1 (out) and come in by it (back)"), "{said}");
+}

@@ -101,12 +101,12 @@ pub(super) fn emulator(file: &WanFile) -> Vec<String> {
         Attach::Dev(dev) => {
             let taken = match file.taken() {
                 (true, false) => {
-                    format!("all frames that leave by {dev}; what comes in passes in the kernel")
+                    format!("all frames that leave by {dev} (out); what comes in passes in the kernel")
                 }
                 (false, true) => {
-                    format!("all frames that come in by {dev}; what leaves passes in the kernel")
+                    format!("all frames that come in by {dev} (back); what leaves passes in the kernel")
                 }
-                _ => format!("all frames that leave and come in by {dev}"),
+                _ => format!("all frames that leave by {dev} (out) and come in by it (back)"),
             };
             (format!("interface: {dev}{driving}"), taken)
         }
