@@ -69,7 +69,7 @@ impl fmt::Display for Rate {
     /// `7bit`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = [(1_000_000_000, "Gbit"), (1_000_000, "Mbit"), (1_000, "kbit")];
-        let fits = units.into_iter().find(|(unit, _)| self.0 >= *unit && self.0.is_multiple_of(unit / 1_000));
+        let fits = units.into_iter().find(|(unit, _)| self.0 >= *unit && self.0 % (unit / 1_000) == 0);
         let Some((unit, name)) = fits else { return write!(f, "{}bit", self.0) };
         let decimals = format_args!("{:03}", self.0 % unit / (unit / 1_000)).to_string();
         let decimals = decimals.trim_end_matches('0');
