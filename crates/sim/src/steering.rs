@@ -150,7 +150,10 @@ impl Steered {
             return self.on_other(cx, port, frame);
         };
         let charged = steer::is_charged(packet.charged_len(frame.len()), tcp.payload_len.into());
-        let admits = !charged || self.admits_segment(cx, port, &packet, &tcp, &frame);
+        let admits = match charged {
+            true => self.admits_segment(cx, port, &packet, &tcp, &frame),
+            false => self.admits_bare(cx, port, &packet, &tcp, frame.len()),
+        };
         if !admits && !self.observes() {
             return self.police(cx, frame);
         }
@@ -296,6 +299,18 @@ impl Steered {
                 .flows
                 .with_loose(&key, direction == Direction::In, cx.now, |flow| admits(Some(flow), None)),
         }
+    }
+
+    /// Returns whether a segment without data may pass.
+    fn admits_bare(&self, cx: &Cx<'_>, port: Port, packet: &Packet, tcp: &Tcp, len: usize) -> bool {
+        let direction = data_direction(port);
+        let is_spared = self.unheld.is_some_and(|unheld| steer::is_spared(unheld, cx.now));
+        if !self.gateway.flows.is_bounded(direction) || self.engine != Engine::Runs || is_spared {
+            return true;
+        }
+        let (key, bytes) = (Key::of_data(packet, tcp), packet.charged_len(len));
+        let is_held = || self.flows.slot(&key, self.gateway.flows.slots()).is_some();
+        self.gateway.flows.admits_bare(direction, &key, bytes, cx.now, is_held)
     }
 
     /// Returns whether every frame passes as it came.
@@ -581,6 +596,8 @@ impl Node for Steered {
 mod tests;
 #[cfg(test)]
 mod tests_absence;
+#[cfg(test)]
+mod tests_attacks;
 #[cfg(test)]
 mod tests_claims;
 #[cfg(test)]

@@ -107,6 +107,17 @@ pub enum Direction {
     In,
 }
 
+impl Direction {
+    /// Returns the direction of the ACKs for its data.
+    #[must_use]
+    pub const fn reversed(self) -> Direction {
+        match self {
+            Direction::Out => Direction::In,
+            Direction::In => Direction::Out,
+        }
+    }
+}
+
 /// A rule on a flow, as seen in the direction of its data: the source is who sends data. Every
 /// field that is given must match.
 #[derive(Clone, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]

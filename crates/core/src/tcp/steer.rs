@@ -13,6 +13,7 @@
 //! what the sender has: every segment that passes is noted. And what cannot be true changes nothing
 //! ([`Slot::believes`]).
 
+mod bare;
 mod bound;
 mod clock;
 mod fair;
@@ -26,12 +27,13 @@ mod tally;
 mod virtual_queue;
 mod words;
 
+pub use bare::admits_bare;
 pub use bound::{admits, is_charged, is_spared, recovers, Bound, Kind, Limit, Load, Passed};
 pub use fair::FairShare;
 pub use fields::Fields;
 pub use flow_bound::{FlowBound, FlowLimit};
 pub use frame::{restamp, set_back};
-pub use strangers::{hash_of_source, Strangers};
+pub use strangers::{hash_of_host, hash_of_source, Strangers};
 pub use tally::{Counted, Tally};
 pub use virtual_queue::VirtualQueue;
 pub use words::Numbers;

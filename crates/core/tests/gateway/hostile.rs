@@ -408,6 +408,18 @@ fn resets_that_no_end_accepts_free_what_is_held_once() {
     assert!((1_500_000..=2_500_000 + 512_000).contains(&told), "{told} bytes in 2 s");
 }
 
+/// A receiver each of whose ACKs says that it has got 1,448 bytes 2^28 ahead, which its sender ignores.
+#[test]
+fn a_receiver_that_lies_about_losses_has_its_rate() {
+    let lie = |u: &Uploads, _: u32, got: u32| {
+        let number = ISN.wrapping_add(1).wrapping_add(got);
+        let far = number.wrapping_add(1 << 28);
+        Some((WAN, u.receiver(0).ack(number).flags(Flags::ACK).sack(&[(far, far.wrapping_add(1_448))])))
+    };
+    // What is told of a loss goes early once, up to the window.
+    expect_rate(beside_claims(6, lie), 6, 40_000);
+}
+
 #[test]
 fn a_forged_segment_moves_the_sequence_number_for_a_moment_only() {
     let mut w = Net::established(basic());

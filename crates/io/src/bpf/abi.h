@@ -207,7 +207,7 @@ struct fair_share {
 struct bound {
 	__u64 due;
 	__u64 per_byte;
-	__u32 room;
+	__u32 bare_by;
 	__u32 tcp;
 	__u32 above;
 	__u32 counts;
@@ -217,8 +217,7 @@ struct bound {
 	__u64 quic;
 	__u64 own_due;
 	__u64 own_per_byte;
-	__u32 own_room;
-	__u32 spare;
+	__u64 bare_due;
 	__u64 flow_most;
 	__u64 dropped;
 	__u64 dropped_bytes;

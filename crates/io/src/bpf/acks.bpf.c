@@ -367,8 +367,10 @@ static __always_inline int segment(struct hook *h)
 		h->count->passed_other++;
 		count_kind(h, &p);
 	}
-	if (rules_of(h) & RULES_BOUND && (parsed != PARSED_TCP || is_charged(h->skb, &p))) {
-		if (is_beyond_bound(h, &p) && !config.observe)
+	if (rules_of(h) & RULES_BOUND) {
+		bool charged = parsed != PARSED_TCP || is_charged(h->skb, &p);
+
+		if (is_beyond_bound(h, &p, charged) && !config.observe)
 			return consume();
 	} else if (parsed != PARSED_TCP) {
 		return other(h, &p, fields);

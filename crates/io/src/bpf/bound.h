@@ -90,6 +90,12 @@ struct {
 
 static __u64 young[YOUNG];
 
+/* `HOSTS`, `QUIET` and `QUIET_DEPTH`: of each host of frames that go out, and then of those that come in. */
+#define HOSTS 1024
+#define QUIET 16
+#define QUIET_DEPTH 50000000
+static __u64 hosts_due[2 * HOSTS];
+
 /* A record of a flow that begins. */
 static struct flow_bound unused;
 
@@ -288,12 +294,17 @@ static __always_inline bool is_known(struct recent *recent, struct flow_key *key
 	return false;
 }
 
+/* `ROOM`, and the time of `ROOM_OF_SECOND` */
+#define ROOM 64000
+#define ROOM_TIME 50000000
+
 /* `Bound::has_room`, in all of the room or in three quarters of it. */
-static __always_inline bool has_room(__u64 due, __u32 room, bool part, __u64 time, __u64 now)
+static __always_inline bool has_room(__u64 due, __u64 per_byte, bool part, __u64 bytes, __u64 now)
 {
+	__u64 room = served(ROOM, per_byte) + ROOM_TIME;
 	__s64 wait = due - now;
 
-	return wait <= 0 || wait + time <= (__u64)room * (part ? 750 : 1000);
+	return wait <= 0 || wait + served(bytes, per_byte) <= room / 4 * (part ? 3 : 4);
 }
 
 /* `Bound::is_within` */
@@ -301,7 +312,7 @@ static __always_inline bool bound_within(struct bound *b, __u64 cost, bool part,
 {
 	__u64 per_byte = READ64(b->per_byte);
 
-	return !per_byte || has_room(READ64(b->due), READ(b->room), part, served(cost, per_byte), now);
+	return !per_byte || has_room(READ64(b->due), per_byte, part, cost, now);
 }
 
 /* `Bound::per_byte_beyond` */
@@ -488,16 +499,40 @@ struct judged {
 	__u32 place;
 	bool beside_tcp;
 	bool beyond; /* it is more than its sender was permitted */
+	bool loud;   /* it has no readable addresses, and its host has sent much */
 };
 
 /* Is there room in its class, and all above it? `own`: there is in what the class has for itself. */
 static __always_inline bool class_within(struct bound *b, struct judged *j, bool own)
 {
-	bool part = j->beyond || (j->load.kind != KIND_HELD && j->beside_tcp);
+	bool part = j->beyond || j->loud || (j->load.kind != KIND_HELD && j->beside_tcp);
 	__u32 next = READ(b->above);
 
 	return bound_within(b, j->cost, part, j->coarse) &&
 	       (own || !next || above(next, j->cost, j->coarse, part ? KEPT_IN_PART : KEPT));
+}
+
+/* `hash_of_host`, and the host's part of `Bound::admits_alone`. Verified once. */
+__noinline int host_is_loud(struct __sk_buff *skb, __u32 number, __u64 bytes, __u64 now, __u32 ingress)
+{
+	struct bound *b = bpf_map_lookup_elem(&bounds, &number);
+	__u8 address[16] = {};
+	__u64 place = 0;
+
+	if (!b)
+		return false;
+	if (config.ethernet && !bpf_skb_load_bytes(skb, ingress ? 0 : 6, address, 6))
+		place = hash_of_source(address) >> 32 & (HOSTS - 1);
+	if (ingress)
+		place += HOSTS;
+	/* Always so. */
+	APART(place);
+	if (place >= 2 * HOSTS)
+		return false;
+	if ((__s64)(READ64(hosts_due[place]) - now) > QUIET_DEPTH)
+		return true;
+	charge(&hosts_due[place], served(bytes, READ64(b->per_byte) * QUIET), now);
+	return false;
 }
 
 /* `Bound::is_beyond`. Returns whether there is room in the flow's virtual queue for what is. */
@@ -559,8 +594,7 @@ static __always_inline bool admits(struct bound *b, struct judged *j)
 	bool own, fits, passes;
 
 	own = READ(b->counts) & COUNTS_OWN &&
-	      has_room(READ64(b->own_due), READ(b->own_room), false, served(j->cost, READ64(b->own_per_byte)),
-		       j->coarse);
+	      has_room(READ64(b->own_due), READ64(b->own_per_byte), false, j->cost, j->coarse);
 	j->beside_tcp = unit - READ(b->tcp) <= TCP_STAYS;
 	fits = sender_keeps(b, j) && (!j->flow || flow_has_room(j->flow, j->flow_most, j->cost, j->coarse)) &&
 	       class_within(b, j, own);
@@ -720,6 +754,8 @@ __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __
 	if (!b)
 		return 0;
 	j.cost = cost_of(READ(b->counts), &j.load);
+	if (p->unread)
+		j.loud = host_is_loud(skb, j.place, j.cost, j.coarse, ingress);
 	if (j.load.kind == KIND_HELD && unit - READ(engine->unheld) <= SPARED) {
 		count_held(b, &j);
 		__sync_fetch_and_add(&b->packets, j.load.packets);
@@ -736,6 +772,128 @@ __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __
 						   bpf_map_lookup_elem(&flow_bounds, &slot);
 	}
 	return !admits(b, &j);
+}
+
+/* `PART` and `UNKNOWN` */
+#define BARE_PART 8
+#define BARE_UNKNOWN (400ULL << TALLY_FRACTION)
+
+/* `per_byte_of`. Verified once. */
+__noinline __u64 per_byte_of(__u32 place)
+{
+	for (int i = 0; i < DEEPEST; i++) {
+		struct bound *b = bpf_map_lookup_elem(&bounds, &place);
+		__u64 per_byte;
+
+		if (!b)
+			break;
+		per_byte = READ64(b->per_byte);
+		if (per_byte)
+			return per_byte;
+		place = READ(b->above) - 1;
+	}
+	return 0;
+}
+
+/* `per_bare_byte` */
+static __always_inline __u64 per_bare_byte(__u32 place, __u32 by)
+{
+	__u64 per_byte = per_byte_of(by);
+
+	if (by != place)
+		return per_byte * BARE_PART;
+	return per_byte < BARE_UNKNOWN ? per_byte : BARE_UNKNOWN;
+}
+
+/* `by_data_of`: the class of the data that a segment acknowledges, by its reversed key. Verified once. */
+__noinline __u32 bare_by(struct packet *p, __u32 number, __u32 ingress, __u32 place)
+{
+	struct hooks *engine = bpf_map_lookup_elem(&hooks, &number);
+	struct flow_key key; /* On the stack: see slot_of. */
+	__u32 word, back;
+
+	if (!p || !engine)
+		return place;
+	word = READ(engine->rules[!ingress]);
+	if (!(word & RULES_BOUND))
+		return place;
+	key = p->key;
+	reverse(&key);
+	back = classify(&key, word, number, !ingress);
+	return back == NO_CLASS || !per_byte_of(back) ? place : back;
+}
+
+/* Is it one of a flow whose ACKs are controlled? Verified once. */
+__noinline int is_of_held(struct packet *p)
+{
+	struct flow_key key; /* On the stack: see slot_of. */
+	struct flow *flow;
+	struct slot *slot;
+	__u32 number, tag;
+
+	if (!p)
+		return false;
+	key = p->key;
+	flow = bpf_map_lookup_elem(&flows, &key);
+	if (!flow)
+		return false;
+	number = READ(flow->slot);
+	tag = READ(flow->tag);
+	slot = bpf_map_lookup_elem(&slots, &number);
+	return slot && tag && READ(slot->tag) == tag;
+}
+
+/* The class of the data that a segment acknowledges was not looked for. */
+#define NOT_SOUGHT 0xffffffff
+
+enum bare {
+	BARE_PASSES,
+	BARE_EXCEEDS,
+	BARE_SEEKS, /* the class of the data is to be looked for */
+};
+
+/*
+ * `admits_bare`: does a segment without data, of which this was found, exceed the bound of its class? `back`:
+ * what `bare_by` has found, which is called from without: their stacks together are too much for Linux 6.1.
+ */
+__noinline int exceeds_bare(struct packet *p, __u32 bytes, __u32 number, __u32 back, __u64 found)
+{
+	struct hooks *engine = bpf_map_lookup_elem(&hooks, &number);
+	__u32 place = found >> FOUND_PLACE, by, unit;
+	__u64 per_byte = ~0ULL, faster;
+	bool passes = false;
+	struct bound *b;
+
+	b = bpf_map_lookup_elem(&bounds, &place);
+	if (!p || !engine || !b || !per_byte_of(place))
+		return BARE_PASSES;
+	unit = p->coarse >> UNIT_SHIFT;
+	if (!is_attended_at(engine, config.stale, p->coarse) || is_shut(engine, false) || is_shut(engine, true) ||
+	    unit - READ(engine->unheld) <= SPARED)
+		return BARE_PASSES;
+	by = READ(b->bare_by);
+	if (by) {
+		per_byte = per_bare_byte(place, by - 1);
+		passes = has_room(READ64(b->bare_due), per_byte, true, bytes, p->coarse);
+	}
+	if (!passes) {
+		if (back == NOT_SOUGHT)
+			return BARE_SEEKS;
+		faster = per_bare_byte(place, back);
+		if (faster < per_byte) {
+			WRITE(b->bare_by, back + 1);
+			per_byte = faster;
+		}
+		passes = has_room(READ64(b->bare_due), per_byte, true, bytes, p->coarse) ||
+			 (has_room(READ64(b->bare_due), per_byte, false, bytes, p->coarse) && is_of_held(p));
+	}
+	if (passes) {
+		charge(&b->bare_due, served(bytes, per_byte), p->coarse);
+		return BARE_PASSES;
+	}
+	__sync_fetch_and_add(&b->dropped, 1);
+	__sync_fetch_and_add(&b->dropped_bytes, bytes);
+	return BARE_EXCEEDS;
 }
 
 /* Addresses of the LAN with traffic that no class takes. Those that were idle longest make room. */
@@ -824,8 +982,8 @@ static __always_inline void count_quic(struct __sk_buff *skb, struct packet *p, 
 		__sync_fetch_and_add(&b->quic, bytes_of(skb, p, packets_of(skb)));
 }
 
-/* A packet with data, in a direction with bounds. */
-static __always_inline bool is_beyond_bound(struct hook *h, struct packet *p)
+/* A packet, in a direction with bounds. `charged`: it has data, or is no segment of TCP. */
+static __always_inline bool is_beyond_bound(struct hook *h, struct packet *p, bool charged)
 {
 	/* Before the key is cut down to what rules look at. */
 	bool quic = is_quic(h->skb, p);
@@ -839,8 +997,22 @@ static __always_inline bool is_beyond_bound(struct hook *h, struct packet *p)
 			found = find_class(p, engine_number(h), h->ingress, true);
 	}
 	if (found == FOUND_NONE) {
-		count_unlisted(h->skb, p, h->ingress);
+		if (charged)
+			count_unlisted(h->skb, p, h->ingress);
 		return false;
+	}
+	if (!charged) {
+		__u32 bytes = charged_len(h->skb, p), number = engine_number(h), back;
+		int bare = exceeds_bare(p, bytes, number, NOT_SOUGHT, found);
+
+		if (bare == BARE_SEEKS) {
+			back = bare_by(p, number, h->ingress, found >> FOUND_PLACE);
+			bare = exceeds_bare(p, bytes, number, back, found);
+		}
+		if (bare != BARE_EXCEEDS)
+			return false;
+		h->count->policed++;
+		return true;
 	}
 	see_data(h, p, found);
 	if (!exceeds(h->skb, p, engine_number(h), h->ingress, found)) {

@@ -18,9 +18,9 @@ pub(super) const MS: fn(u64) -> Duration = Duration::from_millis;
 
 /// A client on the LAN and a server on the WAN, `rtt` apart.
 pub(super) struct Rig {
-    world: World,
+    pub(super) world: World,
     hosts: [NodeId; 2],
-    gateway: NodeId,
+    pub(super) gateway: NodeId,
     ends: [EndpointId; 2],
 }
 

@@ -10,8 +10,8 @@ use crate::flow::{flag, ClassId, FlowId, Key, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::steer::{
-    self, hash_of_source, is_charged, slot_flag, Bound, Counted, Fields, FlowBound, Kind, Limit, Load,
-    Strangers, Tally, VirtualQueue,
+    self, hash_of_host, hash_of_source, is_charged, slot_flag, Bound, Counted, Fields, FlowBound, Kind,
+    Limit, Load, Strangers, Tally, VirtualQueue,
 };
 use crate::time::Time;
 use crate::wire;
@@ -318,13 +318,18 @@ impl Register {
     }
 
     /// Returns whether a frame of `len` bytes with this head and without readable addresses may pass. It is
-    /// charged to what its direction has for all such frames.
+    /// charged to what its direction has for all such frames, and to its host's part of it.
     pub fn admits_unread(&self, direction: Direction, head: &[u8], len: usize, now: Time) -> bool {
         let Some(bound) = self.unread.all().get(usize::from(direction == Direction::In)) else { return true };
         let (l3, arp) = wire::network_layer(head);
         let bytes = len.saturating_sub(l3) as u64;
         // Without ARP nothing else would pass. Its packets have no room for anything but itself.
-        arp && bytes <= ARP_MOST || bound.admits_alone(bytes, now)
+        if arp && bytes <= ARP_MOST {
+            return true;
+        }
+        let inward = direction == Direction::In;
+        let hash = hash_of_host(head, inward, self.config.seed | 1);
+        bound.admits_alone(bytes, self.strangers.get_or_init(Strangers::default).of_host(hash, inward), now)
     }
 
     /// The record at this place is another flow's from now on.
@@ -361,7 +366,22 @@ impl Register {
         }
     }
 
-    /// As above, to the class at this place.
+    /// Returns whether a segment of `bytes`, none of which is data, may pass. It is charged to its class
+    /// then. `is_held` says whether the ACKs of its flow are controlled.
+    pub fn admits_bare(
+        &self,
+        direction: Direction,
+        key: &Key,
+        bytes: u64,
+        now: Time,
+        is_held: impl FnOnce() -> bool,
+    ) -> bool {
+        let Some(place) = self.controls(direction, key) else { return true };
+        let back = || Some(self.controls(direction.reversed(), &key.reversed())?.0);
+        steer::admits_bare(self.bounds.all(), place.0, bytes, now, back, is_held)
+    }
+
+    /// As [`Register::admits`], to the class at this place.
     fn admits_to(
         &self,
         place: ClassId,
@@ -376,7 +396,8 @@ impl Register {
         steer::admits(self.bounds.all(), self.tallies(), place.0, flow, sender, load, now)
     }
 
-    /// Returns whether a segment may pass, in a gateway without hooks.
+    /// Returns whether a segment may pass, in a gateway without hooks. ACKs that are [taken in
+    /// short](Register::takes) end here, and have no bound.
     pub(in crate::gateway) fn admits_data(
         &self,
         cx: &Cx<'_>,
@@ -388,10 +409,14 @@ impl Register {
         let direction = if from_lan { Direction::Out } else { Direction::In };
         let payload = u64::from(segment.tcp.payload_len);
         let bytes = segment.packet.charged_len(len);
-        if !is_charged(bytes, payload) || !self.is_bounded(direction) {
+        if !self.is_bounded(direction) {
             return true;
         }
         let key = Key::of_data(&segment.packet, &segment.tcp);
+        if !is_charged(bytes, payload) {
+            let is_held = || self.table.find(&key.reversed()).is_some_and(|i| self.slots[i].is_open());
+            return self.admits_bare(direction, &key, bytes, cx.now, is_held);
+        }
         let flow = self.table.find(&key);
         if let Some(i) = flow.filter(|&i| payload > 0 && self.slots[i].is_open()) {
             self.see_segment(i, direction, &key, (bytes_of, &segment.packet, &segment.tcp), cx.now);

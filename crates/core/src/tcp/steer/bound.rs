@@ -38,6 +38,10 @@ const ROOM_OF_SECOND: u64 = 20;
 /// Bytes of the longest segment without data: headers of IPv6 and TCP, with all of TCP's options. What is
 /// longer carries something in its other headers.
 const BARE: u64 = 40 + 60;
+/// A host has a part of the rate of frames without readable addresses, whatever others send: one by this.
+const QUIET: u64 = 16;
+/// Time at that part of the rate that a host may be ahead of it, in nanoseconds.
+const QUIET_DEPTH: u64 = 50_000_000;
 /// Classes above one with flows, at most.
 const DEEPEST: usize = 8;
 
@@ -57,8 +61,9 @@ pub struct Bound {
     due: AtomicU64,
     /// Nanoseconds per byte in units of 2^-20; 0: the class has no bound.
     per_byte: AtomicU64,
-    /// Room in the virtual queue, in microseconds.
-    room: AtomicU32,
+    /// Place of the class by whose rate the queue of segments without data is served, plus one; 0: it is not
+    /// known yet. Hooks write it.
+    pub(super) bare_by: AtomicU32,
     /// Time at which controlled TCP was seen last, in units of 2^23 ns.
     tcp: AtomicU32,
     /// Place of the next class above with a bound, plus one; 0: none.
@@ -77,8 +82,8 @@ pub struct Bound {
     /// Record of the class's own guaranteed rate, if it borrows more.
     own_due: AtomicU64,
     own_per_byte: AtomicU64,
-    own_room: AtomicU32,
-    spare: AtomicU32,
+    /// Time at which the queue of segments without data is empty.
+    pub(super) bare_due: AtomicU64,
     /// Bytes that each flow may have in any second; 0: flows have no bound.
     flow_most: AtomicU64,
     /// Packets that were dropped.
@@ -147,9 +152,9 @@ fn per_byte(rate: Rate, beyond: bool) -> u64 {
     ((8_000_000_000u128 << 20) / bps).clamp(1, 1 << 44) as u64
 }
 
-/// Room of a virtual queue of this rate, in microseconds.
-fn room(per_byte: u64) -> u32 {
-    (served(ROOM, per_byte) / 1_000 + 1_000_000 / ROOM_OF_SECOND) as u32
+/// Room of a virtual queue of this rate, in nanoseconds.
+fn room(per_byte: u64) -> u64 {
+    served(ROOM, per_byte) + 1_000_000_000 / ROOM_OF_SECOND
 }
 
 /// A time in units of 2^23 ns, which are 8.4 ms.
@@ -193,8 +198,7 @@ impl Bound {
             | if flow.is_some() { FLOWS } else { 0 }
             | if permits { PERMITS } else { 0 };
         let counts = limit.map_or(0, |limit| cost_of(limit.counts)) | parts;
-        self.room.store(room(most), Relaxed);
-        self.own_room.store(room(own), Relaxed);
+        self.bare_by.store(0, Relaxed);
         self.flow_most.store(flow.map_or(0, |flow| flow.most()), Relaxed);
         self.own_per_byte.store(own, Relaxed);
         self.counts.store(counts, Relaxed);
@@ -223,16 +227,16 @@ impl Bound {
         load.payload.max(load.bytes / 4 * 3)
     }
 
-    /// Returns whether there would be room for this, in time, in so many quarters of the room.
-    fn has_room(due: &AtomicU64, room: &AtomicU32, quarters: u64, time: u64, now: u64) -> bool {
+    /// Returns whether there is room for `bytes` in these `quarters` of the room of a queue of this rate.
+    pub(super) fn has_room(due: &AtomicU64, per_byte: u64, quarters: u64, bytes: u64, now: u64) -> bool {
         let wait = due.load(Relaxed).saturating_sub(now);
         // However long it is, a packet finds room where nothing waits.
-        wait == 0 || wait + time <= u64::from(room.load(Relaxed)) * 250 * quarters
+        wait == 0 || wait + served(bytes, per_byte) <= room(per_byte) / 4 * quarters
     }
 
     fn is_within(&self, cost: u64, quarters: u64, now: u64) -> bool {
         let per_byte = self.per_byte.load(Relaxed);
-        per_byte == 0 || Bound::has_room(&self.due, &self.room, quarters, served(cost, per_byte), now)
+        per_byte == 0 || Bound::has_room(&self.due, per_byte, quarters, cost, now)
     }
 
     /// Returns whether the class is charged with all that its controlled flows send beyond their permissions.
@@ -259,12 +263,12 @@ impl Bound {
     }
 
     fn is_within_own(&self, cost: u64, now: u64) -> bool {
-        let time = served(cost, self.own_per_byte.load(Relaxed));
-        self.counts.load(Relaxed) & OWN != 0 && Bound::has_room(&self.own_due, &self.own_room, 4, time, now)
+        let per_byte = self.own_per_byte.load(Relaxed);
+        self.counts.load(Relaxed) & OWN != 0 && Bound::has_room(&self.own_due, per_byte, 4, cost, now)
     }
 
     /// Moves a record by what takes so long.
-    fn charge(due: &AtomicU64, time: u64, now: u64) {
+    pub(super) fn charge(due: &AtomicU64, time: u64, now: u64) {
         let old = due.load(Relaxed);
         // Who comes at the same moment on another processor has moved it to now or later.
         if due.compare_exchange(old, old.max(now) + time, Relaxed, Relaxed).is_err() {
@@ -298,19 +302,35 @@ impl Bound {
         }
     }
 
+    /// Nanoseconds per byte, in units of 2^-20; 0: the class has no bound but those above it.
+    pub(super) fn per_byte(&self) -> u64 {
+        self.per_byte.load(Relaxed)
+    }
+
+    /// Counts a packet that is dropped.
+    pub(super) fn count_dropped(&self, bytes: u64) {
+        self.dropped.fetch_add(1, Relaxed);
+        self.dropped_bytes.fetch_add(bytes, Relaxed);
+    }
+
     /// Fair share of each of its flows.
     pub fn fair(&self) -> &FairShare {
         &self.fair
     }
 
     /// Returns whether so many bytes of no known class may pass at `now`. They are charged and counted then.
-    pub(crate) fn admits_alone(&self, bytes: u64, now: Time) -> bool {
-        if !self.is_within(bytes, 4, now.as_nanos()) {
-            self.dropped.fetch_add(1, Relaxed);
-            self.dropped_bytes.fetch_add(bytes, Relaxed);
+    /// Hosts within a part of the rate, by their records `own`, have a quarter of the room to themselves.
+    pub(crate) fn admits_alone(&self, bytes: u64, own: &AtomicU64, now: Time) -> bool {
+        let (at, per_byte) = (now.as_nanos(), self.per_byte() * QUIET);
+        let is_quiet = own.load(Relaxed).saturating_sub(at) <= QUIET_DEPTH;
+        if is_quiet {
+            Bound::charge(own, served(bytes, per_byte), at);
+        }
+        if !self.is_within(bytes, if is_quiet { 4 } else { 3 }, at) {
+            self.count_dropped(bytes);
             return false;
         }
-        self.spend(bytes, now.as_nanos());
+        self.spend(bytes, at);
         self.free.fetch_add(bytes, Relaxed);
         self.packets.fetch_add(1, Relaxed);
         true
@@ -380,7 +400,7 @@ fn cost_of(counts: Counts) -> u32 {
 }
 
 /// The classes that bound a class, it first.
-fn chain(bounds: &[Bound], place: u32) -> impl Iterator<Item = &Bound> {
+pub(super) fn chain(bounds: &[Bound], place: u32) -> impl Iterator<Item = &Bound> {
     let above = |bound: &&Bound| bounds.get(bound.above.load(Relaxed).checked_sub(1)? as usize);
     core::iter::successors(bounds.get(place as usize), above).take(DEEPEST)
 }

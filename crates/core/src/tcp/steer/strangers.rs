@@ -12,6 +12,8 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub const SOURCES: usize = 4096;
 /// Flows that are counted at once, by a hash of their keys.
 const YOUNG: usize = 8192;
+/// Hosts by Ethernet addresses, of each direction.
+const HOSTS: usize = 1024;
 /// Packets with which a flow gets a record of its own.
 const LASTS: u64 = 3;
 /// A second: 2^30 ns.
@@ -27,6 +29,9 @@ pub struct Strangers {
     sources: Box<[FlowBound]>,
     /// Packets of flows in this second.
     young: Box<[AtomicU64]>,
+    /// Times at which the queues of hosts' frames without readable addresses are empty, by a hash of their
+    /// Ethernet addresses: of frames that go out, and then of those that come in.
+    hosts: Box<[AtomicU64]>,
 }
 
 impl Default for Strangers {
@@ -34,6 +39,7 @@ impl Default for Strangers {
         Strangers {
             sources: (0..2 * SOURCES).map(|_| FlowBound::default()).collect(),
             young: (0..YOUNG).map(|_| AtomicU64::new(0)).collect(),
+            hosts: (0..2 * HOSTS).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 }
@@ -50,11 +56,26 @@ pub fn hash_of_source(address: &[u8; 16], seed: u64) -> u64 {
     (hash ^ hash >> 32).wrapping_mul(seed)
 }
 
+/// A hash of the Ethernet address on the LAN's side of a frame with this head; of an unknown one, 0.
+pub fn hash_of_host(head: &[u8], inward: bool, seed: u64) -> u64 {
+    let from = if inward { 0 } else { 6 };
+    let mut address = [0; 16];
+    if let Some(mac) = head.get(from..from + 6) {
+        address[..6].copy_from_slice(mac);
+    }
+    hash_of_source(&address, seed)
+}
+
 impl Strangers {
     /// The record that flows of a source share whose data comes in, if it is `inward`, or goes out.
     pub fn of_source(&self, hash: u64, inward: bool) -> &FlowBound {
         let place = (hash >> 32) as usize % SOURCES;
         &self.sources[place + if inward { SOURCES } else { 0 }]
+    }
+
+    /// The record that hosts share with this hash of their Ethernet addresses.
+    pub fn of_host(&self, hash: u64, inward: bool) -> &AtomicU64 {
+        &self.hosts[(hash >> 32) as usize % HOSTS + if inward { HOSTS } else { 0 }]
     }
 
     /// Counts a packet of a flow without a record. Returns whether it gets one with this packet.

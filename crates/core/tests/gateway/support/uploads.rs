@@ -8,7 +8,7 @@ use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::Seq;
 use weir_core::wire::{self, Flags};
 
-const ISN: u32 = 0xffff_e000;
+pub const ISN: u32 = 0xffff_e000;
 const FIN: Flags = Flags(Flags::FIN.0 | Flags::ACK.0);
 
 /// Uploads of any number of flows, by the sender's port.

@@ -11,7 +11,9 @@ use weir_core::ack::{AckControl, Counts};
 use weir_core::flow::Key;
 use weir_core::gateway::{ClassConfig, Compiled, Config, Direction, Match, Prefix, Verdict};
 use weir_core::rate::Rate;
-use weir_core::steer::{admits, slot_flag, Bound, FlowBound, FlowLimit, Kind, Limit, Load, Passed, Tally};
+use weir_core::steer::{
+    admits, admits_bare, slot_flag, Bound, FlowBound, FlowLimit, Kind, Limit, Load, Passed, Tally,
+};
 use weir_core::time::Duration;
 use weir_core::wire;
 use weir_core::wire::build::{arp, Disguise, SegmentBuilder};
@@ -200,8 +202,8 @@ fn packets_are_classified_as_by_the_core() {
     assert!(packets > 84 * unread, "each has more than 84 bytes behind its Ethernet header: {packets}");
 }
 
-/// 200 packets of 1,000 bytes, however they are disguised, have the room of their class, or that of the
-/// fastest class if they have no readable addresses.
+/// 200 packets of 1,000 bytes, however they are disguised, have the room of their class, or three quarters of
+/// that of the fastest class if they have no readable addresses.
 #[test]
 fn what_cannot_be_read_has_a_bound() {
     if !privileged() {
@@ -214,7 +216,8 @@ fn what_cannot_be_read_has_a_bound() {
         let from = now();
         let passed = (0..200).filter(|_| rig.hook(Hook::Egress, &frame, 0).0 == PASS).count();
         let served = now().since(from).as_micros() as usize * 131 / 1_000_000;
-        assert!((68..=72 + served).contains(&passed), "{disguise:?}: {passed}");
+        let room = if disguise.shows_addresses() { 68..=72 + served } else { 51..=55 + served };
+        assert!(room.contains(&passed), "{disguise:?}: {passed}");
         assert_eq!(rig.acks.counters().unwrap().policed, 200 - passed as u64, "{disguise:?}");
         let bound =
             if disguise.shows_addresses() { &rig.acks.bounds_of(0)[0] } else { &rig.acks.unread()[0] };
@@ -223,6 +226,32 @@ fn what_cannot_be_read_has_a_bound() {
         let arp = arp(A, B);
         assert!((0..200).all(|_| rig.hook(Hook::Egress, &arp, 0).0 == PASS));
     }
+}
+
+/// A host that sends 200 frames of 1,000 bytes without readable addresses leaves a quarter of the room to
+/// others, told by their Ethernet addresses: 17 frames.
+#[test]
+fn frames_without_addresses_of_one_host_leave_room_to_others() {
+    if !privileged() {
+        return;
+    }
+    let rig = bounded(LIMIT);
+    rig.acks.unread()[0].set(Some(LIMIT));
+    let frame = |host: u8| {
+        let s = SegmentBuilder::v4(B, A).macs([2, 0, 0, 0, 7, host], [2, 0, 0, 0, 0, 9]).payload(960);
+        let mut frame = s.build();
+        // A protocol for local experiments, and no version of IP behind it.
+        frame[12..15].copy_from_slice(&[0x88, 0xb5, 0]);
+        frame
+    };
+    let from = now();
+    let flood = passed_of(&rig, 200, |_| frame(1));
+    let others = passed_of(&rig, 40, |n| frame(10 + n as u8));
+    let again = passed_of(&rig, 40, |_| frame(1));
+    let served = now().since(from).as_micros() as usize * 131 / 1_000_000;
+    // Three quarters of 70.5 packets.
+    assert!((52..=55 + served).contains(&flood), "{flood}");
+    assert!((15..=19 + served).contains(&others) && again <= served, "{others} {again}");
 }
 
 /// As above, of bytes that are not the segment's data: destination options in front of it, and what is behind
@@ -651,4 +680,70 @@ fn a_share_is_computed_as_by_the_core() {
     let expected = 4_000_000.0 / (2.0 + 1.25);
     let found = fair.bps() as f64 / expected;
     assert!((0.8..=1.2).contains(&found), "{found}");
+}
+
+/// Segments without data of few connections, which acknowledge data of classes of 32 and 64 kbit/s. The same
+/// pass as with the core. A segment takes 76 ms and longer to serve, and the room is 64,000 bytes.
+#[test]
+fn segments_without_data_are_bounded_as_by_the_core() {
+    if !privileged() {
+        return;
+    }
+    let of = |n| Some(Prefix::new(IpAddr::V4(Ipv4Addr::new(10, 2, 0, n)), 32).unwrap());
+    let to = |dst| Match { dst, ..Match::default() };
+    let a = Prefix::new(IpAddr::V4(A), 32);
+    let classes: Vec<ClassConfig> = vec![
+        class(Direction::Out, vec![]),
+        class(Direction::In, vec![to(of(0)), to(a)]),
+        class(Direction::In, vec![to(of(1))]),
+    ];
+    let limits = [16, 32, 64].map(|kbit| Limit { most: Some(Rate::kbit(kbit)), ..LIMIT });
+    let config: Compiled = Config { classes, ..Config::default() }.into();
+    let (mut random, mut totals) = (Random(3), [0; 2]);
+    for round in 0..30 {
+        let rig = Rig::new(AcksOptions { tallies: CLASSES, shape_in: true, ..options() });
+        let book = RuleBook::of(&rig.acks, 0).unwrap();
+        let [out, inward] = [Direction::Out, Direction::In].map(|direction| config.rules(direction));
+        let staged = book.stage([&out, &inward]).unwrap();
+        rig.acks.hooks.count([Direction::Out, Direction::In].map(|direction| config.fields(direction)));
+        book.hold(staged, [0, 1, 2].into_iter(), [true, true]);
+        let bounds: Vec<Bound> = limits.iter().map(|_| Bound::default()).collect();
+        for (limit, (own, hook)) in limits.iter().zip(bounds.iter().zip(rig.acks.bounds_of(0))) {
+            own.set(Some(*limit));
+            hook.set(Some(*limit));
+        }
+        rig.control(key4(0, 0), 0, slot_flag::SCALED);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let (from, mut found) = (now(), Vec::new());
+        let hosts = 1 + random.below(2);
+        for _ in 0..1_400 {
+            // ACKs of B's for data of A's, in the flow that has a slot or in others.
+            let host = random.below(hosts) as u8;
+            let held = random.percent(10);
+            let s = match held {
+                true => SegmentBuilder::v4(A, B).ports(5001, 80),
+                false => SegmentBuilder::v4(Ipv4Addr::new(10, 2, 0, host), A).ports(80, 5001),
+            };
+            let frame = s.raw_options(&[1; 40]).flags(wire::Flags::ACK).build();
+            let back = if !held && host == 1 { Some(2) } else { Some(1) };
+            let core = admits_bare(&bounds, 0, 80, now(), || back, || held);
+            let policed = rig.acks.counters().unwrap().policed;
+            rig.hook(Hook::Egress, &frame, 0);
+            found.push((rig.acks.counters().unwrap().policed == policed, core));
+        }
+        // What a queue has served meanwhile is less than a segment.
+        if now().since(from) > Duration::from_millis(40) {
+            continue;
+        }
+        let differ = found.iter().filter(|(hook, core)| hook != core).count();
+        assert!(differ <= 2, "round {round}: {differ} differ");
+        let passed = found.iter().filter(|(hook, _)| *hook).count();
+        totals[0] += passed;
+        totals[1] += found.len() - passed;
+        let of_hook = rig.acks.bounds_of(0)[0].passed();
+        assert_eq!(of_hook.dropped, (found.len() - passed) as u64, "round {round}");
+        assert_eq!(of_hook.held + of_hook.free, 0, "no data");
+    }
+    println!("{totals:?} passed and dropped");
+    assert!(totals == [0, 0] || totals.iter().all(|&n| n > 500), "{totals:?}");
 }
