@@ -114,6 +114,9 @@ pub struct TcpConfig {
     pub nagle: bool,
     /// Segments sent back to back as segmentation offload would, if the window allows; 1 for none.
     pub tso_segments: u32,
+    /// Looks like datagrams with encrypted contents on the way, as QUIC does: acknowledgements cannot be read
+    /// or changed there.
+    pub opaque: bool,
 }
 
 impl TcpConfig {
@@ -140,6 +143,7 @@ impl TcpConfig {
             pacing: false,
             nagle: false,
             tso_segments: 1,
+            opaque: false,
         }
     }
 }

@@ -6,6 +6,7 @@
 //! the way updates the field incrementally, which is right for any content.
 
 pub(crate) mod draft;
+mod opaque;
 #[cfg(test)]
 mod tests;
 
@@ -109,6 +110,8 @@ pub struct Header {
     /// by which the receiver finds its endpoint, the IPv4 address of the destination, and the numbers of the
     /// sending and the receiving endpoint.
     ends: [u8; ENDS],
+    /// [`draft::OPAQUE`] if the segments look like datagrams, or 0.
+    opaque: u8,
 }
 
 impl Header {
@@ -122,7 +125,12 @@ impl Header {
         ends[12..20].copy_from_slice(&pair.key().to_le_bytes());
         ends[20..24].copy_from_slice(&pair.to.0.to_le_bytes());
         ends[24..].fill(0xff); // of no endpoint
-        Header { ends }
+        Header { ends, opaque: 0 }
+    }
+
+    /// Makes the segments look like datagrams, or not.
+    pub fn set_opaque(&mut self, opaque: bool) {
+        self.opaque = if opaque { draft::OPAQUE } else { 0 };
     }
 
     /// Sets the number of the sending endpoint on its host.
@@ -180,6 +188,9 @@ impl Header {
         head[42..46].copy_from_slice(&s.ack.to_be_bytes());
         head[46..48].copy_from_slice(&(offset | s.flags.0).to_be_bytes());
         head[48..50].copy_from_slice(&s.window.to_be_bytes());
+        if self.opaque != 0 {
+            opaque::disguise(head);
+        }
         let checksum = !checksum::sum(&head[ETHERNET..L4]);
         head[24..26].copy_from_slice(&checksum.to_be_bytes());
         L4 + TCP + options
@@ -276,10 +287,11 @@ fn read_headers(head: &[u8], len: usize) -> Option<(Addressed, Segment)> {
     Some((Addressed { key: pair.key(), number, sender }, segment))
 }
 
-/// Parses the segment in a frame of `len` bytes of which `head` is present. Returns `None` if it is not TCP
-/// over IPv4.
+/// Parses the segment in a frame of `len` bytes of which `head` is present. Returns `None` if it is neither
+/// TCP over IPv4 nor a segment of an [opaque](crate::tcp::TcpConfig::opaque) flow.
 pub fn parse(head: &[u8], len: usize) -> Option<(Pair, Segment)> {
     match parse_common(head, len) {
+        None if head.get(23) == Some(&wire::UDP) => parse_any(&opaque::reveal(head)?, len),
         None => parse_any(head, len),
         common => common,
     }

@@ -265,6 +265,7 @@ fn tcp(draws: &mut Draws, out: &mut String, n: usize) {
     draws.line(out, n, "pacing", &["true", "false"]);
     draws.line(out, n, "nagle", &["true", "false"]);
     draws.line(out, n, "tso_segments", &["1", "4", "64"]);
+    draws.line(out, n, "opaque", &["true", "false"]);
 }
 
 const SIZES: [&str; 7] = [

@@ -160,8 +160,10 @@ impl Connection {
         random: u64,
     ) -> Connection {
         let mss = u32::from(config.mss);
+        let mut header = Header::new(macs, local, remote);
+        header.set_opaque(config.opaque);
         Connection {
-            header: Header::new(macs, local, remote),
+            header,
             state: State::Listen,
             iss: random as u32,
             shifts: (scale(config.receive_window), 0),

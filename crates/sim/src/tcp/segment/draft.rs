@@ -16,6 +16,8 @@ const SACK: usize = 56;
 /// Bit of the byte after the flags: timestamps are present. The lower bits are the number of SACK blocks and
 /// the ECN field.
 const TIMESTAMPS: u8 = 0x80;
+/// Bit of that byte: the headers are to be those of a datagram.
+pub(super) const OPAQUE: u8 = 0x04;
 const BLOCKS: u32 = 4;
 
 /// Makes a draft of `s`; `None` when the pool has no chunk left.
@@ -33,7 +35,7 @@ pub(super) fn make(frames: &mut Frames, header: &Header, s: &Segment, now: Time)
     draft[44..48].copy_from_slice(&echo.to_le_bytes());
     draft[48..50].copy_from_slice(&s.window.to_le_bytes());
     draft[50..52].copy_from_slice(&s.flags.0.to_le_bytes());
-    draft[52] = stamped | s.sack.count << BLOCKS | s.ecn;
+    draft[52] = stamped | s.sack.count << BLOCKS | header.opaque | s.ecn;
     if !s.sack.is_empty() {
         write_blocks(&mut draft[SACK..], &s.sack);
     }
@@ -102,6 +104,7 @@ pub(crate) fn write_out(frames: &mut Frames, frame: &mut Frame) {
     let Some(draft) = frames.draft(frame) else { return };
     let (Some(ends), Some((_, segment))) = (draft.first_chunk(), read(draft, frame.len())) else { return };
     let mut head = [0; MAX_HEAD];
-    let len = Header { ends: *ends }.write(&mut head, &segment);
+    let header = Header { ends: *ends, opaque: draft[52] & OPAQUE };
+    let len = header.write(&mut head, &segment);
     frames.write_draft(frame, &head[..len]);
 }

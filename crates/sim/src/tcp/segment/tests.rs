@@ -19,6 +19,19 @@ fn emit(frames: &mut Frames, s: &Segment) -> Frame {
     frame.unwrap()
 }
 
+/// Emits a segment of an opaque flow, as a draft if possible, and returns its frame with headers.
+fn emit_opaque(frames: &mut Frames, s: &Segment) -> Frame {
+    let mut header = header();
+    header.set_opaque(true);
+    let mut frame = match s.syn == SynOptions::default() {
+        true => header.emit(frames, s, Time::ZERO),
+        false => header.emit_written(frames, s, Time::ZERO),
+    }
+    .unwrap();
+    draft::write_out(frames, &mut frame);
+    frame
+}
+
 fn segments() -> impl Strategy<Value = Segment> {
     let timestamps = prop::option::of((any::<u32>(), any::<u32>()));
     let sack = prop::collection::vec(any::<(u32, u32)>(), 0..=3);
@@ -75,15 +88,39 @@ proptest! {
         frames.absorb(frame);
     }
 
+    /// Others see a datagram of RFC 768, which port 443 makes one of QUIC. Its receiver reads the segment.
+    #[test]
+    fn a_segment_of_an_opaque_flow_is_a_datagram(s in segments()) {
+        let mut frames = Frames::new(1, 128, 0);
+        let frame = emit_opaque(&mut frames, &s);
+        let (mut bytes, len) = (frames.bytes(&frame).to_vec(), frame.len());
+        let want = Some((Pair { from: (0x0a00_0001, 10_000), to: (0x0a00_0002, 5001) }, s));
+        prop_assert_eq!(parse(&bytes, len), want);
+        let packet = wire::other_packet(&bytes, len).unwrap();
+        prop_assert_eq!((packet.protocol, packet.fragment, packet.ecn()), (wire::UDP, false, s.ecn));
+        prop_assert_eq!(checksum::sum(&bytes[ETHERNET..L4]), 0xffff, "IP header");
+        prop_assert_eq!(usize::from(u16::from_be_bytes([bytes[38], bytes[39]])), len - L4, "length");
+        prop_assert!(!wire::is_quic(&bytes, &packet));
+        bytes[36..38].copy_from_slice(&443u16.to_be_bytes());
+        prop_assert!(wire::is_quic(&bytes, &packet));
+        // A mark on the way reaches the receiver.
+        let word = |tos| u16::from_be_bytes([bytes[14], tos]);
+        let sum = checksum::update16(u16::from_be_bytes([bytes[24], bytes[25]]), word(bytes[15]), word(CE));
+        bytes[15] = CE;
+        bytes[24..26].copy_from_slice(&sum.to_be_bytes());
+        prop_assert_eq!(parse(&bytes, len).map(|(_, s)| s.ecn), Some(CE));
+        frames.absorb(frame);
+    }
+
     #[test]
     fn garbage_is_refused_or_read_but_never_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..100), len in 0usize..2000) {
         parse(&bytes, len);
     }
 
     #[test]
-    fn damaged_headers_too(s in segments(), at in 12usize..94, to in any::<u8>(), len in 0usize..2000) {
+    fn damaged_headers_too(s in segments(), opaque: bool, at in 12usize..94, to in any::<u8>(), len in 0usize..2000) {
         let mut frames = Frames::new(1, 128, 0);
-        let mut frame = emit(&mut frames, &s);
+        let mut frame = if opaque { emit_opaque(&mut frames, &s) } else { emit(&mut frames, &s) };
         draft::write_out(&mut frames, &mut frame);
         let mut bytes = frames.bytes(&frame).to_vec();
         if let Some(b) = bytes.get_mut(at) {

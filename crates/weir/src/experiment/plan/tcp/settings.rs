@@ -230,6 +230,7 @@ pub static TCP_SETTINGS: &[TcpSetting] = &[
         Effect::Number(|c| &mut c.tso_segments),
     )
     .in_both_worlds(),
+    TcpSetting::new("opaque", Switch, "disguise as datagrams", Effect::Switch(|c| &mut c.opaque)),
 ];
 
 impl TcpSetting {
