@@ -20,6 +20,7 @@
 //! Not supported: IPv6 jumbograms (RFC 2675), reassembly, tunnels, and the pseudo-headers of source-routed
 //! packets before their last hop (IPv6: reported as protocol 43).
 
+mod accecn;
 mod emit;
 mod ethernet;
 mod options;
@@ -39,6 +40,7 @@ pub mod checksum;
 #[cfg(test)]
 mod tests;
 
+pub use accecn::EcnBytes;
 pub(crate) use emit::emit_known;
 pub use emit::{ack_len, emit_ack, AckFields, MAX_ACK_LEN};
 pub(crate) use ethernet::network;

@@ -182,6 +182,17 @@ pub fn fast_open_cookie<'a>(bytes: &'a [u8], packet: &Packet, tcp: &Tcp) -> Opti
     options.find(|&(_, kind, _)| kind == FAST_OPEN).map(|(_, _, cookie)| cookie)
 }
 
+/// Returns kind and data of each option of a segment up to the first broken one. `None` if they are not all
+/// present.
+pub(super) fn options<'a>(
+    bytes: &'a [u8],
+    packet: &Packet,
+    tcp: &Tcp,
+) -> Option<impl Iterator<Item = (u8, &'a [u8])>> {
+    let list = list(bytes, packet, tcp).ok()?;
+    Some(Options::new(list).map_while(Result::ok).map(|(_, kind, data)| (kind, data)))
+}
+
 /// Options other than padding: offset of the data in the list, kind, data.
 struct Options<'a> {
     list: &'a [u8],

@@ -3,7 +3,7 @@
 use super::AckFilter;
 use crate::frame::{Charge, Waiting};
 use crate::node::Cx;
-use crate::systems::ack_filter::redundant::{Ack, ACCECN_MOST};
+use crate::systems::ack_filter::redundant::{Ack, Stands};
 use crate::time::Time;
 
 impl AckFilter {
@@ -15,18 +15,17 @@ impl AckFilter {
         i: u32,
         newer: &Ack,
         charge: Charge,
-    ) -> Option<(u32, u8)> {
-        let (mut place, mut stands_for) = (None, 1u8);
+    ) -> Option<(u32, Stands)> {
+        let (mut place, mut stands_for) = (None, Stands::of(Some(newer)));
         for _ in 0..self.may_erase(i, charge, cx.now) {
             let flow = &self.flows.table[i as usize];
             let before = |n: u32| self.nodes.all[n as usize].own.prev();
             let Some(n) = place.map_or(flow.waiting.last(), before) else { break };
             let node = &self.nodes.all[n as usize];
             let Some(older) = &node.ack else { break };
-            let both = stands_for.saturating_add(node.stands_for);
-            let hides = flow.seen.is_accecn() && both > ACCECN_MOST;
+            let both = stands_for.with(node.stands_for);
             let earlier = node.own.prev().and_then(|n| self.nodes.all[n as usize].ack.as_ref());
-            if hides || !older.is_redundant(newer, earlier, &flow.told) {
+            if !both.fits(newer, &flow.seen) || !older.is_redundant(newer, earlier, &flow.told) {
                 break;
             }
             self.erase(cx, n);
@@ -49,7 +48,13 @@ impl AckFilter {
     }
 
     /// Puts the ACK into the place of an erased one.
-    pub(super) fn take_place(&mut self, (n, stands_for): (u32, u8), waiting: Waiting, ack: Ack, now: Time) {
+    pub(super) fn take_place(
+        &mut self,
+        (n, stands_for): (u32, Stands),
+        waiting: Waiting,
+        ack: Ack,
+        now: Time,
+    ) {
         let node = &mut self.nodes.all[n as usize];
         let (i, charge) = (node.flow, waiting.charge);
         (node.waiting, node.ack, node.stands_for) = (Some(waiting), Some(ack), stands_for);

@@ -4,12 +4,12 @@ use super::flows::Flow;
 use super::{AckFilter, Drop, Policy, Service};
 use crate::node::Cx;
 use crate::stats::DropReason;
-use crate::systems::ack_filter::redundant::ACCECN_MOST;
+use crate::systems::ack_filter::redundant::Stands;
 
 impl AckFilter {
     /// Returns the flow that loses its oldest packet. If that packet is redundant, also returns the place of
     /// the next one, and how many ACKs it then stands for.
-    fn victim(&self) -> Option<(u32, Option<(u32, u8)>)> {
+    fn victim(&self) -> Option<(u32, Option<(u32, Stands)>)> {
         let longest = self.lengths.most()?;
         match self.drops() {
             Some(Drop::Fastest) => return Some((self.speeds.most().unwrap_or(longest), None)),
@@ -28,15 +28,15 @@ impl AckFilter {
 
     /// Returns the place of a flow's second packet if it makes the oldest redundant, and how many ACKs it
     /// then stands for.
-    fn covers_oldest(&self, flow: &Flow) -> Option<(u32, u8)> {
+    fn covers_oldest(&self, flow: &Flow) -> Option<(u32, Stands)> {
         let node = |n: u32| &self.nodes.all[n as usize];
         let first = node(flow.waiting.first()?);
         let n = first.own.next()?;
         let second = node(n);
-        let both = first.stands_for.saturating_add(second.stands_for);
-        let hides = flow.seen.is_accecn() && both > ACCECN_MOST;
-        let redundant = first.ack.as_ref()?.is_redundant(second.ack.as_ref()?, None, &flow.told);
-        (redundant && !hides).then_some((n, both))
+        let both = first.stands_for.with(second.stands_for);
+        let (older, newer) = (first.ack.as_ref()?, second.ack.as_ref()?);
+        let redundant = older.is_redundant(newer, None, &flow.told);
+        (redundant && both.fits(newer, &flow.seen)).then_some((n, both))
     }
 
     /// Drops packets beyond the limit. Returns whether the packet that arrived last was dropped.

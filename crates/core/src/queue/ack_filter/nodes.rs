@@ -2,7 +2,7 @@
 
 use crate::base::linked::{self, Linked, Links};
 use crate::frame::{Head, Waiting};
-use crate::systems::ack_filter::redundant::Ack;
+use crate::systems::ack_filter::redundant::{Ack, Stands};
 use crate::time::Time;
 
 /// A queued packet.
@@ -19,8 +19,8 @@ pub(super) struct Node {
     pub(super) since: Time,
     /// Contents, if it is a pure ACK.
     pub(super) ack: Option<Ack>,
-    /// Number of ACKs that it stands for, itself included. 255 stands for more.
-    pub(super) stands_for: u8,
+    /// ACKs and marks that it stands for.
+    pub(super) stands_for: Stands,
 }
 
 /// Places of packets. They grow by doubling up to the largest backlog.
@@ -34,7 +34,8 @@ impl Nodes {
     /// Returns a place for a packet of a flow.
     pub(super) fn add(&mut self, flow: u32, waiting: Waiting, ack: Option<Ack>) -> u32 {
         let (order, own, since) = (Links::NONE, Links::NONE, waiting.since);
-        let node = Node { waiting: Some(waiting), flow, order, own, since, ack, stands_for: 1 };
+        let stands_for = Stands::of(ack.as_ref());
+        let node = Node { waiting: Some(waiting), flow, order, own, since, ack, stands_for };
         match self.free.pop() {
             Some(n) => {
                 self.all[n as usize] = node;

@@ -6,6 +6,7 @@ use crate::time::Duration;
 use crate::wire::build::SegmentBuilder;
 use crate::wire::{self, Flags};
 
+mod accecn;
 mod bounds;
 mod growth;
 mod model;

@@ -4,8 +4,8 @@
 //! which `sch_cake` ignores, are checked too. An ACK is never erased unless all of this holds:
 //!
 //! - Both are TCP without payload, IP options and fragments, with right checksums, no flag but ACK and the
-//!   ECN bits, and no option but timestamps and SACK. Any other option (MPTCP, TCP-AO, MD5, those of Accurate
-//!   ECN, unknown ones) keeps both.
+//!   ECN bits, and no option but timestamps, SACK and one of Accurate ECN. Any other option (MPTCP, TCP-AO,
+//!   MD5, unknown ones) keeps both.
 //! - The older one told its sender progress, or was a duplicate with SACK blocks after three duplicates have
 //!   left. Duplicates without SACK, duplicate SACKs, ACKs that close, open or only change the window, and
 //!   reordered ACKs are kept.
@@ -13,24 +13,30 @@
 //!   smaller if the older one opened it.
 //! - The newer one covers all SACK blocks of the older one, except those of the ACK before the older one and
 //!   of the last ACK to leave.
-//! - The newer one is no older by its timestamps. It has the same ECN bits, the same sequence number and the
-//!   same type of service. Its window is not closed. If the receiver moves its right edge left, the newer
-//!   edge is the one that counts for the sender in either case.
+//! - The newer one is no older by its timestamps. It has the same sequence number and the same type of
+//!   service. Its window is not closed. If the receiver moves its right edge left, the newer edge is the one
+//!   that counts for the sender in either case.
+//! - The newer one has the same ECN bits, or counts the bytes that came with CE (RFC 9768 §3.2.3). It has
+//!   each counter that the older one has, and none of them is behind.
 //! - The newer one acknowledges nothing beyond the window of the older one, at the scale that the receiver's
 //!   SYN has offered, or at any scale if no SYN was seen.
-//! - In an Accurate ECN flow an ACK stands for [`ACCECN_MOST`] at most. The data that it acknowledges (two
-//!   segments each, RFC 9293 §3.8.6.3) then cannot hide that the three-bit counter has wrapped (RFC 9768
-//!   §3.2.2.5).
+//! - In an Accurate ECN flow an ACK stands for three at most ([`Stands::fits`]). The data that it
+//!   acknowledges (two segments each, RFC 9293 §3.8.6.3) then cannot hide that the three-bit counter has
+//!   wrapped (RFC 9768 §3.2.2.5). One that counts the bytes that came with CE stands for any number in which
+//!   the counter has moved by six at most: its sender then knows that it has not wrapped (appendix A.2.2).
 
 use crate::frame::Checksum;
 use crate::steer;
 use crate::track::receiver::{could_follow, Acks, Receiver, MOST_SCALE};
-use crate::wire::{self, checksum, Flags, Packet, SackBlocks, Seq, TcpOptions, Timestamps};
+use crate::wire::{self, checksum, EcnBytes, Flags, Packet, SackBlocks, Seq, TcpOptions, Timestamps};
 
 use crate::tcp::Kind;
 
 /// ACKs that one may stand for in an Accurate ECN flow: eight marks take more than six segments.
-pub const ACCECN_MOST: u8 = 3;
+const ACCECN_MOST: u8 = 3;
+/// Marks that it may stand for if it counts their bytes. The bytes of more than those that it tells take more
+/// than half of a full segment each (RFC 9768 appendix A.2.2).
+const MARKS_MOST: u8 = 6;
 /// Duplicates that make a sender retransmit (RFC 5681 §3.2).
 pub const DUPLICATES: u8 = 3;
 /// The bits by which an ACK may report congestion.
@@ -49,6 +55,10 @@ pub struct Ack {
     tos: u8,
     timestamps: Option<Timestamps>,
     sack: SackBlocks,
+    /// Counters of Accurate ECN's option.
+    counted: Option<EcnBytes>,
+    /// Distance that Accurate ECN's counter of packets has moved since the ACK before it.
+    marks: u8,
     /// Larger window than the ACK before it.
     opens: bool,
     /// News for its sender, as far as redundancy goes.
@@ -73,6 +83,35 @@ pub enum Role {
 pub struct Seen {
     receiver: Receiver,
     accecn: bool,
+    /// Accurate ECN's counter of packets in the last one.
+    ace: u8,
+}
+
+/// Number of ACKs that a waiting one stands for, itself included, and of marks. 255 stands for more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stands {
+    /// ACKs.
+    pub acks: u8,
+    marks: u8,
+}
+
+impl Stands {
+    /// An ACK that stands for itself.
+    pub fn of(ack: Option<&Ack>) -> Stands {
+        Stands { acks: 1, marks: ack.map_or(0, |ack| ack.marks) }
+    }
+
+    /// Returns what one ACK stands for instead of two.
+    pub fn with(self, other: Stands) -> Stands {
+        let Stands { acks, marks } = other;
+        Stands { acks: self.acks.saturating_add(acks), marks: self.marks.saturating_add(marks) }
+    }
+
+    /// Returns whether this ACK of the flow may stand for so much.
+    pub fn fits(self, ack: &Ack, flow: &Seen) -> bool {
+        let counts = ack.counted.is_some_and(|counted| counted.counts_marks());
+        !flow.accecn || (self.acks <= ACCECN_MOST || counts) && self.marks <= MARKS_MOST
+    }
 }
 
 impl Ack {
@@ -89,10 +128,14 @@ impl Ack {
             return None;
         }
         let options = wire::tcp_options(bytes, p, &tcp).ok()?;
-        let TcpOptions { timestamps, sack, only_timestamps, .. } = options;
-        if options != (TcpOptions { timestamps, sack, only_timestamps, ..TcpOptions::default() }) {
+        let TcpOptions { timestamps, sack, only_timestamps, unknown, .. } = options;
+        if options != (TcpOptions { timestamps, sack, only_timestamps, unknown, ..TcpOptions::default() }) {
             return None;
         }
+        let counted = match unknown {
+            Some(_) => Some(EcnBytes::read(bytes, p, &tcp)?),
+            None => None,
+        };
         let state = match state {
             Checksum::Unknown => checksum::verify(bytes, frame_len, p),
             known => known,
@@ -108,6 +151,8 @@ impl Ack {
             tos,
             timestamps,
             sack,
+            counted,
+            marks: 0,
             opens,
             role,
         })
@@ -134,13 +179,23 @@ impl Ack {
             }
             Role::Alone | Role::Kept => false,
         };
-        let same = |a: &Ack| (a.seq, a.tos, a.ecn);
+        let same = |a: &Ack| (a.seq, a.tos);
         more && newer.role != Role::Alone
             && same(self) == same(newer)
+            && self.tells_no_other_marks(newer)
             && newer.window != 0
             && could_follow(self.ack, (self.window, self.scale), newer.ack)
             && in_order(self.timestamps, newer.timestamps)
             && self.sack.as_slice().iter().all(|&block| !block.1.is_after(newer.ack) || tells(block))
+    }
+}
+
+impl Ack {
+    /// Returns whether `newer` tells of all marks that this ACK tells of.
+    fn tells_no_other_marks(&self, newer: &Ack) -> bool {
+        let counted = newer.counted.unwrap_or_default();
+        (self.ecn == newer.ecn || counted.counts_marks())
+            && self.counted.is_none_or(|older| newer.counted.is_some() && counted.covers(&older))
     }
 }
 
@@ -189,7 +244,7 @@ impl Seen {
     /// Sets the role of an arriving ACK of the flow, and remembers the ACK. Returns how far it acknowledges
     /// beyond the last one, in bytes.
     pub fn learn(&mut self, ack: &mut Ack) -> u32 {
-        if ack.ecn.intersects(Flags::AE.with(Flags::CWR)) {
+        if ack.ecn.intersects(Flags::AE.with(Flags::CWR)) || ack.counted.is_some() {
             self.accecn = true;
         }
         let last = self.receiver.last();
@@ -211,6 +266,7 @@ impl Seen {
             }
         };
         ack.opens = ack.window > last.1;
+        ack.marks = ack.ecn.ace().wrapping_sub(core::mem::replace(&mut self.ace, ack.ecn.ace())) & 7;
         beyond
     }
 
@@ -225,6 +281,7 @@ impl Seen {
     }
 
     /// Returns whether its ACKs carry Accurate ECN's counter.
+    #[cfg(test)]
     pub fn is_accecn(&self) -> bool {
         self.accecn
     }

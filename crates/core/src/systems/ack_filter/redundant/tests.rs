@@ -78,7 +78,7 @@ fn progress_makes_progress_redundant() {
 /// Each row changes the older ACK, the newer one, or both.
 #[test]
 fn what_is_unusual_is_kept_and_erases_nothing() {
-    let rows: [(&str, Change); 19] = [
+    let rows: [(&str, Change); 21] = [
         ("payload", |s| s.payload(1)),
         ("FIN", |s| s.flags(Flags::ACK | Flags::FIN)),
         ("RST", |s| s.flags(Flags::ACK | Flags::RST)),
@@ -94,7 +94,9 @@ fn what_is_unusual_is_kept_and_erases_nothing() {
         ("MPTCP", SegmentBuilder::mptcp),
         ("TCP-AO", SegmentBuilder::ao),
         ("MD5", SegmentBuilder::md5),
-        ("AccECN option", |s| s.option(172, &[0; 3])),
+        ("two AccECN options", |s| s.option(172, &[0; 3]).option(174, &[0; 3])),
+        ("an AccECN option of a wrong length", |s| s.option(172, &[0; 4])),
+        ("an AccECN option and an unknown one", |s| s.option(172, &[0; 3]).option(200, &[0; 2])),
         ("unknown option", |s| s.option(200, &[0; 2])),
         ("malformed option", |s| s.raw_options(&[8, 3, 0, 1])),
         ("closed window", |s| s.window(0)),
