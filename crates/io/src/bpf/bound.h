@@ -953,23 +953,37 @@ static __always_inline void see_data(struct hook *h, struct packet *p, __u64 fou
 #define QUIC_LONG 0x80
 #define QUIC_FIXED 0x40
 
+static __always_inline bool is_head_of_quic(const struct packet *p, const __u8 *head)
+{
+	__u32 version = (__u32)head[1] << 24 | head[2] << 16 | head[3] << 8 | head[4];
+	__be16 port = bpf_htons(443);
+
+	if (!(head[0] & QUIC_FIXED))
+		return false;
+	return p->key.sport == port || p->key.dport == port ||
+	       (head[0] & QUIC_LONG && (version == 1 || version == 0x6b3343cf));
+}
+
 /* Verified once. */
 __noinline int is_quic(struct __sk_buff *skb, struct packet *p)
 {
-	__u8 head[16];
-	__u32 version;
-	__u16 protocol, from, to;
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	__u8 head[8];
+	__u16 protocol;
+	__u32 at;
 
-	if (!p || !p->other || bpf_skb_load_bytes(skb, p->l4, head, 13))
+	if (!p)
 		return false;
 	protocol = (bpf_ntohs(p->key.outer) >> 12) << 4 | bpf_ntohs(p->key.inner) >> 12;
 	/* Fragments have no ports. */
-	if (protocol != 17 || (!p->key.sport && !p->key.dport) || !(head[8] & QUIC_FIXED))
+	if (protocol != 17 || (!p->key.sport && !p->key.dport))
 		return false;
-	from = head[0] << 8 | head[1];
-	to = head[2] << 8 | head[3];
-	version = (__u32)head[9] << 24 | head[10] << 16 | head[11] << 8 | head[12];
-	return from == 443 || to == 443 || (head[8] & QUIC_LONG && (version == 1 || version == 0x6b3343cf));
+	at = p->l4 + 8;
+	if (at > 2 * HEADERS)
+		return false;
+	if (data + at + 5 <= end)
+		return is_head_of_quic(p, data + at);
+	return !bpf_skb_load_bytes(skb, at, head, 5) && is_head_of_quic(p, head);
 }
 
 /* A packet of QUIC has passed. */
@@ -986,7 +1000,7 @@ static __always_inline void count_quic(struct __sk_buff *skb, struct packet *p, 
 static __always_inline bool is_beyond_bound(struct hook *h, struct packet *p, bool charged)
 {
 	/* Before the key is cut down to what rules look at. */
-	bool quic = is_quic(h->skb, p);
+	bool quic = p->other && is_quic(h->skb, p);
 	__u64 found = find_class(p, engine_number(h), h->ingress, false);
 
 	/* From here, and not from within: all of their stacks together are too much for Linux 6.1. */

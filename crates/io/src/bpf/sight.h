@@ -106,18 +106,33 @@ static __always_inline void sight_begin_with(struct sight *s, __u32 end)
 	WRITE(s->stage, STAGE_DATA);
 }
 
+/* `Sight::follows` */
+static __always_inline bool sight_follows(struct sight *s, const struct packet *p)
+{
+	__u32 stage = READ(s->stage);
+
+	if (stage == STAGE_NONE || stage == STAGE_LEFT || READ(s->end) != p->seen.seq)
+		return false;
+	WRITE(s->end, p->seen.seq + p->seen.payload);
+	return true;
+}
+
 /*
  * `Sight::data`: a segment of data comes of the flow of this slot, of whatever becomes of it. Returns what is
  * found, and above that the packets. Verified once.
  */
 __noinline __u64 sight_data(struct __sk_buff *skb, struct packet *p, __u32 number)
 {
-	struct slot *slot = bpf_map_lookup_elem(&slots, &number);
 	struct sight *s = bpf_map_lookup_elem(&sights, &number);
 	__u32 packets, end, last;
 	__u64 repeat = REPEAT_NONE;
+	struct slot *slot;
 
-	if (!p || !slot || !s)
+	/* The slot's lines of memory are not asked for in vain. */
+	if (!p || !s || sight_follows(s, p))
+		return REPEAT_NONE;
+	slot = bpf_map_lookup_elem(&slots, &number);
+	if (!slot)
 		return REPEAT_NONE;
 	packets = skb->gso_size ? skb->gso_segs : 1;
 	end = READ(s->end);
