@@ -35,6 +35,9 @@ pub const SERVER: (Ipv4Addr, Ipv6Addr) =
 pub const CONTROLLED: u16 = 80;
 pub const PASSES: u16 = 81;
 
+/// First sequence number, and bytes that receivers allow.
+pub const FIRST: u32 = 1000;
+const WINDOW: u32 = 1 << 20;
 /// More than any test run sends.
 const RATE: Rate = Rate::mbit(10_000_000);
 
@@ -61,6 +64,8 @@ pub struct Hooks {
     kind: Kind,
     v6: bool,
     flows: u32,
+    /// Slots of flows that there are.
+    slots: usize,
 }
 
 impl Hooks {
@@ -75,7 +80,7 @@ impl Hooks {
         };
         let acks = Acks::load(&options).expect("programs load, as root");
         acks.hooks_of(0).beat(clock::now() + Duration::from_secs(3600));
-        let hooks = Hooks { acks, kind, v6, flows };
+        let hooks = Hooks { acks, kind, v6, flows, slots: slots as usize };
         if kind != Kind::Unbounded {
             hooks.classify(classes);
         }
@@ -84,12 +89,23 @@ impl Hooks {
         hooks
     }
 
-    /// All of the slots' flows begin.
+    /// All of the slots' flows begin, and their senders may send more than any row does.
     pub fn begin(&self) {
         let at = weir_core::steer::ticks(clock::now());
         for (slot, tag) in self.acks.slots().iter().zip(1..) {
-            slot.open(tag, SCALED, 1000, 1000, 1000, 1400, 1400, 100, at);
+            slot.open(tag, SCALED, FIRST, FIRST, 1000, FIRST + WINDOW, FIRST + WINDOW, 100, at);
         }
+        for sight in self.acks.sights_of(0) {
+            sight.begin();
+            sight.open(FIRST);
+        }
+        self.permit();
+    }
+
+    /// The flows' senders may send more than a run does.
+    pub fn permit(&self) {
+        let flows = self.acks.flow_bounds_of(0).iter().take(self.slots);
+        flows.for_each(|flow| flow.queue().restart(1 << 30));
     }
 
     /// The flow as it goes out, to this port of the server.
@@ -147,7 +163,7 @@ impl Hooks {
         let flow =
             (self.kind == Kind::Flows).then_some(FlowLimit { rate: RATE, ahead: Duration::ZERO, burst: 0 });
         let limit =
-            Limit { most: Some(RATE), own: None, above: None, flow, permits: false, counts: Counts::Ip };
+            Limit { most: Some(RATE), own: None, above: None, flow, permits: true, counts: Counts::Ip };
         let bounds = self.acks.bounds_of(0);
         bounds.iter().for_each(|bound| bound.set(Some(limit)));
         let [out, inward] = [Direction::Out, Direction::In].map(|direction| config.rules(direction));
