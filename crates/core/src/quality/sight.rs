@@ -51,7 +51,7 @@ pub struct Sight {
     repeated: AtomicU32,
     /// Packets that others overtook; above them the time at which the newest hole came, in units of 2^20 ns.
     reordered: AtomicU32,
-    /// Beginning of the newest hole.
+    /// First byte that is missing in the newest hole.
     hole: AtomicU32,
 }
 
@@ -226,7 +226,12 @@ impl Sight {
         let packets = common.div_ceil(each);
         let (word, hole) = (self.reordered.load(Relaxed), self.hole.load(Relaxed));
         let since = ((data.now >> 10) as u16).wrapping_sub((word >> 16) as u16);
-        if word >> 16 != 0 && since < OVERTAKEN && !after(hole, data.seq) {
+        // What is overtaken fills the hole from its beginning. Everything else has passed before.
+        let fills = hole == data.seq;
+        if fills {
+            self.hole.store(data.seq.wrapping_add(common), Relaxed);
+        }
+        if fills && word >> 16 != 0 && since < OVERTAKEN {
             let count = (word & 0xffff).saturating_add(packets).min(0xffff);
             self.reordered.store(word & !0xffff | count, Relaxed);
             return Some(Repeat::Overtaken(packets));

@@ -78,7 +78,9 @@ static __always_inline __u64 sight_old(struct sight *s, struct packet *p, __u32 
 	word = READ(s->reordered);
 	hole = READ(s->hole);
 	since = (sight_now() >> 10) - (word >> 16);
-	if (word >> 16 && since < SIGHT_OVERTAKEN && !after(hole, seq)) {
+	if (hole == seq)
+		WRITE(s->hole, seq + common);
+	if (hole == seq && word >> 16 && since < SIGHT_OVERTAKEN) {
 		__u32 count = (word & 0xffff) + packets;
 
 		WRITE(s->reordered, (word & 0xffff0000) | (count < 0xffff ? count : 0xffff));

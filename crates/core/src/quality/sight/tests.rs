@@ -45,6 +45,27 @@ fn what_fills_a_hole_at_once_was_overtaken() {
     assert_eq!((sight.repeated(), sight.reordered()), (1, 1));
 }
 
+/// Two processors send one flow: packets of one overtake those of the other, and the sender repeats some of
+/// them at once.
+#[test]
+fn what_comes_again_beside_a_hole_was_sent_again() {
+    let sight = sight();
+    for seq in [1_000, 4_000] {
+        assert_eq!(sight.data(&packet(seq, 7), &ALL), None);
+    }
+    for (seq, found) in [
+        (2_000, Repeat::Overtaken(1)),
+        (4_000, Repeat::Again(1)), // behind the hole
+        (3_000, Repeat::Overtaken(1)),
+        (2_000, Repeat::Again(1)),
+        (3_000, Repeat::Again(1)),
+        (1_000, Repeat::Again(1)),
+    ] {
+        assert_eq!(sight.data(&packet(seq, 8), &ALL), Some(found), "{seq}");
+    }
+    assert_eq!((sight.repeated(), sight.reordered()), (4, 2));
+}
+
 #[test]
 fn data_that_nobody_may_send_changes_nothing() {
     let sight = sight();

@@ -46,6 +46,7 @@ fn the_programs_count_and_measure_data_as_the_functions_do() {
                 0..=2 => next - random.below(6_000).min(u64::from(next) - 1) as u32,
                 3 => next + random.below(3_000) as u32,
                 4 => EDGE + random.below(3_000) as u32,
+                5 => model.data_words()[2].max(1),
                 _ => next,
             };
             let payload = random.pick(&[1, 100, 960, 1_400]);
