@@ -1,6 +1,7 @@
 //! Thread that copies lines from the pipe to a descriptor of any kind, however long that takes.
 
-use super::line::{self, parts};
+use super::journal::Journal;
+use super::line;
 use super::repeats::{Copied, Repeats};
 use crate::sys::clock;
 use rustix::event::{poll, PollFd, PollFlags};
@@ -15,6 +16,7 @@ const ROOM: usize = 1 << 16;
 pub struct Copy {
     from: OwnedFd,
     to: OwnedFd,
+    journal: Option<Journal>,
     repeats: Repeats,
     /// Lines that could not be written since the last one that was written.
     lost: u64,
@@ -23,8 +25,8 @@ pub struct Copy {
 }
 
 impl Copy {
-    pub fn new(from: OwnedFd, to: OwnedFd) -> Copy {
-        Copy { from, to, repeats: Repeats::new(), lost: 0, torn: false }
+    pub fn new(from: OwnedFd, to: OwnedFd, journal: Option<Journal>) -> Copy {
+        Copy { from, to, journal, repeats: Repeats::new(), lost: 0, torn: false }
     }
 
     /// Copies until no writer is left. `done` gets the number of bytes dealt with.
@@ -51,14 +53,16 @@ impl Copy {
             Copied::Not => {}
             Copied::After(0) => self.put(text),
             Copied::After(n) => {
-                let stamp = parts(text).0;
-                self.put(&format!("{stamp}  WARN {n} more lines like the next one were left out\n"));
+                self.put(&line::notice(text, &format!("{n} more lines like the next one were left out")));
                 self.put(text);
             }
         }
     }
 
     fn put(&mut self, text: &str) {
+        if self.journal.as_ref().is_some_and(|journal| journal.takes(text)) {
+            return;
+        }
         let text = line::with_notice(text, self.lost);
         let text = if self.torn { format!("\n{text}") } else { text };
         let mut left = text.as_bytes();

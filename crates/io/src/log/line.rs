@@ -42,10 +42,25 @@ pub fn shown(text: &str, most: usize) -> String {
     shown
 }
 
-/// Splits a line into the time that it begins with and the rest, which begins with blanks.
+/// Beginning of a line of JSON, before its time.
+const JSON: &str = "{\"time\":\"";
+
+/// Splits a line into the time that it begins with and the rest.
 pub fn parts(line: &str) -> (&str, &str) {
+    if let Some((time, _)) = line.strip_prefix(JSON).and_then(|rest| rest.split_once('"')) {
+        return (time, &line[JSON.len() + time.len()..]);
+    }
     let end = line.find(' ').filter(|_| line.starts_with(|c: char| c.is_ascii_digit())).unwrap_or(0);
     line.split_at(end)
+}
+
+/// Returns a warning with the time and in the form of a line.
+pub fn notice(like: &str, words: &str) -> String {
+    let time = parts(like).0;
+    match like.starts_with(JSON) {
+        true => format!("{JSON}{time}\",\"level\":\"WARN\",\"message\":\"{words}\"}}\n"),
+        false => format!("{time}  WARN {words}\n"),
+    }
 }
 
 /// Returns the line, behind a notice of dropped lines if there are any.
@@ -58,7 +73,7 @@ pub fn with_notice(line: &str, dropped: u64) -> String {
     } else {
         format!("{dropped} lines of the log were")
     };
-    format!("{}  WARN {words} lost: nothing took them\n{line}", parts(line).0)
+    notice(line, &format!("{words} lost: nothing took them")) + line
 }
 
 #[cfg(test)]
@@ -83,5 +98,11 @@ mod tests {
             "2026-11-25T10:00:00.000000Z  WARN 7 lines of the log were lost: nothing took them\n".to_owned();
         assert_eq!(with_notice(line, 7), two + line);
         assert!(with_notice("weir: no\n", 1).starts_with("  WARN 1 line of the log was lost"));
+        let json = "{\"time\":\"2026-11-25T10:00:00.000000Z\",\"level\":\"INFO\",\"message\":\"ready\"}\n";
+        let both = with_notice(json, 2);
+        let (first, second) = both.split_once('\n').unwrap();
+        let first: serde_json::Value = serde_json::from_str(first).unwrap();
+        assert_eq!(first["message"], "2 lines of the log were lost: nothing took them");
+        assert_eq!((&first["time"], second), (&"2026-11-25T10:00:00.000000Z".into(), json));
     }
 }

@@ -1,4 +1,4 @@
-//! Log of processes that must neither wait nor panic: lines on standard error.
+//! Log of processes that must neither wait nor panic: lines on standard error, or entries of journald.
 //!
 //! Standard error may be a pipe without a reader, a stopped or closed terminal, or a file on a full or frozen
 //! disk.
@@ -10,13 +10,15 @@
 //!
 //! - A writer makes one line of each event and writes it to the pipe with one atomic write, or drops it
 //!   without room.
-//! - The thread copies lines to standard error and drops those that cannot be written.
+//! - The thread copies lines to standard error and drops those that cannot be written. Lines of JSON may be
+//!   entries of journald instead; what it does not take goes to standard error.
 //! - The next written line tells how many were dropped.
 //!
 //! The thread is started before engines are forked. It takes no lock but the allocator's, which libc releases
 //! in a forked process. It has no privileges and takes no signals.
 
 mod copy;
+mod journal;
 mod line;
 mod repeats;
 mod seldom;
@@ -28,6 +30,7 @@ use crate::sys::clock;
 use crate::sys::mmap::Mapping;
 use crate::sys::{privileges, process};
 use copy::Copy;
+use journal::Journal;
 use rustix::fs::{fcntl_setfl, OFlags};
 use rustix::pipe::{pipe_with, PipeFlags};
 use std::io;
@@ -61,12 +64,22 @@ pub struct Log {
 
 static LOG: OnceLock<Log> = OnceLock::new();
 
-/// Opens the log on standard error, for the life of the process. A second call returns the first log. From
+/// Destination of lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum To {
+    /// Standard error.
+    StandardError,
+    /// Journald, for lines of JSON.
+    Journal,
+}
+
+/// Opens the log, for the life of the process. A second call returns the first log. From
 /// then on the process ignores signals that only writing raises (`SIGTTOU`, `SIGXFSZ`).
-pub fn open() -> io::Result<&'static Log> {
+pub fn open(to: To) -> io::Result<&'static Log> {
     if LOG.get().is_none() {
         process::ignore_signals_of_output();
-        let log = Log::new(io::stderr().as_fd().try_clone_to_owned()?)?;
+        let journal = (to == To::Journal).then(|| Journal::at(journal::SOCKET)).transpose()?;
+        let log = Log::new(io::stderr().as_fd().try_clone_to_owned()?, journal)?;
         // A log that another thread has opened meanwhile is as good.
         let _ = LOG.set(log);
     }
@@ -79,8 +92,8 @@ pub fn opened() -> Option<&'static Log> {
 }
 
 impl Log {
-    /// Creates a log that a thread copies to `to`.
-    fn new(to: OwnedFd) -> io::Result<Log> {
+    /// Creates a log that a thread copies to a journal, or to `to`.
+    fn new(to: OwnedFd, journal: Option<Journal>) -> io::Result<Log> {
         let (from, pipe) = pipe_with(PipeFlags::CLOEXEC)?;
         fcntl_setfl(&pipe, OFlags::NONBLOCK)?;
         let counters = Arc::new(Mapping::anonymous(counter::BYTES, true)?);
@@ -88,7 +101,8 @@ impl Log {
         process::spawn_beside_forks("log", move || {
             // Privileges that it keeps do no harm: the file is open.
             let _ = privileges::keep_only(privileges::capability::Set::empty());
-            Copy::new(from, to).run(|bytes| _ = done.atomic_u64(counter::DONE).fetch_add(bytes, Release));
+            Copy::new(from, to, journal)
+                .run(|bytes| _ = done.atomic_u64(counter::DONE).fetch_add(bytes, Release));
         })?;
         Ok(Log { pipe, counters })
     }

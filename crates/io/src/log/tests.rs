@@ -2,7 +2,7 @@ use super::*;
 use rustix::fs::{mkfifoat, open, Mode, CWD};
 use rustix::pipe::pipe;
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::time::Instant;
 
@@ -38,7 +38,7 @@ fn lost(text: &str) -> u64 {
 #[test]
 fn lines_that_a_stuck_reader_does_not_take_are_dropped_and_counted() {
     let (from, to) = pipe().unwrap();
-    let log = Log::new(to).unwrap();
+    let log = Log::new(to, None).unwrap();
     // 220 kB: both pipes together hold 128 KiB, and the thread as much as one of them.
     at_once(|| (0..1_000).for_each(|n| log.write(&line(n))));
     at_once(|| _ = log.drain());
@@ -64,7 +64,7 @@ fn lines_without_a_reader_are_dropped_until_there_is_one_again() {
     mkfifoat(CWD, &path, Mode::RWXU).unwrap();
     let reader = || File::from(open(&path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).unwrap());
     let first = reader();
-    let log = Log::new(open(&path, OFlags::WRONLY, Mode::empty()).unwrap()).unwrap();
+    let log = Log::new(open(&path, OFlags::WRONLY, Mode::empty()).unwrap(), None).unwrap();
     drop(first);
     at_once(|| (0..3).for_each(|n| log.write(&line(n))));
     settled(&log);
@@ -82,7 +82,7 @@ fn lines_without_a_reader_are_dropped_until_there_is_one_again() {
 
 #[test]
 fn a_full_device_is_no_reason_to_wait() {
-    let log = Log::new(open("/dev/full", OFlags::WRONLY, Mode::empty()).unwrap()).unwrap();
+    let log = Log::new(open("/dev/full", OFlags::WRONLY, Mode::empty()).unwrap(), None).unwrap();
     at_once(|| (0..1_000).for_each(|n| log.write(&line(n))));
     at_once(|| settled(&log));
 }
@@ -100,7 +100,7 @@ fn terminal() -> (OwnedFd, OwnedFd) {
 #[test]
 fn a_terminal_may_be_stopped_and_closed() {
     let (shows, takes) = terminal();
-    let log = Log::new(takes.try_clone().unwrap()).unwrap();
+    let log = Log::new(takes.try_clone().unwrap(), None).unwrap();
     // SAFETY: the descriptor is a terminal's. The actions are those of ctrl-S and ctrl-Q.
     let flow = |action| assert_eq!(unsafe { libc::tcflow(takes.as_raw_fd(), action) }, 0);
     flow(libc::TCOOFF);
@@ -114,4 +114,27 @@ fn a_terminal_may_be_stopped_and_closed() {
     at_once(|| settled(&log));
     at_once(|| (0..1_000).for_each(|n| log.write(&line(n))));
     at_once(|| settled(&log));
+}
+
+#[test]
+fn an_entry_of_the_journal_has_a_field_for_each_value() {
+    let path = std::env::temp_dir().join(format!("weir-journal-{}", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let journal = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    journal.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+    let (from, to) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+    let log = Log::new(to, Some(Journal::at(path.to_str().unwrap()).unwrap())).unwrap();
+    log.write(r#"{"time":"2026-11-25T10:00:00Z","level":"WARN","message":"the engine = away","dev":"wan0"}"#);
+    let mut entry = [0; 4096];
+    let len = journal.recv(&mut entry).unwrap();
+    let expected = "MESSAGE=the engine = away\nPRIORITY=4\nSYSLOG_IDENTIFIER=weir\nWEIR_DEV=wan0\n";
+    assert_eq!(std::str::from_utf8(&entry[..len]).unwrap(), expected);
+    // The journal is away: entries are lines on standard error.
+    drop(journal);
+    std::fs::remove_file(&path).unwrap();
+    let text = r#"{"time":"2026-11-25T10:00:01Z","level":"INFO","message":"on"}"#;
+    log.write(text);
+    let mut line = String::new();
+    BufReader::new(File::from(from)).read_line(&mut line).unwrap();
+    assert_eq!(line.trim_end(), text);
 }

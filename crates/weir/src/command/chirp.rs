@@ -55,7 +55,7 @@ fn other(error: std::io::Error) -> Failure {
 }
 
 fn load() -> Result<(), Failure> {
-    super::log()?;
+    super::log::begin(super::log::Form::Text)?;
     chirp::load().map_err(other)?;
     let warnings = lines(&chirp::problems());
     super::print(&format!("weir_chirp and weir_dctcp are loaded\n{warnings}"))

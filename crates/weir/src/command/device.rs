@@ -21,7 +21,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let device: Device =
         serde_json::from_str(&line).map_err(|e| Failure::Input(format!("standard input: {e}")))?;
     let json = Some(Target::of_a_daemon(&args.json).map_err(Failure::Input)?);
-    super::log()?;
+    super::log::begin(super::log::Form::Text)?;
     match device {
         Device::Gateway(file) => {
             let seed = super::random_seed().map_err(Failure::Other)?;

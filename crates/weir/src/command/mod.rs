@@ -21,6 +21,8 @@ pub mod error;
 pub mod lab;
 mod link_options;
 #[cfg(feature = "linux")]
+mod log;
+#[cfg(feature = "linux")]
 pub mod metrics;
 pub mod model;
 #[cfg(feature = "linux")]
@@ -101,18 +103,4 @@ fn random_seed() -> Result<u64, String> {
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
         .map_err(|e| format!("random numbers: {e}"))?;
     Ok(u64::from_ne_bytes(bytes))
-}
-
-#[cfg(feature = "linux")]
-/// Sends log lines to standard error. From then on this process neither waits for standard error nor fails
-/// because of it.
-fn log() -> Result<(), Failure> {
-    use weir_io::log::Events;
-    let log = weir_io::log::open().map_err(|e| Failure::Other(format!("the log cannot be opened: {e}")))?;
-    let events =
-        tracing_subscriber::fmt().with_writer(move || Events(log)).with_ansi(false).with_target(false);
-    // A second call in one process (tests) keeps the first log.
-    let _ = events.log_internal_errors(false).try_init();
-    std::panic::set_hook(Box::new(|panic| log.write(&format!("weir: {panic}"))));
-    Ok(())
 }

@@ -49,6 +49,8 @@ pub struct Args {
     /// Print the configuration that this stands for, and do nothing
     #[arg(long)]
     print: bool,
+    #[command(flatten)]
+    log: super::log::Logging,
 }
 
 /// Runs until SIGINT or SIGTERM.
@@ -60,7 +62,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let json = args.json.as_deref().map(Target::of_a_daemon).transpose().map_err(Failure::Input)?;
     let version = Version::read(source)?;
-    super::log()?;
+    args.log.begin()?;
     let seed = super::random_seed().map_err(Failure::Other)?;
     field::gateway(version, None, seed, json).map_err(Failure::Other)
 }

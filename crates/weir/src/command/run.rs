@@ -22,6 +22,8 @@ pub struct Args {
     /// Write totals, classes and active flows to this file as JSON, every second and at the end
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    #[command(flatten)]
+    log: super::log::Logging,
 }
 
 /// Source of a gateway's configuration: a file, or flags for the short form.
@@ -48,7 +50,7 @@ impl Origin {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let version = args.source.version()?;
     let json = args.json.as_deref().map(Target::of_a_daemon).transpose().map_err(Failure::Input)?;
-    super::log()?;
+    args.log.begin()?;
     let seed = super::random_seed().map_err(Failure::Other)?;
     field::gateway(version, args.source.config.clone(), seed, json).map_err(|why| {
         weir_io::supervise::status(&why);

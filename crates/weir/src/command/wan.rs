@@ -21,7 +21,9 @@ Examples:
 
 With --dev, both directions of one interface go through the emulator, whether this host is a router, a bridge or the \
 end host itself. With --lan and --wan, the emulator is a bump in the wire: it joins two interfaces, and without it \
-nothing passes from one to the other.")]
+nothing passes from one to the other.
+
+`weir ctl show` has its counters while it runs, and `weir ctl set path.wan.rate=2Mbit` changes it.")]
 pub struct Args {
     /// File instead of options
     #[arg(help = "A file with [ports] and [path], instead of options", value_name = "PATH.toml", conflicts_with_all = ["dev", "lan", "wan", "rtt", LinkOptions::GROUP])]
@@ -47,6 +49,9 @@ pub struct Args {
     /// Write counters of both links to this file as JSON, every second and at the end
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Form of the log.
+    #[command(flatten)]
+    pub log: super::log::Logging,
 }
 
 impl Args {
@@ -84,6 +89,6 @@ impl Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let file = args.load()?;
     let json = args.json.as_deref().map(Target::of_a_daemon).transpose().map_err(Failure::Input)?;
-    super::log()?;
+    args.log.begin()?;
     field::emulator(&file, json).map_err(Failure::Other)
 }
