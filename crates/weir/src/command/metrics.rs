@@ -95,10 +95,17 @@ impl Source {
 fn write(args: &Args, path: &Path) -> Result<(), Failure> {
     let target = Target::new(path).map_err(Failure::Input)?;
     let mut source = Source::default();
+    let mut failed = None;
     loop {
         let text = source.scrape(args).format(Form::Prometheus);
-        let written = target.write(text.as_bytes());
-        written.map_err(|e| Failure::Other(format!("{}: {e}", path.display())))?;
+        let written = target.write(text.as_bytes()).map_err(|e| e.to_string()).err();
+        if let Some(why) = written.as_ref().filter(|_| written != failed) {
+            let (path, every) = (path.display(), args.every);
+            crate::output::say(&format!(
+                "weir: {path}: {why}; the old file stays, trying again each {every} s"
+            ));
+        }
+        failed = written;
         std::thread::sleep(Duration::from_secs(args.every));
     }
 }

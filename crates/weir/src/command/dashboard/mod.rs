@@ -2,10 +2,12 @@
 //! own that asks the gateway as `weir ctl` does, so nothing that watches can stop what shapes.
 //!
 //! - `live`: the newest rows, and what has changed since a client last heard; `history`: the last 24 hours;
+//! - `older`: history of before, from a Prometheus;
 //! - `server`: files, the API, and the stream of changes; `page/`: the files of the page.
 
 mod history;
 mod live;
+mod older;
 mod server;
 
 pub use history::BYTES as HISTORY_BYTES;
@@ -14,6 +16,7 @@ use super::metrics::{listen, place, Place};
 use crate::command::error::Failure;
 use crate::experiment::config::addresses;
 use crate::field;
+use older::Prometheus;
 use server::Shared;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,6 +28,7 @@ Examples:
   sudo weir dashboard                                    # http://127.0.0.1:8650
   sudo weir dashboard --listen /run/weir/page.sock
   sudo weir dashboard --host weir.example.org            # behind a reverse proxy of that name
+  sudo weir dashboard --history http://127.0.0.1:9090    # older history, from a Prometheus
   curl http://127.0.0.1:8650/api/v1/report
 
 It shows the last 24 hours from when it was started on, and changes nothing.")]
@@ -38,6 +42,12 @@ pub struct Args {
     /// Answer requests for this name too: that of a reverse proxy
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
+    /// Take history of more than a day from the Prometheus that scrapes `weir metrics`
+    #[arg(long, value_name = "http://HOST:PORT", value_parser = older::url)]
+    history: Option<String>,
+    /// Labels that tell this gateway's series from others', as instance="127.0.0.1:9650"
+    #[arg(long, value_name = "LABELS", requires = "history", default_value = "")]
+    history_labels: String,
 }
 
 /// Time between two requests for the busiest rows, and for all.
@@ -47,7 +57,8 @@ const ALL_EVERY: Duration = Duration::from_secs(10);
 /// Runs until it is stopped.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let server = listen(&args.listen).map_err(Failure::Other)?;
-    let shared = Arc::new(Shared::default());
+    let prometheus = args.history.as_deref().map(|url| Prometheus::new(url, &args.history_labels));
+    let shared = Arc::new(Shared::new(prometheus));
     let (asks, dev) = (shared.clone(), args.dev.clone());
     let asker = std::thread::Builder::new().spawn(move || ask(&asks, dev.as_deref()));
     asker.map_err(|e| Failure::Other(format!("no thread: {e}")))?;

@@ -1,6 +1,7 @@
 //! The page's HTTP: files, the API, and a stream of changes for each client.
 
 use super::live::{Heard, Live};
+use super::older::{Prometheus, LONGEST};
 use super::Place;
 use crate::result::running::GatewayReport;
 use crate::result::traffic::Kind;
@@ -12,6 +13,8 @@ use tiny_http::{Header, Method, Request, Response, Server};
 
 /// Clients that may read the stream at once.
 const CLIENTS: usize = 64;
+/// Requests for older history at once.
+const ASKING: usize = 4;
 /// Time after which a stream without news says that it is there.
 const SILENCE: Duration = Duration::from_secs(15);
 
@@ -34,9 +37,16 @@ pub struct Shared {
     live: Mutex<(Live, u64)>,
     news: Condvar,
     clients: AtomicUsize,
+    prometheus: Option<Prometheus>,
+    asking: AtomicUsize,
 }
 
 impl Shared {
+    /// Returns the state of a page whose older history is this Prometheus's.
+    pub fn new(prometheus: Option<Prometheus>) -> Shared {
+        Shared { prometheus, ..Shared::default() }
+    }
+
     fn live(&self) -> MutexGuard<'_, (Live, u64)> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -145,25 +155,69 @@ fn answer(request: Request, shared: &Arc<Shared>, names: &Names) -> std::io::Res
             respond(request, 200, JSON, &state)
         }
         "/api/v1/history" => match asked(query) {
-            Some((kind, name)) => {
+            Some((kind, name, ..=24)) => {
                 let history = shared.live().0.history(kind, &name);
                 respond(request, 200, JSON, &history)
             }
-            None => error(request, 400, "expected ?kind=KIND&name=NAME, with a kind as in reports"),
+            Some((kind, name, hours)) => older(request, shared, kind, name, hours),
+            None => error(request, 400, ASKED),
         },
         "/api/v1/stream" => stream(request, shared),
         _ => error(request, 404, "see /api/v1/openapi.json"),
     }
 }
 
-/// Returns the kind and the name that a query is for.
-fn asked(query: &str) -> Option<(Kind, String)> {
+const ASKED: &str =
+    "expected ?kind=KIND&name=NAME, with a kind as in reports, and &hours=N for more than a day";
+
+/// Returns the kind, the name and the hours that a query is for.
+fn asked(query: &str) -> Option<(Kind, String, u64)> {
     let value = |key: &str| {
         let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
         pairs.into_iter().find(|(name, _)| *name == key).and_then(|(_, value)| decoded(value))
     };
     let kind = serde_json::from_value(serde_json::Value::String(value("kind")?)).ok()?;
-    Some((kind, value("name")?))
+    let hours = value("hours").map_or(Ok(24), |hours| hours.parse()).ok();
+    Some((kind, value("name")?, hours.filter(|hours| (1..=LONGEST).contains(hours))?))
+}
+
+/// Answers with older history, on a thread of its own: Prometheus may take its time.
+fn older(
+    request: Request,
+    shared: &Arc<Shared>,
+    kind: Kind,
+    name: String,
+    hours: u64,
+) -> std::io::Result<()> {
+    if shared.prometheus.is_none() {
+        return error(
+            request,
+            404,
+            "more than a day is Prometheus's: `weir dashboard --history http://HOST:PORT`",
+        );
+    }
+    let asking = Asking(shared.clone());
+    if shared.asking.fetch_add(1, SeqCst) >= ASKING {
+        return error(request, 503, "too many requests for older history: try again");
+    }
+    std::thread::Builder::new().spawn(move || {
+        let Some(prometheus) = &asking.0.prometheus else { return };
+        // A client that has gone is none of the others' business.
+        let _ = match prometheus.history(kind, &name, hours) {
+            Ok(told) => respond(request, 200, JSON, &serde_json::to_string(&told).unwrap_or_default()),
+            Err(why) => error(request, 502, &why),
+        };
+    })?;
+    Ok(())
+}
+
+/// Counts a request for older history while it is under way.
+struct Asking(Arc<Shared>);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.asking.fetch_sub(1, SeqCst);
+    }
 }
 
 /// Decodes a value of a query.

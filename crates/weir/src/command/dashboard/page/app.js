@@ -19,6 +19,7 @@ let sort = { column: 'down', up: false };
 let chosen = null;
 let shown = [];
 
+const SPANS = [[24, 'Day'], [168, 'Week'], [720, 'Month'], [8760, 'Year']]; // hours of history
 const VIEWS = [['link', 'Link'], ['site', 'Sites'], ['customer', 'Customers'], ['class', 'Classes'], ['unlisted', 'Unlisted'], ['flow', 'Flows']];
 
 const sum = (thing, key) => (thing.in?.[key] ?? 0) + (thing.out?.[key] ?? 0);
@@ -211,6 +212,7 @@ function facts(thing) {
 }
 
 let past = null; // history of what is chosen
+let hours = 24; // its length
 
 function details() {
   const thing = view === 'flow' ? flows.find((t) => t.key === chosen) : things.get(chosen);
@@ -225,8 +227,8 @@ function details() {
     charts.push(chart('Rate now', 'Mbit/s', [[mega(thing.recent.in), 'down'], [mega(thing.recent.out), 'up']], 'last ten minutes; line: down, dashed: up'));
   }
   if (past && past.key === chosen && past.down_bps.length > 1) {
-    const hours = ((past.down_bps.length * past.step_s) / 3600).toFixed(1);
-    const label = 'last ' + hours + ' hours';
+    const length = (past.down_bps.length * past.step_s) / 3600;
+    const label = 'last ' + (length > 48 ? (length / 24).toFixed(0) + ' days' : length.toFixed(1) + ' hours');
     charts.push(chart('Rate', 'Mbit/s', [[mega(past.down_bps), 'down'], [mega(past.up_bps), 'up']], label + '; line: down, dashed: up'));
     charts.push(chart('RTT of the WAN', 'ms', [[milli(past.rtt_wan_p50_us), 'down'], [milli(past.rtt_wan_p99_us), 'up']], label + '; line: median, dashed: 99th percentile'));
     charts.push(chart('RTT of the LAN, 99th percentile', 'ms', [[milli(past.rtt_lan_p99_us), 'down']], label));
@@ -235,19 +237,45 @@ function details() {
   byId('charts').replaceChildren(...charts);
 }
 
-async function choose(key) {
+function choose(key) {
   chosen = chosen === key ? null : key;
-  past = null;
+  hours = 24;
   drawRows();
+  ask();
+}
+
+// Asks for the history of what is chosen, and says why there is none.
+async function ask() {
+  const [key, span] = [chosen, hours];
+  past = null;
+  byId('no-past').textContent = '';
+  spans();
   details();
-  const thing = things.get(chosen);
+  const thing = things.get(key);
   if (!thing) return;
-  const query = new URLSearchParams({ kind: thing.kind, name: thing.name });
+  const query = new URLSearchParams({ kind: thing.kind, name: thing.name, hours: span });
   try {
     const answer = await fetch('/api/v1/history?' + query);
-    if (answer.ok && chosen === key) past = { key, ...(await answer.json()) };
+    const told = await answer.json();
+    if (chosen !== key || hours !== span) return;
+    if (answer.ok) past = { key, ...told };
+    else byId('no-past').textContent = told.error;
   } catch { /* the stream says that there is no answer */ }
   details();
+}
+
+function spans() {
+  byId('spans').replaceChildren(...SPANS.map(([span, name]) => {
+    const button = make('button', name);
+    button.type = 'button';
+    button.setAttribute('aria-pressed', String(span === hours));
+    button.addEventListener('click', () => {
+      hours = span;
+      ask();
+      byId('spans').children[SPANS.findIndex(([of]) => of === span)].focus();
+    });
+    return button;
+  }));
 }
 
 function views() {
@@ -333,6 +361,9 @@ document.addEventListener('keydown', (event) => {
   }
 });
 
+new PerformanceObserver((list) => {
+  for (const { name, startTime } of list.getEntries()) document.body.dataset[name === 'first-paint' ? 'paintMs' : 'contentMs'] = startTime.toFixed(1);
+}).observe({ type: 'paint', buffered: true });
 views();
 heads();
 listen();

@@ -166,3 +166,68 @@ fn ten_thousand_customers_come_in_parts() {
         serde_json::from_str(&shared.wait(&mut heard, &mut number).unwrap()).unwrap();
     assert_eq!(news["traffic"].as_array().unwrap().len(), 0);
 }
+
+#[test]
+fn older_history_is_prometheuss() {
+    let (_, address) = begin();
+    let week = "/api/v1/history?kind=link&name=wan0&hours=168";
+    let none = get(address, week);
+    assert!(none.starts_with("HTTP/1.1 404") && none.contains("--history"), "{none}");
+    for wrong in ["hours=0", "hours=x", "hours=87601"] {
+        let path = format!("/api/v1/history?kind=link&name=wan0&{wrong}");
+        assert!(get(address, &path).starts_with("HTTP/1.1 400"), "{wrong}");
+    }
+    // Nothing listens at this port any more.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let at = place("127.0.0.1:0").unwrap();
+    let server = listen(&at).unwrap();
+    let address = server.server_addr().to_ip().unwrap();
+    let shared = Arc::new(Shared::new(Some(Prometheus::new(&format!("http://{free}"), ""))));
+    std::thread::spawn(move || serve(&server, &shared, &Names::new(&at, &[])));
+    let away = get(address, week);
+    assert!(away.starts_with("HTTP/1.1 502") && away.contains("does not answer"), "{away}");
+    // A day is the page's own.
+    assert!(get(address, "/api/v1/history?kind=link&name=wan0&hours=24").starts_with("HTTP/1.1 200"));
+}
+
+/// Relative luminance and contrast of WCAG 2.2 (1.4.3 and 1.4.11).
+fn contrast(one: &str, other: &str) -> f64 {
+    let luminance = |colour: &str| {
+        let channel = |at: usize| {
+            let c = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+            if c <= 0.04045 {
+                c / 12.92
+            } else {
+                ((c + 0.055) / 1.055).powf(2.4)
+            }
+        };
+        0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
+    };
+    let (a, b) = (luminance(one), luminance(other));
+    (a.max(b) + 0.05) / (a.min(b) + 0.05)
+}
+
+#[test]
+fn texts_and_lines_can_be_told_from_their_ground() {
+    assert!((contrast("#000000", "#ffffff") - 21.0).abs() < 1e-9);
+    let style = include_str!("../page/style.css");
+    let themes: Vec<&str> =
+        style.split(":root {").skip(1).map(|rest| rest.split('}').next().unwrap()).collect();
+    assert_eq!(themes.len(), 2, "light and dark");
+    for theme in themes {
+        let colour = |name: &str| {
+            let at = theme.find(&format!("--{name}: ")).unwrap_or_else(|| panic!("{name}"));
+            theme[at..].split([' ', ';']).nth(1).unwrap()
+        };
+        for ground in ["paper", "stripe"] {
+            for text in ["ink", "soft", "mark", "full"] {
+                let found = contrast(colour(text), colour(ground));
+                assert!(found >= 4.5, "{text} on {ground}: {found:.2}");
+            }
+            for line in ["down", "up", "edge"] {
+                let found = contrast(colour(line), colour(ground));
+                assert!(found >= 3.0, "{line} on {ground}: {found:.2}");
+            }
+        }
+    }
+}
