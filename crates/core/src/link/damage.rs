@@ -42,10 +42,14 @@ pub(super) struct Damages {
 impl Damages {
     /// Returns `None` if no frame is ever damaged.
     pub(super) fn new(damage: Damage, seed: u64) -> Option<Box<Damages>> {
-        (damage != Damage::NONE).then(|| {
-            let (twice, broken) = (Rng::new(seed ^ 0x6475_706c_6963), Rng::new(seed ^ 0x0063_6f72_7275_7074));
-            Box::new(Damages { damage, twice, broken, duplicated: 0, corrupted: 0 })
-        })
+        (damage != Damage::NONE).then(|| Box::new(Damages::after((0, 0), damage, seed)))
+    }
+
+    /// Returns the state with these counters of frames that came out twice, and broken.
+    pub(super) fn after(counted: (u64, u64), damage: Damage, seed: u64) -> Damages {
+        let (duplicated, corrupted) = counted;
+        let (twice, broken) = (Rng::new(seed ^ 0x6475_706c_6963), Rng::new(seed ^ 0x0063_6f72_7275_7074));
+        Damages { damage, twice, broken, duplicated, corrupted }
     }
 
     /// Returns a copy of the frame, if it comes out twice. Without a free chunk it does not, and the pool

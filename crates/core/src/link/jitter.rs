@@ -124,6 +124,11 @@ impl Lateness {
         due
     }
 
+    /// Lets frames that keep the order come out at `due` at the earliest.
+    pub(super) fn keep_behind(&mut self, due: Time) {
+        self.last = self.last.max(due);
+    }
+
     fn draw(&mut self, now: Time, delay: Duration) -> Time {
         let by = self.jitter.by.as_nanos();
         match self.jitter.law {

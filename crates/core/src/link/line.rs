@@ -79,6 +79,11 @@ impl Line {
             None => now + self.delay,
             Some(lateness) => lateness.due(now, self.delay),
         };
+        self.put(due, frame);
+    }
+
+    #[inline(always)]
+    fn put(&mut self, due: Time, frame: Frame) {
         self.next = self.next.min(due);
         match &mut self.frames {
             Frames::InOrder(frames) => frames.push_back((due, frame)),
@@ -86,6 +91,25 @@ impl Line {
                 frames.push(Reverse(Flying { due, nth: *nth, frame }));
                 *nth += 1;
             }
+        }
+    }
+
+    /// Becomes the line `next`, which is empty, at `now`. What is left of a frame's time on the line changes
+    /// by as much as the delay does. It is the new delay at most, so no frame comes out behind later ones.
+    pub(super) fn change(&mut self, now: Time, next: Line) {
+        let before = core::mem::replace(self, next);
+        let (old, new) = (before.delay, self.delay);
+        let frames: Vec<(Time, Frame)> = match before.frames {
+            Frames::InOrder(frames) => frames.into(),
+            Frames::ByDue(frames, _) => {
+                let frames = frames.into_sorted_vec().into_iter().rev();
+                frames.map(|Reverse(flying)| (flying.due, flying.frame)).collect()
+            }
+        };
+        for (due, frame) in frames {
+            let due = now + (due.since(now) + new).saturating_sub(old).min(new);
+            self.lateness.iter_mut().for_each(|lateness| lateness.keep_behind(due));
+            self.put(due, frame);
         }
     }
 

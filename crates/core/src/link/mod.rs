@@ -26,6 +26,7 @@
 
 mod bottleneck;
 mod burst;
+mod change;
 mod changes;
 mod damage;
 mod deliveries;

@@ -22,8 +22,16 @@ impl Path {
 
     /// Returns a path with these two directions. Give them different seeds, or they lose alike.
     pub fn new(out: Config, back: Config) -> Path {
-        Path { out: Link::new(out), back: Link::new(back) }
+        Path { out: Link::changeable(out), back: Link::changeable(back) }
     }
+
+    /// Changes both directions from `cx.now` on, in all that is not [fixed](Config::fixed). Ask for the
+    /// deadline again afterwards.
+    pub fn change(&mut self, cx: &mut Cx<'_>, out: Config, back: Config) {
+        self.out.change(cx, out);
+        self.back.change(cx, back);
+    }
+
     /// Returns the direction from [`Path::LAN`] to [`Path::WAN`].
     pub fn out(&self) -> &Link {
         &self.out

@@ -35,6 +35,17 @@ impl Wire {
         }
     }
 
+    /// Becomes the wire of another configuration at `now`. Its counters go on.
+    pub(super) fn change(&mut self, now: Time, before: &Config, next: &Config) {
+        let Config { delay, jitter, reorder, .. } = *next;
+        if (before.delay, before.jitter, before.reorder) != (delay, jitter, reorder) {
+            self.line.change(now, Line::new(delay, jitter, reorder, next.seed));
+        }
+        if before.damage != next.damage {
+            self.damages = Some(Box::new(Damages::after(self.damaged(), next.damage, next.seed)));
+        }
+    }
+
     /// Returns the number of frames that came out twice, and of those that came out broken.
     pub(super) fn damaged(&self) -> (u64, u64) {
         self.damages.as_ref().map_or((0, 0), |d| (d.duplicated, d.corrupted))

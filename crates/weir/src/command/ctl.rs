@@ -1,4 +1,4 @@
-//! `weir ctl`: queries a running gateway, or changes its settings.
+//! `weir ctl`: queries a running gateway or emulator, or changes its settings.
 
 use crate::command::error::Failure;
 use crate::experiment::config::addresses;
@@ -6,7 +6,7 @@ use crate::experiment::config::customers::label;
 use crate::field;
 use crate::field::control::{Answer, Owner};
 use crate::report::table;
-use crate::result::running::{GatewayReport, Notes};
+use crate::result::running::{EmulatorReport, GatewayReport, Notes};
 use serde::Deserialize;
 use std::io::{IsTerminal, Write};
 use std::net::IpAddr;
@@ -26,11 +26,12 @@ Examples:
   sudo weir ctl set customer/17.down=50Mbit customer/17.up=10Mbit site/tower.down=300Mbit
   sudo weir ctl off 17
   sudo weir ctl off '12 Main/B'                      # as its list has it, or 12_Main_B as its classes
+  sudo weir ctl set path.wan.rate=2Mbit path.wan.out.delay=30ms    # of `weir wan`
   sudo weir ctl --json show | jq '.report.traffic[] | {kind, name, direction, bps}'
 
 A setting lasts until the file is read again (`weir reload`) or Weir ends.")]
 pub struct Args {
-    /// The interface of the gateway, if several gateways run
+    /// The interface of the gateway or emulator, if several run
     #[arg(long, global = true, value_name = "INTERFACE", value_parser = addresses::interface)]
     dev: Option<String>,
     /// Print the answer as JSON
@@ -55,7 +56,7 @@ enum What {
         #[arg(long)]
         watch: bool,
     },
-    /// Set keys of classes and customers: class/NAME.KEY=VALUE, customer/ID.down=RATE
+    /// Set keys of classes and customers: class/NAME.KEY=VALUE, customer/ID.down=RATE, path.wan.KEY=VALUE
     Set {
         /// Each argument is a place, a key and a value; either all settings are accepted or none
         #[arg(required = true, value_name = "PLACE.KEY=VALUE", value_parser = setting)]
@@ -165,7 +166,10 @@ fn show_once(dev: Option<&str>, request: &str, json: bool, before: &str) -> Resu
             let notes = table::notes(&report.notes);
             super::print(&format!("{before}{owner}{}{notes}", table::running(&report)))?;
         }
-        None => {}
+        None => {
+            let table = shown.emulator.as_ref().map_or(String::new(), table::emulator);
+            super::print(&format!("{before}{table}"))?;
+        }
     }
     outcome(&shown.answer)
 }
@@ -186,6 +190,7 @@ struct Shown {
     answer: Answer,
     customer: Option<Owner>,
     report: Option<GatewayReport>,
+    emulator: Option<EmulatorReport>,
 }
 
 /// Sends a request. Returns the answer, parsed and as received.

@@ -33,7 +33,9 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let program = program(args.program.as_deref())?;
     let named = args.dev.clone().map(|dev| vec![dev]);
-    let devs = named.map_or_else(field::running, Ok).map_err(Failure::Other)?;
+    let mut devs = named.map_or_else(field::running, Ok).map_err(Failure::Other)?;
+    // Emulators have a path of their own that ends with them.
+    devs.retain(|dev| args.dev.is_some() || !field::is_emulator(dev));
     if devs.is_empty() && !args.json {
         super::print("no gateway runs here\n")?;
     }

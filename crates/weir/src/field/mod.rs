@@ -224,7 +224,13 @@ pub fn down(dev: Option<&str>) -> Result<Vec<String>, String> {
     weir_io::supervise::down(STATE.as_ref(), dev).map_err(|p| p.to_string())
 }
 
-/// Interfaces whose gateways run in this network namespace.
+/// Returns whether an emulator runs on `dev`.
+pub fn is_emulator(dev: &str) -> bool {
+    let answer = ask(Some(dev), "show").ok().and_then(|text| serde_json::from_str(&text).ok());
+    answer.is_some_and(|answer: serde_json::Value| answer.get("emulator").is_some())
+}
+
+/// Interfaces whose gateways and emulators run in this network namespace.
 pub fn running() -> Result<Vec<String>, String> {
     weir_io::supervise::running(STATE.as_ref()).map_err(|e| e.to_string())
 }

@@ -89,6 +89,7 @@ pub fn emulator(file: &WanFile) -> Setup {
     let mut setup = Setup::new(attach, steered);
     setup.pool = pool(file);
     setup.wait = file.driving.wait;
+    setup.control = true;
     setup
 }
 

@@ -213,6 +213,27 @@ impl GatewayFlow {
     }
 }
 
+/// A direction of a running emulator as it is now.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LinkNow {
+    /// `emulator`.
+    pub kind: String,
+    /// Name of the direction: `wan.out` or `wan.back`.
+    pub name: String,
+    /// Keys in words.
+    pub does: String,
+    /// Present rate in bits per second, as the rate counts bytes.
+    pub bps: f64,
+    /// Rate that it is set to; absent if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_bps: Option<u64>,
+    /// Packets that wait for the rate.
+    pub queue_packets: u64,
+    /// Their bytes.
+    pub queue_bytes: u64,
+}
+
 /// Output of `weir wan --json`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -223,6 +244,8 @@ pub struct EmulatorReport {
     pub wall_s: f64,
     /// Both directions.
     pub links: Vec<LinkResult>,
+    /// Both directions as they are now.
+    pub now: Vec<LinkNow>,
     /// Fault of the interface, if it is gone or down.
     pub degraded: Option<String>,
     /// Frames received and sent.

@@ -3,11 +3,13 @@
 mod between;
 mod both;
 mod carries;
+mod emulated;
 mod engines;
 mod filter;
 mod iperf;
 mod life;
 mod measures;
+mod nets;
 mod pacing;
 mod rates;
 mod rig;

@@ -1,10 +1,11 @@
 //! Another version takes over from a running gateway while two connections share a class.
 
+use super::nets::Nets;
 use super::{holds, installed, judged, root, turn};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::time::{Duration, Instant};
 use weir_io::supervise::LAYOUT;
 
@@ -20,57 +21,15 @@ direction = "out"
 rate = "20Mbit"
 "#;
 
-/// Client, router and server in namespaces, which are gone afterwards.
-struct Nets {
-    name: String,
-    /// Files of the test.
-    folder: tempfile::TempDir,
-}
-
 impl Nets {
-    fn new() -> Nets {
-        let nets = Nets { name: format!("upg-{}", std::process::id()), folder: tempfile::tempdir().unwrap() };
-        for place in ["c", "r", "s"] {
-            nets.ip(&format!("netns add {}", nets.at(place)));
-        }
-        let [c, r, s] = ["c", "r", "s"].map(|place| nets.at(place));
-        nets.ip(&format!("link add near netns {c} type veth peer name lan netns {r}"));
-        nets.ip(&format!("link add near netns {s} type veth peer name wan netns {r}"));
-        for (place, dev, address) in [
-            (&c, "near", "10.33.1.2"),
-            (&r, "lan", "10.33.1.1"),
-            (&r, "wan", "10.33.2.1"),
-            (&s, "near", "10.33.2.2"),
-        ] {
-            nets.ip(&format!("-n {place} address add {address}/24 dev {dev}"));
-            nets.ip(&format!("-n {place} link set {dev} up"));
-            nets.ip(&format!("-n {place} link set lo up"));
-        }
-        nets.ip(&format!("-n {c} route add default via 10.33.1.1"));
-        nets.ip(&format!("-n {s} route add default via 10.33.2.1"));
-        let forwards = nets.inside("r", "sysctl").args(["-qw", "net.ipv4.ip_forward=1"]).status();
-        assert!(forwards.unwrap().success());
+    fn with_gateway() -> Nets {
+        let nets = Nets::new("upg");
         std::fs::write(nets.file(), FILE).unwrap();
         nets
     }
 
-    fn at(&self, place: &str) -> String {
-        format!("{}-{place}", self.name)
-    }
-
     fn file(&self) -> PathBuf {
         self.folder.path().join("gateway.toml")
-    }
-
-    fn ip(&self, line: &str) {
-        let done = Command::new("ip").args(line.split_whitespace()).status().unwrap();
-        assert!(done.success(), "ip {line}");
-    }
-
-    fn inside(&self, place: &str, program: impl AsRef<Path>) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.at(place)]).arg(program.as_ref());
-        command
     }
 
     /// A program that tests may execute, with these contents.
@@ -142,14 +101,6 @@ impl Drop for Gateway {
     }
 }
 
-impl Drop for Nets {
-    fn drop(&mut self) {
-        for place in ["c", "r", "s"] {
-            let _ = Command::new("ip").args(["netns", "delete", &self.at(place)]).status();
-        }
-    }
-}
-
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
 }
@@ -172,7 +123,7 @@ fn another_version_takes_over_under_traffic() {
 }
 
 fn upgrades() -> Result<(), String> {
-    let nets = Nets::new();
+    let nets = Nets::with_gateway();
     let weir = std::fs::read(env!("CARGO_BIN_EXE_weir")).unwrap();
     let same = nets.program("same", &weir);
     let other = nets.program("other", &with_other_maps(&weir));

@@ -64,3 +64,98 @@ fn a_wire_becomes_a_link_with_a_rate() {
     assert_eq!(stamps(&r.run_until(us(9999))), [(us(5000), 1), (us(7200), 2), (us(8400), 3)]);
     r.finish();
 }
+
+fn path(out: Config) -> Rig<Path> {
+    Rig::new(Path::new(out, Config::default()))
+}
+
+/// Changes what goes out from now on.
+fn change(r: &mut Rig<Path>, out: Config) {
+    r.with_cx(|path, cx| path.change(cx, out, Config::default()));
+}
+
+#[test]
+fn frames_on_the_line_have_a_new_delay_and_stay_in_order() {
+    let line = |delay| Config { delay: Duration::from_millis(delay), ..Config::default() };
+    let mut r = path(line(20));
+    r.inject(Path::LAN, packet(1, 1500));
+    r.at(us(8_000)).inject(Path::LAN, packet(2, 1500));
+    r.run_until(us(10_000));
+    // Left are 10 and 18 ms of 20. With 5 ms less there are 5 and 13; with 15 less, nothing and 3.
+    change(&mut r, line(15));
+    assert!(r.run_until(us(11_000)).is_empty());
+    change(&mut r, line(5));
+    r.at(us(11_000)).inject(Path::LAN, packet(3, 1500));
+    assert_eq!(stamps(&r.run_until(us(99_000))), [(us(11_000), 1), (us(13_000), 2), (us(16_000), 3)]);
+    // Longer: 10 of 20 ms are left, and 30 more are added, which is no longer than the new delay.
+    change(&mut r, line(20));
+    r.at(us(100_000)).inject(Path::LAN, packet(4, 1500));
+    r.run_until(us(110_000));
+    change(&mut r, line(50));
+    r.at(us(110_000)).inject(Path::LAN, packet(5, 1500));
+    assert_eq!(stamps(&r.run_until(us(999_000))), [(us(150_000), 4), (us(160_000), 5)]);
+    r.finish();
+}
+
+#[test]
+fn jitter_that_ends_leaves_no_frame_behind_its_time() {
+    let (delay, by) = (Duration::from_millis(10), Duration::from_millis(40));
+    let jitter = |reorders| Jitter { by, law: Law::Uniform, reorders };
+    let line = |jitter| Config { delay, jitter, ..Config::default() };
+    for (before, after) in [(true, false), (false, true)] {
+        let mut r = path(line(jitter(before)));
+        for tag in 1..=20 {
+            r.inject(Path::LAN, packet(tag, 1500));
+        }
+        r.run_until(us(1_000));
+        change(&mut r, line(Jitter::NONE));
+        r.at(us(1_000)).inject(Path::LAN, packet(21, 1500));
+        // The 11th and later milliseconds are those of frames that enter later.
+        let sent = r.run_until(us(11_000));
+        assert_eq!((sent.len(), sent.last().map(|s| s.bytes[0])), (21, Some(21)));
+        assert!(sent.iter().all(|s| s.at >= us(10_000)), "none is earlier than the delay");
+        change(&mut r, line(jitter(after)));
+        r.at(us(50_000)).inject(Path::LAN, packet(22, 1500));
+        assert!(r.run_until(us(100_000))[0].at > us(60_000));
+        r.finish();
+    }
+}
+
+#[test]
+fn a_rate_a_limit_and_a_loss_are_changed_while_frames_wait() {
+    let mut r = path(ten_mbit());
+    for tag in 1..=4 {
+        r.inject(Path::LAN, packet(tag, 1500));
+    }
+    assert_eq!(stamps(&r.run_until(us(1_800))), [(us(1_200), 1)]);
+    // The first is through, and half of the second; one waits at most from here on.
+    let slow = Config { rate: Some(Rate::mbit(1)), queue: QueueLimit::Packets(2), ..Config::default() };
+    change(&mut r, slow);
+    r.at(us(1_800)).inject(Path::LAN, packet(5, 1500));
+    let sent = stamps(&r.run_until(us(50_000)));
+    assert_eq!(sent, [(us(7_800), 2), (us(19_800), 3), (us(31_800), 4)]);
+    assert_eq!(r.node().out().stats().drops.get(DropReason::QueueFull), 1);
+    change(&mut r, Config { loss: Loss::Periodic { n: 2.try_into().unwrap() }, ..slow });
+    for at in [100, 200, 300, 400] {
+        r.at(Time::from_millis(at)).inject(Path::LAN, packet(at as u8, 1500));
+    }
+    assert_eq!(r.run_until(us(900_000)).len(), 2);
+    r.finish();
+}
+
+#[test]
+fn what_a_running_link_cannot_become_has_a_name() {
+    let now = ten_mbit();
+    let (delay, loss) = (Duration::from_millis(9), Loss::permille(9));
+    let free = Config { rate: Some(Rate::mbit(3)), delay, loss, overhead: 3, ..now };
+    assert_eq!((now.fixed(&free), now.fixed(&Config { rate: None, ..now })), (None, Some("rate")));
+    assert_eq!(Config::default().fixed(&now), None);
+    let mark = Some(QueueLimit::Packets(3));
+    for (next, key) in [
+        (Config { burst: 9, ..now }, "burst"),
+        (Config { timer: delay, ..now }, "timer"),
+        (Config { mark, ..now }, "mark"),
+    ] {
+        assert_eq!(now.fixed(&next), Some(key));
+    }
+}

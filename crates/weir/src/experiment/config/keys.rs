@@ -47,6 +47,12 @@ impl<T> Key<T> {
         self.needs.0.is_empty()
     }
 
+    /// Returns the fault of the key where `other` is missing.
+    fn lacks(&self, place: &Section, other: &str) -> Fault {
+        let message = format!("`{}` needs `{}`", place.full(self.name), place.full(other));
+        Fault::new(message, self.needs.1)
+    }
+
     /// Returns whether both keys set the same value.
     fn excludes(&self, other: &Key<T>) -> bool {
         let instead = |one: &Key<T>, of: &Key<T>| one.instead_of.0.contains(&of.name);
@@ -77,11 +83,25 @@ pub fn read<'k, T: 'k>(keys: impl IntoIterator<Item = &'k Key<T>>, places: &[&Se
         }
         let Some(place) = places.iter().find(|s| s.has(key.name)) else { continue };
         match key.needs {
-            ([other, ..], why) if !key.needs.0.iter().any(|other| places.iter().any(|s| s.has(other))) => {
-                let message = format!("`{}` needs `{}`", place.full(key.name), place.full(other));
-                place.key_fault(key.name, Fault::new(message, why));
+            ([other, ..], _) if !key.needs.0.iter().any(|other| places.iter().any(|s| s.has(other))) => {
+                place.key_fault(key.name, key.lacks(place, other));
             }
             _ => place.row(key, key.name, |value| (key.read)(into, value)),
+        }
+    }
+}
+
+/// Reads keys of `place` into a value that has the keys of which `known` is true.
+pub fn read_over<T>(keys: &[Key<T>], place: &Section, known: impl Fn(&str) -> bool, into: &mut T) {
+    for key in keys {
+        place.know(key, key.name);
+        if !place.has(key.name) {
+            continue;
+        }
+        let there = |other: &&str| known(other) || keys.iter().any(|k| k.name == *other && place.has(k.name));
+        match key.needs.0.first().filter(|_| !key.needs.0.iter().any(there)) {
+            Some(other) => place.key_fault(key.name, key.lacks(place, other)),
+            None => place.row(key, key.name, |value| (key.read)(into, value)),
         }
     }
 }

@@ -238,6 +238,22 @@ pub(super) fn complete(link: Config, places: &[&Section], rtt: Duration) -> Conf
     draft.link
 }
 
+/// Reads keys over those of a link that has them already. `rtt` is as in [`complete`].
+pub(super) fn over(link: Config, s: &Section, rtt: Duration) -> Config {
+    let mut draft = Draft { link, rtt, directory: directory(&[s]) };
+    let known = |key: &str| match key {
+        "rate" => link.rate.is_some(),
+        "aqm" => link.aqm != Aqm::None,
+        "burst" => link.burst > 0,
+        "jitter" => link.jitter.by > Duration::ZERO,
+        "reorder" | "reorder_by" => link.reorder.overtakes(),
+        "loss_p" | "loss_r" => matches!(link.loss, Loss::Burst(_)),
+        _ => false,
+    };
+    keys::read_over(KEYS, s, known, &mut draft);
+    draft.link
+}
+
 /// Refuses other keys in a link's table.
 pub(super) fn finish(s: Section) {
     s.finish();

@@ -26,6 +26,13 @@ pub(super) fn of_options(s: &Section) -> Path {
     links(s, None, Some(s), [None, None])
 }
 
+/// Reads the keys of `s` over those of a running link; `rtt` is that of the path as it runs.
+pub(super) fn over(link: Config, s: Section, rtt: Duration) -> Config {
+    let link = link::over(link, &s, rtt);
+    link::finish(s);
+    link
+}
+
 /// Reads `rtt` of `s`, and the links: the keys for the WAN, and those for one side of it.
 fn links(s: &Section, lan: Option<&Section>, wan: Option<&Section>, sides: [Option<&Section>; 2]) -> Path {
     for (own, both) in sides.into_iter().flatten().zip(wan.into_iter().cycle()) {

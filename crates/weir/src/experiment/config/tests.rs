@@ -5,13 +5,13 @@ mod strategies;
 
 use super::gateway;
 use super::gateway::GatewayFile;
-use super::wan::{path_of_options, WanFile};
+use super::wan::{laid_over, path_of_options, WanFile};
 use super::{experiment, Errors, Source};
 use crate::result::Backend;
 use proptest::prelude::*;
 use strategies::{emulators, gateways};
 use weir_core::ack::{Action, Leaf, Release, When, Window, CLASS_PRESETS};
-use weir_core::link::{QueueLimit, TRILLION};
+use weir_core::link::{Config, QueueLimit, TRILLION};
 use weir_core::queue::{self, pfq, red, Kind};
 use weir_core::rate::Rate;
 
@@ -219,4 +219,30 @@ fn a_mark_may_be_zero_and_a_queue_may_not() {
     assert_eq!(wan("mark = '0B'"), Ok(Some(QueueLimit::Bytes(0))));
     let refused = "`path.wan.queue`: a queue without room passes nothing".to_string();
     assert_eq!(wan("queue = '0p'"), Err(vec![refused]));
+}
+
+#[test]
+fn settings_of_a_running_emulator_leave_the_other_keys() {
+    let [rate, delay] = [("rate", "10Mbit"), ("delay", "20ms")].map(|(key, value)| (key, value.to_owned()));
+    let path = path_of_options(&[rate, delay]).unwrap();
+    let next =
+        laid_over(&path, &["path.wan.rate=2Mbit", "path.wan.out.delay=30ms", "path.wan.back.queue=2bdp"]);
+    let next = next.unwrap();
+    let of = |link: Config| (link.rate.map(Rate::bps), link.delay.as_micros());
+    assert_eq!((of(next.wan_out), of(next.wan_back)), ((Some(2_000_000), 30_000), (Some(2_000_000), 20_000)));
+    // 2 Mbit/s send 10 kB in a round trip of 40 ms.
+    assert_eq!(next.wan_back.queue.most_bytes(Rate::mbit(2), 1_514), 20_000);
+    assert_eq!(next.wan_out.queue, path.wan_out.queue);
+    let jitter = laid_over(&next, &["path.wan.jitter=3ms", "path.wan.jitter_law=normal"]).unwrap();
+    assert!(laid_over(&jitter, &["path.wan.jitter_law=pareto"]).is_ok());
+    for (setting, fault) in [
+        ("path.wan.jitter_law=pareto", "`path.wan.out.jitter_law` needs `path.wan.out.jitter`"),
+        ("path.wan.colour=red", "path.wan.out.colour"),
+        ("path.wan.rate=fast", "path.wan.out.rate"),
+        ("path.lan.rate=1Mbit", "`path.lan.rate=1Mbit` sets nothing"),
+        ("rate", "`rate` sets nothing"),
+    ] {
+        let found = laid_over(&path, &[setting]).unwrap_err();
+        assert!(found[0].to_string().contains(fault), "{setting}: {}", found[0]);
+    }
 }

@@ -71,3 +71,36 @@ pub fn path_of_options(options: &[(&str, String)]) -> Result<Path, Vec<Fault>> {
         faults => Err(faults),
     }
 }
+
+/// Beginnings of settings of a running emulator: of both directions, and of each.
+const PLACES: [(&str, [bool; 2]); 3] =
+    [("path.wan.out.", [true, false]), ("path.wan.back.", [false, true]), ("path.wan.", [true, true])];
+
+/// Lays settings over the path of a running emulator: `path.wan.rate=2Mbit` for both directions,
+/// `path.wan.out.delay=30ms` for one. All faults are returned.
+pub fn laid_over(path: &Path, settings: &[&str]) -> Result<Path, Vec<Fault>> {
+    let mut sides = [Vec::new(), Vec::new()];
+    for setting in settings {
+        let wrong = || {
+            let help = "for example path.wan.rate=2Mbit, or path.wan.out.delay=30ms for what goes out";
+            vec![Fault::new(format!("`{setting}` sets nothing"), help)]
+        };
+        let (place, value) = setting.split_once('=').ok_or_else(wrong)?;
+        let mut places = PLACES.iter().filter_map(|(name, ways)| Some((place.strip_prefix(name)?, ways)));
+        let (key, ways) = places.next().ok_or_else(wrong)?;
+        for (side, _) in sides.iter_mut().zip(ways).filter(|(_, is)| **is) {
+            side.push((key, value.to_owned()));
+        }
+    }
+    let rtt = path.rtt();
+    let sink = Sink::default();
+    let over = |link, options: &[(&str, String)], name| {
+        path::over(link, Section::inline(&options_table(options), name, &sink), rtt)
+    };
+    let wan_out = over(path.wan_out, &sides[0], "path.wan.out");
+    let wan_back = over(path.wan_back, &sides[1], "path.wan.back");
+    match sink.into_faults() {
+        faults if faults.is_empty() => Ok(Path { wan_out, wan_back, ..*path }),
+        faults => Err(faults),
+    }
+}

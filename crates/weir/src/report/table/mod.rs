@@ -8,6 +8,8 @@ mod checks;
 mod columns;
 mod comparison;
 mod conformance;
+#[cfg(feature = "linux")]
+mod emulator;
 mod flows;
 mod found;
 mod gateway;
@@ -23,6 +25,8 @@ mod runs;
 pub use cells::{cut, mbit};
 pub use comparison::comparison;
 pub use conformance::{conformance, CaseRow};
+#[cfg(feature = "linux")]
+pub use emulator::emulator;
 #[cfg(feature = "linux")]
 pub use running::{notes, running};
 pub use runs::runs;

@@ -1,0 +1,66 @@
+//! Client, router and server in network namespaces of a test of its own.
+
+use std::path::Path;
+use std::process::Command;
+
+/// Client (`c`), router (`r`, with `lan` and `wan`) and server (`s`), which are gone afterwards.
+pub struct Nets {
+    name: String,
+    /// Files of the test.
+    pub folder: tempfile::TempDir,
+}
+
+impl Nets {
+    /// Makes the namespaces; their names begin with `prefix`.
+    pub fn new(prefix: &str) -> Nets {
+        let folder = tempfile::tempdir().unwrap();
+        let nets = Nets { name: format!("{prefix}-{}", std::process::id()), folder };
+        for place in ["c", "r", "s"] {
+            nets.ip(&format!("netns add {}", nets.at(place)));
+        }
+        let [c, r, s] = ["c", "r", "s"].map(|place| nets.at(place));
+        nets.ip(&format!("link add near netns {c} type veth peer name lan netns {r}"));
+        nets.ip(&format!("link add near netns {s} type veth peer name wan netns {r}"));
+        for (place, dev, address) in [
+            (&c, "near", "10.33.1.2"),
+            (&r, "lan", "10.33.1.1"),
+            (&r, "wan", "10.33.2.1"),
+            (&s, "near", "10.33.2.2"),
+        ] {
+            nets.ip(&format!("-n {place} address add {address}/24 dev {dev}"));
+            nets.ip(&format!("-n {place} link set {dev} up"));
+            nets.ip(&format!("-n {place} link set lo up"));
+        }
+        nets.ip(&format!("-n {c} route add default via 10.33.1.1"));
+        nets.ip(&format!("-n {s} route add default via 10.33.2.1"));
+        let forwards = nets.inside("r", "sysctl").args(["-qw", "net.ipv4.ip_forward=1"]).status();
+        assert!(forwards.unwrap().success());
+        nets
+    }
+
+    /// Returns the name of a namespace.
+    pub fn at(&self, place: &str) -> String {
+        format!("{}-{place}", self.name)
+    }
+
+    /// Runs `ip` with these words.
+    pub fn ip(&self, line: &str) {
+        let done = Command::new("ip").args(line.split_whitespace()).status().unwrap();
+        assert!(done.success(), "ip {line}");
+    }
+
+    /// Returns a command that runs there.
+    pub fn inside(&self, place: &str, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.at(place)]).arg(program.as_ref());
+        command
+    }
+}
+
+impl Drop for Nets {
+    fn drop(&mut self) {
+        for place in ["c", "r", "s"] {
+            let _ = Command::new("ip").args(["netns", "delete", &self.at(place)]).status();
+        }
+    }
+}
