@@ -343,14 +343,17 @@ pub fn capabilities() -> io::Result<u64> {
     line.and_then(|l| u64::from_str_radix(l.trim(), 16).ok()).ok_or(io::ErrorKind::InvalidData.into())
 }
 
-/// Number of the network namespace, `None` for the one that the machine started with.
+/// Setting that only the network namespace has that the kernel started with.
+const FIRST_ALONE: &str = "/proc/sys/net/core/netdev_budget";
+
+/// Number of the network namespace, `None` for the one that the kernel started with. A service that may not
+/// look at process 1 must give the same answer as its administrator's shell.
 pub fn namespace() -> io::Result<Option<u64>> {
     use std::os::unix::fs::MetadataExt;
-    let here = std::fs::metadata("/proc/self/ns/net")?.ino();
-    match std::fs::metadata("/proc/1/ns/net") {
-        Ok(first) if first.ino() == here => Ok(None),
-        _ => Ok(Some(here)),
+    if std::fs::exists(FIRST_ALONE)? {
+        return Ok(None);
     }
+    std::fs::metadata("/proc/self/ns/net").map(|here| Some(here.ino()))
 }
 
 /// Status file of this process in /proc, for a process that may not open files later.
