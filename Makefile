@@ -149,7 +149,7 @@ verify: $(PART)
 SEED := $(or $(SEED),$(shell shuf -i 1-1000000000 -n 1))
 random:
 	@echo "SEED=$(SEED)"
-	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=5000 cargo test --release -p weir-core -p weir-sim -p weir-chirp --locked --lib
+	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=5000 ACCECN_PACKETS=1000000 cargo test --release -p weir-core -p weir-sim -p weir-chirp --locked --lib
 	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=5000 cargo test --release -p weir-core --locked --test '*'
 
 # Figures that take too long for every change.

@@ -101,7 +101,8 @@ impl Laws {
         }
     }
 
-    /// Neither end is told of more than the other end has acknowledged. What has a wrong checksum tells nothing.
+    /// Neither end is told of more than the other end has acknowledged. What has a wrong checksum tells
+    /// nothing.
     fn belief(&self, sent: &Sent, tcp: &Tcp) {
         if !tcp.flags.contains(Flags::ACK) || sum_of(&sent.bytes, sent.len) == Checksum::Invalid {
             return;

@@ -24,7 +24,7 @@ pub struct Memory {
     pub flag: bool,
 }
 
-/// What becomes of a frame: frames, each this many milliseconds later.
+/// Frames that a frame becomes, each this many milliseconds later.
 pub type Left = Vec<(u64, Vec<u8>)>;
 pub type Fault = fn(&mut Memory, Given) -> Left;
 

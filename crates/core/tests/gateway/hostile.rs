@@ -337,8 +337,8 @@ fn expect_rate(told: u32, seconds: u32, free: u32) {
 }
 
 /// Verifies the limits of `unresponsive = "count"`. A receiver all of whose ACKs have odd options for half a
-/// second frees its flow meanwhile, and its sender has a window of 512,000 bytes then. Once the ACKs are clean
-/// and the window is used up, the flow has at most 2 Mbit/s again.
+/// second frees its flow meanwhile, and its sender has a window of 512,000 bytes then. Once the ACKs are
+/// clean and the window is used up, the flow has at most 2 Mbit/s again.
 #[test]
 fn odd_acks_free_a_flow_that_is_only_counted_for_as_long_as_they_come() {
     let policies = [AckControl::ack_share(Rate::mbit(2)), AckControl::ack_shaper(Rate::mbit(2))];

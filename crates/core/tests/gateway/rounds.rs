@@ -224,8 +224,8 @@ fn an_ack_leaves_no_earlier_than_those_before_it() {
     u.rig.finish();
 }
 
-/// Two flows send windows of 30,000 bytes, which are acknowledged 20 ms later. Half of the rate carries one in
-/// 60 ms, so the WAN holds 10,000 bytes of it, and the other 20,000 take 40 ms.
+/// Two flows send windows of 30,000 bytes, which are acknowledged 20 ms later. Half of the rate carries one
+/// in 60 ms, so the WAN holds 10,000 bytes of it, and the other 20,000 take 40 ms.
 #[test]
 fn a_flow_has_its_part_of_the_rate() {
     let mut u = basic(2);

@@ -206,8 +206,8 @@ fn a_window_that_shrinks_permits_nothing() {
     assert_eq!(u.permitted(), u64::from(got[0]) + u64::from(got[1]) + early);
 }
 
-/// While a flow has waited for its turn for 10 ms, another one begins with a segment: the flow that came first goes
-/// first.
+/// While a flow has waited for its turn for 10 ms, another one begins with a segment: the flow that came
+/// first goes first.
 #[test]
 fn a_flow_that_begins_waits_behind_those_that_have_waited_long() {
     for (at, window) in [(1_005, FIRST), (1_012, 1_460)] {

@@ -95,8 +95,8 @@ fn keepalives_and_retransmissions_pass_and_teach_nothing() {
 
 #[test]
 fn a_tail_loss_probe_brings_the_newest_timestamp() {
-    // RFC 7323 section 4.3: an end that has acknowledged up to `SEG.SEQ` at least takes its TSval, of old data
-    // too; a made ACK with an older one would then be refused.
+    // RFC 7323 section 4.3: an end that has acknowledged up to `SEG.SEQ` at least takes its TSval, of old
+    // data too; a made ACK with an older one would then be refused.
     let slot = slot();
     let stamped = |slot: &Slot, ack: u32| match slot.stamp(Seq(TX + ack), 782) {
         Stamp::Send { ts, .. } => ts,

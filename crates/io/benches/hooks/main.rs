@@ -1,5 +1,5 @@
-//! Nanoseconds that the hooks of `acks` steering take for a packet, as root: of one flow, whose records are in
-//! the cache, and of 100,000 flows in 10,000 classes in random order.
+//! Nanoseconds that the hooks of `acks` steering take for a packet, as root: of one flow, whose records are
+//! in the cache, and of 100,000 flows in 10,000 classes in random order.
 //!
 //! ```text
 //! cargo bench -p weir-io --bench hooks                      all rows

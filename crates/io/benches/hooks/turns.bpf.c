@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT OR Apache-2.0 */
 /*
- * Gives each repetition of a test run a flow, writes that into the frame, and goes on with the program that is
- * measured. A frame stays between repetitions as the one before has left it.
+ * Gives each repetition of a test run a flow, writes that into the frame, and goes on with the program that
+ * is measured. A frame stays between repetitions as the one before has left it.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_endian.h>

@@ -10,8 +10,8 @@ pub const ALL: &[(&str, fn())] = &[
     ("acks_pass_where_the_rate_does_not_bind", acks_pass_where_the_rate_does_not_bind),
 ];
 
-/// Uploads and downloads at rates above what flows reach: ACKs pass by grants, and nothing is refused or sent again
-/// for it.
+/// Uploads and downloads at rates above what flows reach: ACKs pass by grants, and nothing is refused or sent
+/// again for it.
 fn acks_pass_where_the_rate_does_not_bind() {
     let lab = Lab::new(Kind::Router);
     let mut weir = lab.running_with("gateway", &[("SHAPE_KBIT", "40000000")]);

@@ -52,8 +52,8 @@ fn losses_let_no_flow_go_whose_handshake_was_missed() {
 }
 
 /// Returns the highest rate of either direction in any second after the third one, in kb/s, of a connection
-/// with data both ways whose handshake was missed. What an engine finds under way is spared for half a second,
-/// and comes in order with what is sent again in the next two.
+/// with data both ways whose handshake was missed. What an engine finds under way is spared for half a
+/// second, and comes in order with what is sent again in the next two.
 fn busiest_both_ways(policy: AckControl) -> u64 {
     let mut rig = Rig::over("cubic", MS(20), [Some(policy); 2], Loss::None);
     rig.gateway().hang();
@@ -62,8 +62,8 @@ fn busiest_both_ways(policy: AckControl) -> u64 {
     (3..8).flat_map(|second| rig.rates(1_000 * second, 1_000 * (second + 1))).max().unwrap()
 }
 
-/// Verifies that data both ways without a known scale is bounded: its ACKs cannot be set back, and passing for
-/// that reason frees no connection.
+/// Verifies that data both ways without a known scale is bounded: its ACKs cannot be set back, and passing
+/// for that reason frees no connection.
 #[test]
 fn data_both_ways_keeps_to_its_rate_where_the_handshake_was_missed() {
     // Of the rate; and 64 kB, and as much that comes in order with a segment that was sent again.

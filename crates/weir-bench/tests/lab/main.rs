@@ -1,4 +1,5 @@
-//! Benchmarks in the lab, which hold with few turns too. They need root; without it each test says so and passes.
+//! Benchmarks in the lab, which hold with few turns too. They need root; without it each test says so and
+//! passes.
 
 mod reload;
 #[path = "../../../weir/tests/lab/rig.rs"]

@@ -14,9 +14,10 @@ Examples:
   sudo weir upgrade --dev eth1
   sudo weir upgrade --program /opt/weir-0.2.0/bin/weir
 
-Each gateway executes the program in its own process, with its configuration as it runs. Connections, flows and \
-counters go on, unless the new version keeps other records. First the program is tried with the same arguments: if \
-that fails, nothing has changed. Gateways in other network namespaces are reached from there (`ip netns exec`).")]
+Each gateway executes the program in its own process, with its configuration as it runs. Connections, flows \
+and counters go on, unless the new version keeps other records. First the program is tried with the same \
+arguments: if that fails, nothing has changed. Gateways in other network namespaces are reached from there \
+(`ip netns exec`).")]
 pub struct Args {
     /// Only the gateway on this interface
     #[arg(long, value_name = "INTERFACE", value_parser = addresses::interface)]

@@ -88,8 +88,9 @@ fn head(report: &Report) -> String {
 
 /// Meaning of the marks in charts.
 const KEY: &str = "<p>In charts, bars are values that the paper's text and tables state, empty squares the \
-paper's scheme in these worlds (<em>as published</em>), full circles Weir's own scheme, and triangles what the same \
-experiment has with the real Linux TCP in the lab. Lines at a mark are the range of several runs. Where a paper has a picture without numbers, its claims stand below the chart, in other words.</p>\n";
+paper's scheme in these worlds (<em>as published</em>), full circles Weir's own scheme, and triangles what \
+the same experiment has with the real Linux TCP in the lab. Lines at a mark are the range of several runs. \
+Where a paper has a picture without numbers, its claims stand below the chart, in other words.</p>\n";
 
 fn badge(verdict: Verdict) -> String {
     let class = match verdict {

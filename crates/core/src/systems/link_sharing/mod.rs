@@ -39,6 +39,7 @@ mod pacing;
 mod refuse;
 mod replace;
 mod sound;
+mod spreading;
 #[cfg(test)]
 mod tests;
 mod watch;

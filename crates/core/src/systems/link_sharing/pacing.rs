@@ -1,5 +1,6 @@
 //! The paced classes of a direction, and the other traffic of their port.
 
+use super::spreading::Spreading;
 use super::way::Way;
 use super::Sharing;
 use crate::classify::Direction;
@@ -7,7 +8,7 @@ use crate::flow::Key;
 use crate::frame::{Charge, Frame, Waiting};
 use crate::node::Cx;
 use crate::stats::DropReason;
-use crate::systems::gap_pacing::{Each, Lanes, Pacer, Size, Slot, FASTEST};
+use crate::systems::gap_pacing::{Each, Pacer, Size, Slot, FASTEST};
 use crate::time::Time;
 use crate::wire::{self, Flags, Packet, Tcp};
 
@@ -56,32 +57,21 @@ impl Sharing {
     }
 }
 
-/// A paced class with several lanes.
-#[derive(Debug)]
-pub(super) struct Spreading {
-    pub(super) users: Lanes,
-    /// Place of each lane.
-    places: Box<[usize]>,
-}
-
 impl Way {
     /// Gives the paced class at place `first` these further lanes.
     pub(super) fn spread(&mut self, first: usize, each: Each, further: Vec<usize>, seed: u64) {
-        let places: Box<[usize]> = core::iter::once(first).chain(further).collect();
-        let users = Lanes::new(each, places.len() as u32, seed);
         self.lanes.resize_with(self.lanes.len().max(first + 1), || None);
-        self.lanes[first] = Some(Spreading { users, places });
+        self.lanes[first] = Some(Spreading::new(first, each, further, seed));
     }
 
     /// Returns the place at which a packet of the class at `place` waits.
     pub(super) fn lane(&mut self, place: usize, key: &Key) -> usize {
         let Some(Some(spreading)) = self.lanes.get_mut(place) else { return place };
-        let (places, first, pacer) = (&spreading.places, self.first_paced, &self.pacer);
-        let is_empty = |lane: u32| {
-            let paced = places[lane as usize].checked_sub(first);
+        let (first, pacer) = (self.first_paced, &self.pacer);
+        spreading.place(key, |place| {
+            let paced = place.checked_sub(first);
             pacer.as_ref().zip(paced).is_some_and(|(pacer, paced)| pacer.leaf(paced).0.packets() == 0)
-        };
-        places[spreading.users.lane(key, is_empty) as usize]
+        })
     }
 
     /// Returns the number at the pacer of the class at this place, if it is paced.

@@ -69,7 +69,7 @@ impl Sharing {
                 let (place, was) = (new.first_paced + place, had.first_paced + was);
                 let lanes = (new.lanes.get_mut(place), had.lanes.get_mut(was));
                 if let (Some(Some(lanes)), Some(Some(before))) = lanes {
-                    lanes.users.follow(&mut before.users);
+                    lanes.follow(before);
                 }
             }
             if let (Some(new), Some(had)) = (&mut self.ways[way].windows, &mut old.ways[way].windows) {

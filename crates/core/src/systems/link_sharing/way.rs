@@ -3,8 +3,8 @@
 use super::admission::Admission;
 use super::cache::Cache;
 use super::classes::Tree;
-use super::pacing::Spreading;
 use super::sound::{paced, specs, Refused, Why};
+use super::spreading::Spreading;
 use super::watch::Watch;
 use super::windows::Windows;
 use crate::classify::{Config, Direction};

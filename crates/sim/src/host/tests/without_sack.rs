@@ -52,8 +52,8 @@ fn recovery_ends_with_half_of_the_window() {
         assert_eq!((s.retransmits, s.rtos), (1, 0));
         assert_eq!(windows(&s)[..2], [17, 18], "{recovery:?}");
     }
-    // PRR controls the window on the way there: one segment leaves for two that are delivered (RFC 6937 §3.1),
-    // so the window comes down step by step.
+    // PRR controls the window on the way there: one segment leaves for two that are delivered (RFC 6937
+    // §3.1), so the window comes down step by step.
     for recovery in [Rack, Linux] {
         let windows = windows(&run(recovery, [segment(3)], 650));
         let end = windows.iter().position(|&w| w == 17).expect("17 segments");
