@@ -281,7 +281,7 @@ fn a_port_that_is_shut_owes_nothing() {
 fn what_cannot_be_paced_is_refused() {
     let check = |port: &Port, classes: &[Class]| check(port, classes).map_err(|why| why.to_string());
     let gap = class(Rate::mbit(1001), Counts::Ip);
-    assert_eq!(check(&line(GBIT), &[gap]), Err("its rate, 1001Mbit, is above the line's, 1Gbit".into()));
+    assert_eq!(check(&line(GBIT), &[gap]), Err("its rate, 1.001Gbit, is above the line's, 1Gbit".into()));
     assert!(check(&Port::default(), &[gap]).unwrap_err().contains("needs the rate of the line"));
     let clock = Class { backend: Backend::Clock, ..gap };
     assert!(check(&line(GBIT), &[class(GBIT, Counts::Ip), clock]).unwrap_err().contains("not by both"));
