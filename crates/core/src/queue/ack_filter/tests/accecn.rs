@@ -137,6 +137,7 @@ fn passes(packets: u32, permille: u64, thin: u64, plain: bool) -> usize {
 /// Without marks one ACK in twenty is left, with 1 % of marks as many; with 10 % an ACK tells of six at most.
 /// `ACCECN_PACKETS=1000000` passes as many packets at each share of marks.
 #[test]
+#[allow(clippy::disallowed_methods)] // how long a test runs is nothing of the core's
 fn a_sender_counts_the_marks_that_its_receiver_got() {
     let packets = std::env::var("ACCECN_PACKETS").ok().and_then(|n| n.parse().ok()).unwrap_or(100_000);
     let acks = packets as usize / 2;
