@@ -193,9 +193,14 @@ impl Ack {
 impl Ack {
     /// Returns whether `newer` tells of all marks that this ACK tells of.
     fn tells_no_other_marks(&self, newer: &Ack) -> bool {
-        let counted = newer.counted.unwrap_or_default();
-        (self.ecn == newer.ecn || counted.counts_marks())
-            && self.counted.is_none_or(|older| newer.counted.is_some() && counted.covers(&older))
+        match (&self.counted, &newer.counted) {
+            (None, None) => self.ecn == newer.ecn,
+            (older, Some(counted)) => {
+                (self.ecn == newer.ecn || counted.counts_marks())
+                    && older.is_none_or(|older| counted.covers(&older))
+            }
+            (Some(_), None) => false,
+        }
     }
 }
 
