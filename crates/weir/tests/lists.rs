@@ -76,8 +76,8 @@ fn lists_of_other_programs_mean_what_they_say() {
             "quoted.json:4:45: unknown key `rack`, as in 1 more site",
             "quoted.csv:2:100: site \"Quay\" promises 147Mbit down, and has 120Mbit",
             "quoted.csv:2:100: site \"Core\" promises 147Mbit down, and has 120Mbit",
-            "quoted.csv:2:107: site \"Quay\" promises 29400kbit up, and has 20Mbit",
-            "quoted.csv:2:107: site \"Core\" promises 29400kbit up, and has 25Mbit",
+            "quoted.csv:2:107: site \"Quay\" promises 29.4Mbit up, and has 20Mbit",
+            "quoted.csv:2:107: site \"Core\" promises 29.4Mbit up, and has 25Mbit",
             "quoted.csv:5:1: the header once more",
             "quoted.csv:6:31: no site is \"Nowhere\": the customer's rates hold, below no site",
         ]
