@@ -332,9 +332,9 @@ fn what_a_loss_makes_known_at_once_opens_no_window() {
     assert!(told.windows(2).all(|p| (p[0].1, p[0].2) != (p[1].1, p[1].2) || p[1].0 == ms(1_005)), "{told:?}");
 }
 
-/// The hooks showed a SYN-ACK that they could not let be sized: its 64,000 bytes are more than 10 Mb/s × 40 ms,
-/// 51,100 in segments. Once they are used up, the window bounds the sender as if it had been sized from the
-/// beginning.
+/// The hooks showed a SYN-ACK that they could not let be sized: its 64,000 bytes are more than 10 Mb/s × 40
+/// ms, 51,100 in segments. Once they are used up, the window bounds the sender as if it had been sized from
+/// the beginning.
 #[test]
 fn a_loss_opens_no_window_that_was_not_sized_at_first() {
     let near =
