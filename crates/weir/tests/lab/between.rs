@@ -50,7 +50,7 @@ impl Bridged {
         (output.status.code(), cases.len(), failed.map(words).collect())
     }
 
-    /// The same, three times at most until this many cases fail: what a machine that stands still does to a
+    /// Judges three times at most, until this many cases fail: what a machine that stands still does to a
     /// frame is not the bridge's.
     fn judged_until(&self, failing: usize) -> (Option<i32>, usize, Vec<String>) {
         let mut last = self.judged();
