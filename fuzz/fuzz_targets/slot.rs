@@ -1,4 +1,4 @@
-//! What hooks and gateway do with one slot, in any order: segments, ACKs that are made, grants.
+//! Hooks and gateway at one slot, in any order: segments, ACKs that are made, grants.
 //!
 //! Input: flags of the slot and its scale, a byte each; records of 8 bytes: what is done, flags, sequence
 //! number (signed 16 bits) and acknowledgement (signed 16 bits times 97) from where the slot is, window
@@ -37,7 +37,7 @@ fn seen(slot: &Slot, r: &[u8; 8]) -> Seen {
     }
 }
 
-/// What leaves tells no more than the receiver has said, and the sender is known to know it.
+/// Checks that what leaves tells no more than the receiver has said, and the sender is known to know it.
 fn check(slot: &Slot, seen: &Seen, believed: bool, action: Action) {
     let tx = slot.tx();
     match action {

@@ -1,4 +1,4 @@
-//! What to believe of segments: the operations of `weir_core::rig::trial`, against its laws.
+//! Belief in segments: the operations of `weir_core::rig::trial`, against its laws.
 //!
 //! Input: the form of the trial, then operations of 4 bytes. `cargo +nightly fuzz run track`;
 //! `TRIAL_OPERATIONS=100000000 cargo test --release -p weir-core --test gateway trial` without a fuzzer.

@@ -70,9 +70,9 @@ fn sum_of(frame: &[u8], len: usize) -> Checksum {
     any_packet(frame, len).map_or(Checksum::Unknown, |p| checksum::verify(frame, len, &p))
 }
 
-/// What must hold of all that leaves.
+/// Laws of all that leaves.
 struct Laws {
-    /// What each end has acknowledged, by the port at which it is.
+    /// Numbers that each end has acknowledged, by the port at which it is.
     acknowledged: [u32; 2],
     limits: Limits,
     /// Bytes of data that left by each port while an engine ran.

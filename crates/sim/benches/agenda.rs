@@ -11,7 +11,7 @@ use weir_sim::agenda::{Agenda, Heap, Wheel};
 /// Events of one measurement.
 const HOLDS: u64 = 100_000;
 
-/// How much later events are put back, in turn.
+/// Returns the times by which later events are put back, in turn.
 fn increments(kind: &str) -> Vec<u64> {
     let mut rng = Rng::new(1);
     let ms = 1_000_000.0;

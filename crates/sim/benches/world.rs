@@ -9,7 +9,7 @@ use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
 use weir_sim::world::World;
 
-/// What a hop takes: 1,500 bytes at 1 Gb/s, and 1 ms. Frames that come one after the other never wait.
+/// Time of a hop: 1,500 bytes at 1 Gb/s, and 1 ms. Frames that come one after the other never wait.
 const HOP: Duration = Duration::from_micros(1012);
 /// At most this many frames pass a link in that time.
 const PER_LINK: usize = 50;

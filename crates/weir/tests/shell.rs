@@ -5,7 +5,7 @@
 use std::process::{Command, Output};
 use std::time::Duration;
 
-/// Whether this host lets a user, or root, make network namespaces and TUN devices.
+/// Returns whether this host lets a user, or root, make network namespaces and TUN devices.
 fn possible() -> bool {
     let made =
         Command::new("unshare").args(["-Urn", "ip", "tuntap", "add", "weirtest", "mode", "tun"]).output();
@@ -39,7 +39,8 @@ fn a_program_ends_as_it_does() {
     assert_eq!(shell(&[], "kill -9 $$").status.code(), Some(128 + 9));
 }
 
-/// What is sent to the far side and echoed comes back after the round trip at the earliest, and all of it.
+/// Data that is sent to the far side and echoed comes back after the round trip at the earliest, and all of
+/// it.
 #[test]
 fn packets_take_their_round_trip() {
     if !possible() {

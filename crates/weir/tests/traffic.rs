@@ -130,7 +130,7 @@ fn finite_uploads_and_downloads_are_complete() {
     }
 }
 
-/// Whether the SYN carries data is the system's to say (`net.ipv4.tcp_fastopen`); all of it arrives in any
+/// The system says whether the SYN carries data (`net.ipv4.tcp_fastopen`); all of it arrives in any
 /// case.
 #[test]
 fn flows_that_would_send_with_the_syn_are_complete() {

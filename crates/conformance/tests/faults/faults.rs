@@ -1,4 +1,4 @@
-//! What may be wrong with a middlebox, and the case that finds it.
+//! Faults of a middlebox, and the case that finds each.
 
 use crate::node::{Fault, Given, Left, Memory};
 use weir_core::frame::Checksum;
@@ -177,7 +177,7 @@ fn options(g: &Given) -> bool {
 }
 
 impl Memory {
-    /// How often this was asked.
+    /// Counts the questions, from 1 on.
     fn counted(&mut self) -> u32 {
         self.count += 1;
         self.count

@@ -38,7 +38,7 @@ fn every_case_fails_a_node_that_breaks_its_rule() {
     assert_eq!(passed, [""; 0], "these pass in spite of their fault");
 }
 
-/// What of an ACK filter's is not redundant (RFC 3449 §5.2.1, RFC 5681 §3.2).
+/// An ACK filter keeps these (RFC 3449 §5.2.1, RFC 5681 §3.2).
 #[test]
 fn a_filter_that_leaves_out_what_is_needed_fails() {
     let traits = Traits { filters: true, fifo: true, queues: Some(Side::Receiver), ..Traits::WIRE };
@@ -58,7 +58,7 @@ fn a_filter_that_leaves_out_what_is_needed_fails() {
     }
 }
 
-/// Of two ACKs with SACK blocks the older one may go, if the newer one has its blocks.
+/// The older one of two ACKs with SACK blocks may go, if the newer one has its blocks.
 #[test]
 fn a_filter_may_leave_out_what_a_newer_ack_tells() {
     let case = CASES.iter().find(|c| c.name == "sack-amid-held").unwrap();

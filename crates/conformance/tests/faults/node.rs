@@ -14,7 +14,7 @@ pub struct Given {
     pub seg: Option<Seg>,
 }
 
-/// What a fault remembers.
+/// Memory of a fault.
 #[derive(Default)]
 pub struct Memory {
     pub count: u32,

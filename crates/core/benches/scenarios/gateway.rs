@@ -188,7 +188,7 @@ impl Bench {
         }
     }
 
-    /// What left sets the next ACKs off.
+    /// Sets the next ACKs off by the frames that left.
     fn answer(&mut self) {
         for t in self.sent.drain(..) {
             let bytes = self.frames.bytes(&t.frame);

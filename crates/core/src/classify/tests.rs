@@ -150,7 +150,7 @@ proptest! {
         }
     }
 
-    /// What a hook looks up is what the core finds, for all kinds of packets.
+    /// A hook looks up the class that the core finds, for all kinds of packets.
     #[test]
     fn rules_for_the_kernel_say_the_same(
         classes in classes(),

@@ -49,7 +49,7 @@ impl ManyFlows {
         }
     }
 
-    /// What leaves: when it was due, and the flow.
+    /// Returns the frames that leave: when each was due, and its flow.
     fn poll(&mut self, now: Time, writable: PortSet) -> Vec<(Time, u32)> {
         let mut left = Vec::new();
         let mut cx = Cx { now, frames: &mut self.frames };

@@ -183,7 +183,7 @@ fn what_cannot_change_is_refused_and_changes_nothing() {
     assert!(Gateway::new(config).flows.reconfigure(inward).is_ok());
 }
 
-/// What the kernel is told.
+/// Returns the verdicts that the kernel is told.
 fn told(w: &mut Net) -> Vec<Verdict> {
     w.rig.node_mut().flows.verdicts(100).collect()
 }

@@ -68,7 +68,8 @@ impl Rigged {
         }
     }
 
-    /// What left for the sender, times and numbers, and how many frames left for the receiver.
+    /// Returns the ACKs that left for the sender, times and numbers, and how many frames left for the
+    /// receiver.
     fn run(&mut self, until: Time) -> (Vec<(Time, u32)>, usize) {
         let sent = self.rig.run_until(until);
         let (lan, wan): (Vec<Sent>, Vec<Sent>) = sent.into_iter().partition(|s| s.port == LAN);
@@ -173,7 +174,7 @@ fn a_change_keeps_what_is_congested() {
     r.rig.finish();
 }
 
-/// What the gateway sends waits in the queue of its direction, behind what waits there.
+/// A frame of the gateway's own waits in the queue of its direction, behind the frames that are there.
 #[test]
 fn made_acks_wait_like_all_else() {
     let mut inward = config(When::Always);

@@ -1,4 +1,4 @@
-//! What is held while no frame is free, a port is blocked, or an engine hangs or dies.
+//! Held ACKs while no frame is free, a port is blocked, or an engine hangs or dies.
 
 use crate::support::*;
 use weir_core::gateway::{Accounts, ClassAccount, Gateway, Verdict, LAN, WAN};

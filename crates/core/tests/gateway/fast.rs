@@ -20,10 +20,10 @@ struct Peers {
     win_max: u64,
     sent: u64,
     acked: u64,
-    /// When the window was at its largest for the first time.
+    /// First time at which the window was at its largest.
     full: Option<u64>,
     stretch: u32,
-    /// What the receiver acknowledged towards the gateway: when, up to where.
+    /// Acknowledgements of the receiver towards the gateway: when, up to where.
     received: VecDeque<(u64, u64)>,
 }
 
@@ -71,7 +71,7 @@ fn shaper(gbit: u64, period_us: u64, slow_start: SlowStart) -> AckControl {
     })
 }
 
-/// When the sender begins.
+/// Time at which the sender begins.
 const START: u64 = 500_000_000;
 
 /// Plays `ms` milliseconds and returns the peers, and when the gateway held the flow to half its step.

@@ -19,7 +19,7 @@ const FLOOD: u64 = 100_000;
 /// The first window of a class of 8 Mbit/s.
 const FIRST: u32 = 4 * 1_460;
 
-/// What the flow's sender gets.
+/// Returns the ACKs that the flow's sender gets.
 fn to_sender(w: &Net, sent: &[Sent]) -> Vec<(Time, u32)> {
     let ours =
         |s: &&Sent| s.port == LAN && w.packet(s).src[12..] == [10, 0, 1, 1] && w.tcp(s).dst_port == 40_000;
@@ -225,7 +225,7 @@ fn acks_that_were_overtaken_do_not_take_a_flow_up_anew() {
     assert_eq!(w.rig.node().flows.stats().renewed, 0);
 }
 
-/// The same where the newest passes in the kernel, and where none has come before: at the end of a short
+/// A last ACK that passes in the kernel, and one where none has come before: at the end of a short
 /// transfer.
 #[test]
 fn acks_that_what_passed_has_overtaken_do_not_take_a_flow_up_anew() {

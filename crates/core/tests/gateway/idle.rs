@@ -65,7 +65,7 @@ impl Uploads {
         self.inject(at, WAN, receiver(f).ack(abs(bytes)).flags(Flags::ACK));
     }
 
-    /// How many frames reach the senders.
+    /// Returns the number of frames that reach the senders.
     fn run(&mut self, until: Time) -> usize {
         self.rig.run_until(until).iter().filter(|sent| sent.port == LAN).count()
     }
@@ -81,7 +81,7 @@ impl Uploads {
         &self.rig.node().gateway().flows.slots()[self.index(f)]
     }
 
-    /// What is granted to the flow beyond what its sender has heard of, as the gateway knows.
+    /// Returns the flow's grant beyond what its sender has heard of, as the gateway knows.
     fn granted(&self, f: u16) -> Option<u32> {
         let record = &self.rig.node().gateway().flows.records()[self.index(f)];
         Some(self.slot(f).granted()?.since(record.tx))

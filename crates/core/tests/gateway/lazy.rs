@@ -1,4 +1,4 @@
-//! What a gateway sends, and when, does not depend on how often it is asked: a driver that polls at every
+//! Frames and their times do not depend on how often a gateway is asked: a driver that polls at every
 //! deadline and one that hands in several frames before it polls get the same frames with the same times.
 
 use crate::support::{basic_with, ms};
@@ -23,9 +23,9 @@ fn port_of(flow: u8) -> Port {
     }
 }
 
-/// When a frame arrives, of which flow, and what it is.
+/// An arrival: its time, its flow, and the frame.
 type Arrival = (Time, u8, Vec<u8>);
-/// When a frame was due, and what it was.
+/// Frames that left, with the times at which they were due.
 type Left = [Vec<(Time, Vec<u8>)>; 2];
 
 struct Driver {

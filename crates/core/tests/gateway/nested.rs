@@ -45,7 +45,7 @@ fn site(rate: u64, below: Vec<ClassConfig>) -> Config {
 struct Busy {
     uploads: Uploads,
     at: Time,
-    /// Of each flow, what its sender was acknowledged.
+    /// Numbers that each flow's sender was acknowledged.
     acked: Vec<u32>,
     /// Flows that send nothing more.
     idle: Vec<u16>,

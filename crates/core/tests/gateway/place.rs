@@ -1,4 +1,4 @@
-//! What tells the sender more than progress and keeps its place behind what is held: holes in flows whose
+//! News beyond progress that keep their place behind held ACKs: holes in flows whose
 //! handshake was not seen, and data that arrived twice. Packet by packet in virtual time; rules from RFC
 //! 2018, RFC 2883, RFC 5681 and RFC 8985.
 
@@ -15,7 +15,7 @@ use weir_core::wire::Seq;
 /// 10 Mb/s every 10 ms.
 const STEP: u32 = 12_500;
 
-/// When an ACK reached the sender, what it acknowledges, and its SACK block.
+/// An ACK that reached the sender: when, what it acknowledges, and its SACK block.
 type Told = (Time, u32, Option<(u32, u32)>);
 
 fn told(w: &Net, sent: &[Sent]) -> Vec<Told> {

@@ -152,7 +152,7 @@ fn active_flows_give_way_where_a_customer_has_much_more_than_others() {
     assert!(kept.into_iter().all(|(host, port)| u.has(host, port)));
 }
 
-/// Where all places are taken, a silent flow of the customer who has most gives its place up, however short a
+/// A full table takes the place of a silent flow of the customer who has most, however short a
 /// time it has been silent. A customer with few flows loses none, and the new flow is controlled.
 #[test]
 fn whoever_has_most_flows_gives_up_a_silent_one() {

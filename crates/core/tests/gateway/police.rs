@@ -55,7 +55,8 @@ fn a_shaper_lets_a_step_pass() {
     w.finish();
 }
 
-/// Of what is acknowledged from any ACK to any other, no more than the rate carries, the bucket and a step.
+/// Checks that from any ACK to any other no more is acknowledged than the rate carries, the bucket and a
+/// step.
 fn conforms(sent: &[Sent]) {
     let acks = numbers(sent);
     for (i, &(from, _)) in acks.iter().enumerate() {

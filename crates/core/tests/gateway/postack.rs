@@ -87,7 +87,7 @@ impl Uploads {
         self.inject(at, WAN, receiver(f).ack(abs(bytes)).flags(Flags::ACK));
     }
 
-    /// What reaches the senders: when, whose, and up to where it acknowledges.
+    /// Returns the ACKs that reach the senders: when, whose, and up to where each acknowledges.
     fn run(&mut self, until: Time) -> Vec<(Time, u16, u32)> {
         let sent = self.rig.run_until(until);
         let lan = sent.iter().filter(|s| s.port == LAN);
@@ -128,7 +128,7 @@ fn pfq() -> Config {
     config(AckControl::postack_pfq(Rate::mbit(8)), PFQ)
 }
 
-/// Of five packets at 1,000 ms the first leaves at once, the fourth at 1,003 ms: the fifth is the last then,
+/// The first of five packets at 1,000 ms leaves at once, the fourth at 1,003 ms: the fifth is the last then,
 /// and is next.
 #[test]
 fn an_ack_leaves_when_the_last_packet_of_its_flow_is_next() {
@@ -404,7 +404,7 @@ fn what_waits_is_not_lost_with_its_engine() {
     u.finish();
 }
 
-/// Of 64 frames an eighth stays free: later ACKs are held as numbers, and told with those that wait.
+/// An eighth of 64 frames stays free: later ACKs are held as numbers, and told with those that wait.
 #[test]
 fn a_pool_that_is_nearly_used_up_costs_no_progress() {
     let mut u = Uploads::begun(pfq(), 1, Wake::Exact);
@@ -439,7 +439,7 @@ fn datagrams_are_queued_and_scheduled() {
     u.finish();
 }
 
-/// Of a flow whose ACKs take another path, and of one whose ACKs are signed, data is queued and scheduled,
+/// A flow whose ACKs take another path, and one whose ACKs are signed: their data is queued and scheduled,
 /// and it is said why nothing else is.
 #[test]
 fn flows_without_acks_to_control_are_scheduled() {

@@ -10,7 +10,7 @@ use weir_core::time::{Duration, Time};
 use weir_core::wire::Flags;
 use weir_core::wire::Seq;
 
-/// What a receiver may do next.
+/// Next step of a receiver.
 #[derive(Clone, Debug)]
 enum Op {
     /// Acknowledge this many more bytes, the application having read some.

@@ -14,13 +14,13 @@ use weir_core::wire::Seq;
 
 const RATE: Rate = Rate::mbit(5);
 const MSS: u32 = 1_460;
-/// What the sender has on its way.
+/// Bytes that the sender has on its way.
 const BUFFER: u32 = 256 << 10;
 const BEGINS: u64 = 1_000;
 const ENDS: u64 = 6_000;
 
-/// What the receiver sends beside acknowledgements of what came, once it has got `rx` and the sender has
-/// heard of `una`.
+/// Segments of the receiver beside acknowledgements of data that came, once it has got `rx` and the sender
+/// has heard of `una`.
 type Trick = fn(&Net, rx: u32, una: u32) -> Vec<SegmentBuilder>;
 
 fn block(w: &Net, rx: u32, (left, right): (u32, u32)) -> Vec<SegmentBuilder> {
@@ -50,7 +50,7 @@ fn established(ack: AckControl, rtt: u64) -> (Net, u32) {
     (w, edge)
 }
 
-/// The same where the handshake was not seen.
+/// Returns a network that missed the handshake.
 fn missed(ack: AckControl, rtt: u64) -> (Net, u32) {
     let config = Config { assumed_rtt: Duration::from_millis(rtt), ..config(ack) };
     let mut w = Net::with_config(config, None);
@@ -61,8 +61,8 @@ fn missed(ack: AckControl, rtt: u64) -> (Net, u32) {
     (w, u32::from(WINDOW) << 7)
 }
 
-/// When how much was acknowledged to a flow over such a round trip, where the receiver does such a thing
-/// every this many milliseconds.
+/// Returns when how much was acknowledged to a flow over such a round trip, where the receiver does such a
+/// thing every this many milliseconds.
 fn acknowledged((mut w, mut edge): (Net, u32), rtt: u64, trick: Trick, every: u64) -> Vec<(Time, u32)> {
     let (mut una, mut next, mut rx) = (0, 0, 0);
     let mut flying: VecDeque<(u64, u32)> = VecDeque::new();
@@ -105,9 +105,9 @@ fn excess(told: &[(Time, u32)]) -> i64 {
     most
 }
 
-/// What may be acknowledged beyond the rate: where the window is kept, what the rate carries in two seconds
-/// and a bucket go early; where it is sized, twice the window and a step, and for flows that share a rate
-/// what their class may be ahead.
+/// Returns the most that may be acknowledged beyond the rate: where the window is kept, what the rate carries
+/// in two seconds and a bucket go early; where it is sized, twice the window and a step, and for flows that
+/// share a rate what their class may be ahead.
 fn most(ack: &AckControl, rtt: u64) -> i64 {
     let carried = |ms| RATE.bytes_in(Duration::from_millis(ms)) as i64;
     match (ack.window, ack.release.share()) {

@@ -144,7 +144,7 @@ fn duplicates_keep_their_place() {
     assert!(sent.windows(2).all(|w| w[1].0.since(w[0].0).as_nanos() == 1_500_000), "{sent:?}");
 }
 
-/// Of a connection that a FIN has passed of nothing is to be paced: its sender sends no more.
+/// A connection that a FIN has passed is not paced: its sender sends no more.
 #[test]
 fn what_a_sender_that_has_ended_holds_goes_at_once() {
     let mut u = tcr(1);

@@ -1,4 +1,4 @@
-//! What a hook does with segments that the receiver may or may not have sent, on a slot. Numbers are those of
+//! A hook at a slot, with segments that the receiver may or may not have sent. Numbers are those of
 //! RFC 9293 and RFC 5961; the bounds are the constants of `steer`.
 
 use core::sync::atomic::Ordering::Relaxed;

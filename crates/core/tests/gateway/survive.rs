@@ -1,4 +1,4 @@
-//! What must survive: held progress, whatever fills up, blocks or ends. And how flows end.
+//! Held progress, which survives whatever fills up, blocks or ends. And how flows end.
 
 use crate::support::*;
 use core::sync::atomic::Ordering::Relaxed;

@@ -1,4 +1,4 @@
-//! What window the sender sees, packet by packet in virtual time. Expected values are arithmetic on rate,
+//! The window that the sender sees, packet by packet in virtual time. Expected values are arithmetic on rate,
 //! round trip and segment size; rules from RFC 7323 and RFC 9293.
 
 use crate::support::*;
@@ -33,7 +33,7 @@ fn open(ack: AckControl, shift: u8, window: u16) -> (Net, Sent) {
     (w, sent)
 }
 
-/// What the sender is told: time, number, window field.
+/// Returns what the sender is told: time, number, window field.
 fn told(w: &Net, sent: &[Sent]) -> Vec<(Time, u32, u16)> {
     sent.iter().filter(|s| s.port == LAN).map(|s| (s.at, w.rel(s), w.tcp(s).window)).collect()
 }
@@ -229,8 +229,8 @@ fn widest(told: &[(Time, u32, u16)]) -> u32 {
     told.iter().map(|t| 128 * u32::from(t.2)).max().unwrap()
 }
 
-/// What passed while no engine ran has overtaken what waits in the ring. The next engine does not take that
-/// for the receiver's last word, however much of it there is.
+/// Segments that passed while no engine ran have overtaken those that wait in the ring. The next engine does
+/// not take one for the receiver's last word, however much of it there is.
 #[test]
 fn what_was_overtaken_while_no_engine_ran_leaves_the_window_sized() {
     let (mut dead, _) = open(sized_far(), 7, 64_000);
@@ -288,7 +288,7 @@ fn a_gateway_that_ends_gives_back_the_window() {
     assert_eq!(told(&w, &sent), []);
 }
 
-/// Where no engine follows, the sender is told of the receiver's own window, once.
+/// The sender is told of the receiver's own window, once, if no engine follows.
 #[test]
 fn a_window_that_nobody_sizes_any_more_is_told_of() {
     let w = lagging();

@@ -20,7 +20,7 @@ pub enum Kind {
     Unbounded,
     /// Downloads, whose classes have a rate that their flows share.
     Downloads,
-    /// The same, and each flow has a rate, too.
+    /// Downloads, whose classes have a rate and whose flows have one each.
     Flows,
     /// Both directions, whose classes have a rate.
     Both,

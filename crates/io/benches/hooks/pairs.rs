@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::process::{Command, Stdio};
 
-/// How often each of them runs.
+/// Runs of each of them.
 const PAIRS: usize = 10;
 
 /// Nanoseconds of each row, in the order of the table.

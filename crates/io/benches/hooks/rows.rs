@@ -21,7 +21,7 @@ enum Packet {
     Data,
     /// Payload goes out with ACKs.
     Payload,
-    /// The same segment over and over.
+    /// One segment over and over.
     Repeated,
     /// Pure ACKs go out.
     Ack,

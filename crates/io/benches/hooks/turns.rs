@@ -19,11 +19,11 @@ pub const FIRST_PORT: u16 = 1000;
 pub struct Turns {
     /// There are many flows.
     pub many: bool,
-    /// Where the last 16 bits of the customer's address are.
+    /// Offset of the last 16 bits of the customer's address.
     pub host: u32,
-    /// Where the customer's port is.
+    /// Offset of the customer's port.
     pub port: u32,
-    /// Where the header of TCP is; 0: there is none.
+    /// Offset of TCP's header; 0: there is none.
     pub tcp: u32,
     /// Bytes that a flow's sequence number grows by from turn to turn.
     pub each: u32,

@@ -75,7 +75,7 @@ impl Engine for Bump {
     }
 }
 
-/// What every engine under test reports.
+/// Returns the part that every engine under test reports.
 pub fn common(report: &Report<'_>) -> String {
     let late = |p| report.lateness.quantile(p).as_micros();
     let mut text = format!(
@@ -151,7 +151,7 @@ impl tracing::Subscriber for Log {
     }
 }
 
-/// What an engine under test is started with: `STEERED DEV,DEV DIRECTORY`.
+/// Prepares an engine under test, started with `STEERED DEV,DEV DIRECTORY`.
 pub fn prepare(args: &[String]) -> Result<Supervisor, i32> {
     tracing::subscriber::set_global_default(Log).unwrap();
     let sizes = args[0] == "gateway";
@@ -181,7 +181,7 @@ pub fn prepare(args: &[String]) -> Result<Supervisor, i32> {
     })
 }
 
-/// What a variable says.
+/// Returns the number that a variable says.
 pub fn number(variable: &str, otherwise: u32) -> u32 {
     std::env::var(variable).map_or(otherwise, |value| value.parse().unwrap())
 }

@@ -68,10 +68,10 @@ fn internal_interfaces_that_are_removed_are_made_again() {
 /// A kind of tunnel between box and server.
 struct Tunnel {
     kind: &'static str,
-    /// Its names on the box and on the server.
+    /// Names on the box and on the server.
     links: [&'static str; 2],
     six: bool,
-    /// What goes through it unshaped at least, in bits per second.
+    /// Least rate that goes through it unshaped, in bits per second.
     least: f64,
     /// The rate of a flow, in kbit/s: less than that.
     shape_kbit: u32,
@@ -214,7 +214,7 @@ fn without_ethernet_headers(tunnel: &Tunnel) {
     }
 }
 
-/// Where a packet goes is noted beside it, not in it: what leaves by a packet socket would not find the way,
+/// A packet's way is noted beside it, not in it: one that leaves by a packet socket would not find the way,
 /// and ACKs made for downloads would be lost.
 fn tunnels_without_an_end_are_refused() {
     let mut lab = Lab::new(Kind::Router);

@@ -1,5 +1,5 @@
-//! What becomes of traffic where no engine can be started, of what very many flows hold at the end, and what
-//! engines that follow each other take.
+//! Traffic where no engine can be started, very many flows held at the end, and frames that engines take one
+//! after the other.
 
 use crate::lab::{alive, eventually, kill, Kind, Lab, SERVER};
 use crate::tests::{ends_well, KILL, TERM};

@@ -16,7 +16,7 @@ use weir_io::supervise::{NoOperator, Records, Senders};
 struct Shaper {
     gateway: Gateway,
     stats: std::path::PathBuf,
-    /// What is to happen to it, if there is such a file.
+    /// File that says what is to happen to it, if there is one.
     strike: std::path::PathBuf,
     clerk: Clerk,
 }

@@ -56,7 +56,7 @@ impl Process {
     pub fn signal(&self, signal: i32) {
         kill(self.0.id(), signal);
     }
-    /// Its exit code.
+    /// Waits for its end. Returns its exit code.
     pub fn wait(&mut self) -> Option<i32> {
         let mut code = None;
         eventually("the process ends", || {
@@ -86,16 +86,16 @@ pub fn alive(pid: u32) -> bool {
 pub struct Lab {
     id: String,
     pub directory: PathBuf,
-    /// What the box works on.
+    /// Interfaces that the box works on.
     pub attach: String,
 }
 
-/// What the box is.
+/// Kind of the box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// It forwards packets between two networks.
     Router,
-    /// The same, and the server sees its address instead of the client's.
+    /// A router by which the server sees the router's address instead of the client's.
     Masquerade,
     /// It joins the two with a bridge.
     Bridge,
@@ -270,13 +270,13 @@ impl Lab {
         std::fs::read_to_string(self.directory.join("log")).unwrap_or_default()
     }
 
-    /// What is said to be wrong with the interfaces.
+    /// Returns what is said to be wrong with the interfaces.
     pub fn degraded(&self) -> String {
         let text = std::fs::read_to_string(self.directory.join("stats")).unwrap_or_default();
         text.lines().find_map(|line| line.strip_prefix("degraded=")).unwrap_or_default().to_owned()
     }
 
-    /// What the engine said last.
+    /// Returns what the engine said last.
     pub fn stats(&self) -> HashMap<String, u64> {
         let text = std::fs::read_to_string(self.directory.join("stats")).unwrap_or_default();
         let pair = |line: &str| {
@@ -336,7 +336,7 @@ impl Lab {
         wire
     }
 
-    /// Of `count` datagrams sent `interval` milliseconds apart, how many came back.
+    /// Sends `count` datagrams `interval` milliseconds apart. Returns how many came back.
     pub fn ping(&self, count: u32, interval: u32) -> u32 {
         self.pings("c", SERVER, count, interval).0
     }

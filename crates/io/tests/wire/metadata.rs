@@ -22,7 +22,7 @@ fn frames_leave_at_their_departure_time() {
     ends_well(&lab, &mut weir);
 }
 
-/// What a discipline tells frames apart by.
+/// Properties by which a discipline tells frames apart.
 #[derive(Clone, Copy, Debug)]
 enum By {
     Priority,

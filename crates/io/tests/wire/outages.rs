@@ -1,4 +1,4 @@
-//! What the hosts see of engines and supervisors that end, hang or are stopped.
+//! Traffic of the hosts while engines and supervisors end, hang or are stopped.
 
 use crate::lab::{alive, eventually, kill, Kind, Lab, SERVER, SERVER6};
 use crate::tests::{ends_well, internal, HUP, KILL, STOP};

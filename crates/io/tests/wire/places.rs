@@ -1,4 +1,4 @@
-//! What others do to the places where Weir is: its programs, its directory, its clock.
+//! Things that others do to the places where Weir is: its programs, its directory, its clock.
 
 use crate::lab::{alive, eventually, Kind, Lab, Process, SERVER};
 use crate::tests::ends_well;

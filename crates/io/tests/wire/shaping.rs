@@ -1,4 +1,4 @@
-//! What the hosts see of a gateway that controls their flows.
+//! Traffic of the hosts under a gateway that controls their flows.
 
 use crate::lab::{eventually, Kind, Lab, SERVER, SERVER6};
 use crate::tests::ends_well;

@@ -81,7 +81,7 @@ impl Verdict {
         file.and_then(|mut f| f.write_all(lines.as_bytes())).expect("the file that INCONCLUSIVE names");
     }
 
-    /// Whether no test failed, and each was judged.
+    /// Returns whether no test failed, and each was judged.
     pub fn is_good(&self) -> bool {
         self.failed.is_empty() && self.unjudged.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What is taken comes back, or everything passes: each link of the way that can break, and its repair.
+//! Taken frames come back, or everything passes: each link of the way that can break, and its repair.
 
 use crate::lab::{eventually, Kind, Lab, Process, SERVER};
 use crate::tests::{ends_well, internal};

@@ -13,7 +13,7 @@ pub struct Path {
     start: FlowStart,
     now: u64,
     sent: u32,
-    /// When the next packet may leave.
+    /// Time at which the next packet may leave.
     next: u64,
     free: u64,
     /// Packets under way: when their ACKs come, and the numbers behind them.

@@ -36,7 +36,7 @@ impl Bridged {
         path
     }
 
-    /// What the suite says: its exit code, how many cases there are, and which of them fail.
+    /// Returns the verdict of the suite: its exit code, how many cases there are, and which of them fail.
     fn judged(&self) -> (Option<i32>, usize, Vec<String>) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
         command.args(["conformance", "--lan", "lan", "--wan", "wan", "--json", "-"]);

@@ -12,7 +12,7 @@ use weir::report::expect;
 use weir::result::Backend;
 
 const HOSTS: u32 = 8;
-/// Of each host's downloads together.
+/// Rate of each host's downloads together.
 const RATE: f64 = 4e6;
 /// Rates are measured from here on, in seconds: all has happened by then.
 const FROM: u32 = 7;

@@ -5,7 +5,7 @@ use weir::experiment::config::{experiment, gateway, Source};
 use weir::result::Backend;
 use weir_core::rate::Rate;
 
-/// What `weir run --dev eth0 --uplink 100kbit --ack-filter` makes: all that goes out is taken whole, and
+/// A gateway of `weir run --dev eth0 --uplink 100kbit --ack-filter`: all that goes out is taken whole, and
 /// downloads stay in the kernel.
 #[test]
 fn a_download_behind_a_thin_uplink_has_its_rate() {

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use weir_core::time::Duration as Nanos;
 
-/// The same shaped path, once measured with iperf3 and once with our own generator.
+/// One shaped path, measured once with iperf3 and once with our own generator.
 #[test]
 fn iperf3_agrees() {
     let _turn = turn();

@@ -125,7 +125,7 @@ impl Pacing {
         Pacing { child, report }
     }
 
-    /// What it said last, if it has said anything.
+    /// Returns its last report, if there is one.
     fn report(&self) -> Option<GatewayReport> {
         serde_json::from_str(&fs::read_to_string(&self.report).ok()?).ok()
     }

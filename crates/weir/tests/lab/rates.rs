@@ -35,7 +35,7 @@ fn at_their_rates(outcome: &Outcome, off: &[f64], bound: f64) -> Result<(), Stri
     holds(off.iter().all(|off| off.abs() < bound), format!("off by {off:.3?}, {steering:?}"))
 }
 
-/// What a lossless path may show of this counter on a machine that stood still for a while: one in a thousand
+/// Bounds this counter of a lossless path on a machine that stood still for a while: one in a thousand
 /// segments.
 fn rare(outcome: &Outcome, counter: &str) -> Result<(), String> {
     let sum = |name| outcome.nstat.iter().map(|n| n.get(name)).sum::<u64>();
@@ -110,7 +110,7 @@ fn both_ways_in_one_connection_are_at_their_settings() {
     }
 }
 
-/// Where rates do not bind, requests and responses are not held up.
+/// Requests and responses are not held up by rates above theirs.
 #[test]
 fn requests_pass_swiftly() {
     let _turn = turn();

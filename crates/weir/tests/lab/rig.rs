@@ -46,7 +46,7 @@ pub fn options(id: &str, program: &str) -> Options {
     }
 }
 
-/// Whether namespaces or records of the lab `id` exist.
+/// Returns whether namespaces or records of the lab `id` exist.
 pub fn left_behind(id: &str) -> bool {
     let has = |directory: &str, text: &str| {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
@@ -84,7 +84,7 @@ fn count_inconclusive(what: &str) {
     file.and_then(|mut f| writeln!(f, "{what}")).expect("the file that INCONCLUSIVE names");
 }
 
-/// What an attempt must show on a machine that has its time.
+/// Asks for what an attempt must show on a machine that has its time.
 pub fn holds(it_does: bool, seen: impl Debug) -> Result<(), String> {
     match it_does {
         true => Ok(()),

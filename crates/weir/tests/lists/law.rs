@@ -9,7 +9,7 @@ use weir::experiment::config::customers::Customer;
 use weir::experiment::config::gateway::{self, GatewayFile};
 use weir::experiment::config::{Settings, Source};
 
-/// Whether a list is accepted, with the name and the text of a list of sites perhaps. Panics if it is
+/// Returns whether a list is accepted, with the name and the text of a list of sites perhaps. Panics if it is
 /// accepted and means something else.
 pub fn holds(list: &str, sites: Option<(&str, &str)>) -> bool {
     let key = sites.map_or(String::new(), |(name, _)| format!("sites = \"{name}\"\n"));
@@ -213,7 +213,7 @@ impl Reader<'_> {
     }
 }
 
-/// What rows say of a customer.
+/// A customer by its rows.
 #[derive(Debug, Default)]
 struct Said {
     prefixes: BTreeSet<(IpAddr, u8)>,
@@ -233,7 +233,7 @@ fn addresses(text: &str) -> Vec<(IpAddr, u8)> {
     parts.map(one).collect()
 }
 
-/// Whether a prefix has an address in it that no customer has (RFC 6890).
+/// Returns whether a prefix has an address in it that no customer has (RFC 6890).
 fn is_special(&(address, bits): &(IpAddr, u8)) -> bool {
     const V4: [(&str, &str); 5] = [
         ("0.0.0.0", "0.255.255.255"),

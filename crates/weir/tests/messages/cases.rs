@@ -525,7 +525,7 @@ pub const CUSTOMERS: &[(&str, &str)] = &[
     ("a class with the name of a customer's", "up-to,Ben,10.3.0.0/24,5Mbit,1Mbit"),
 ];
 
-/// What is set while a gateway runs.
+/// Settings while a gateway runs.
 pub const SETTINGS: &[(&str, &str)] = &[
     ("a key that a class has not", "class/up.ack.flow_rte=1Mbit"),
     ("a class that does not exist", "class/upp.ack.flow_rate=1Mbit"),
@@ -535,7 +535,7 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ("a rate of a site where there are none", "site/tower.down=1Mbit"),
 ];
 
-/// What one world refuses: title, the world, and the text in the experiment that is replaced by another.
+/// Refusals of one world: title, the world, and the text in the experiment that is replaced by another.
 pub const REFUSED: &[(&str, Backend, &str, &str)] = &[
     ("keys that the lab does not have", Backend::Lab, "count = 2", "delayed_ack = 2\ninitial_window = 10"),
     ("defaults that the lab does not have", Backend::Lab, "[path]", "[tcp]\nmss = 1000\npacing = true\n[path]"),

@@ -27,7 +27,7 @@ const BEYOND_THE_SCHEMA: [&str; 4] = [
     "a time that means nothing",
 ];
 
-/// What a schema can express is wrong there too: unknown keys and names, kinds and ranges of values. Keys
+/// A schema refuses what it can express: unknown keys and names, kinds and ranges of values. Keys
 /// that depend on others are the reader's alone.
 #[test]
 fn the_schema_refuses_what_it_can_express() {

@@ -200,7 +200,7 @@ fn plain_acks_take_the_short_way_and_nothing_else_does() {
     }
 }
 
-/// What the receiver does next: how long after the last time, and how much is acknowledged.
+/// Next step of the receiver: how long after the last one, and how much is acknowledged.
 #[derive(Clone, Debug)]
 struct Step {
     wait_us: u64,

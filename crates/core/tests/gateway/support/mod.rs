@@ -284,7 +284,7 @@ pub fn basic() -> AckControl {
     basic_with(|_| {})
 }
 
-/// The same but for this.
+/// Returns the basic shaper but for this.
 pub fn basic_with(change: impl FnOnce(&mut RateRelease)) -> AckControl {
     let mut release = RateRelease {
         meter: Meter::Acked,

@@ -93,7 +93,7 @@ impl Uploads {
         self.inject(at, LAN, segment);
     }
 
-    /// What reaches the senders: when, whose, and up to where it acknowledges.
+    /// Returns the ACKs that reach the senders: when, whose, and up to where each acknowledges.
     pub fn run(&mut self, until: Time) -> Vec<(Time, u16, u32)> {
         let sent = self.rig.run_until(until);
         let to_sender = |s: &&Sent| s.port == LAN;
@@ -104,7 +104,7 @@ impl Uploads {
         self.rig.node()
     }
 
-    /// What is kept of flow `f`.
+    /// Returns the record of flow `f`.
     pub fn record(&self, f: u16) -> &Record {
         let of = |r: &&Record| r.has(flag::USED) && r.key.src_port == 1_000 + f;
         self.node().flows.records().iter().find(of).unwrap()
@@ -128,7 +128,7 @@ pub fn acked(s: &Sent) -> u32 {
     tcp(s).ack.since(Seq(ISN.wrapping_add(1)))
 }
 
-/// Where a sender may send up to.
+/// Returns the right edge up to which a sender may send.
 pub fn edge(s: &Sent) -> u32 {
     acked(s) + (u32::from(tcp(s).window) << 7)
 }

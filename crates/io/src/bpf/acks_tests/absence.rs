@@ -1,4 +1,4 @@
-//! What the hooks do beside an engine that is late, hangs, has too much to do or is new.
+//! The hooks beside an engine that is late, hangs, has too much to do or is new.
 
 use super::rig::*;
 use super::rows::{becomes, later, next, passes, syn, taken, IN, OUT};

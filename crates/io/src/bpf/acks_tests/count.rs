@@ -14,7 +14,7 @@ use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::{self, Flags, Packet};
 
 const TALLIES: u32 = 4;
-/// Of `Tally::burst`.
+/// Time of `Tally::burst`.
 const BURST: Duration = Duration::from_millis(20);
 
 fn rig() -> Rig {

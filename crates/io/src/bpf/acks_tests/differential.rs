@@ -1,4 +1,4 @@
-//! The same random segments through the programs and through [`weir_core::steer`]: answers, rewritten bytes,
+//! Random segments through the programs and through [`weir_core::steer`]: answers, rewritten bytes,
 //! slots and records must be the same after every one.
 
 use super::random::Random;
@@ -24,10 +24,10 @@ const HOMES: [Home; 3] = [
 const NOBODYS: usize = 0;
 
 const FLOWS: u32 = 6;
-/// Of them, from this one on they have no slot, and the last is known to pass.
+/// First flow without a slot. The last one is known to pass.
 const UNKNOWN: u32 = 4;
 const PASSING: u32 = 5;
-/// What an array map rounds a ring's size to.
+/// Size that an array map rounds a ring's size to.
 const RING: usize = 4096;
 /// A record with the ring's own header.
 const RECORD: usize = 208 + 8;
@@ -76,9 +76,9 @@ const FULL: usize = 5;
 const STAMPED: usize = 6;
 const DISCARDED: usize = 7;
 const GRANTED: usize = 8;
-/// Of those that were taken, or were to be, as many are RSTs.
+/// RSTs among those that were taken, or were to be.
 const RESETS: usize = 9;
-/// Those with a wrong checksum, which change nothing.
+/// Segments with a wrong checksum, which change nothing.
 const BROKEN: usize = 10;
 const COUNTS: usize = 11;
 
@@ -94,7 +94,7 @@ fn words(slot: &Slot) -> (Numbers, [u32; 4]) {
     (Numbers { at: 0, turn: 0, ..slot.numbers() }, others)
 }
 
-/// What the words do not tell: up to where segments may pass, and whether one waits.
+/// Returns what the words do not tell: up to where segments may pass, and if one waits.
 fn passage(slot: &Slot) -> (Option<u32>, bool) {
     (slot.granted().map(|to| to.0), slot.is_waited_for())
 }
@@ -113,10 +113,10 @@ fn set_back(action: Action) -> Option<(u32, u16)> {
     }
 }
 
-/// What the functions say must happen.
+/// Answers and slots by the functions.
 struct Model {
     random: Random,
-    /// The same as in the kernel.
+    /// Slots like those in the kernel.
     slots: Vec<Slot>,
     tags: u32,
     /// Records that are in each engine's ring, discarded ones too: they take as much room.

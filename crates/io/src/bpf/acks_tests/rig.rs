@@ -63,9 +63,9 @@ pub struct Record {
 
 pub struct Rig {
     pub acks: Acks,
-    /// The same maps, for a program that takes every frame for one of a socket with [`role::RESTAMP`].
+    /// Programs with these maps that take every frame for one of a socket with [`role::RESTAMP`].
     pub own: Acks,
-    /// Of each engine.
+    /// Rings by engine.
     pub rings: Vec<crate::bpf::Segments>,
 }
 
@@ -107,7 +107,7 @@ impl Rig {
         self.acks.hooks_of(number).beat(beat);
     }
 
-    /// What a hook answers, and the frame afterwards.
+    /// Returns the answer of a hook, and the frame afterwards.
     pub fn hook(&self, hook: Hook, frame: &[u8], gso_size: u16) -> (u32, Vec<u8>) {
         run(&self.acks, program(hook), frame, gso_size, 0)
     }
@@ -117,7 +117,7 @@ impl Rig {
         run(&self.acks, program(Hook::Egress), frame, 0, LOOPBACK)
     }
 
-    /// What becomes of a frame that the engine sends.
+    /// Returns the answer to a frame that the engine sends, and the frame afterwards.
     pub fn send(&self, frame: &[u8]) -> (u32, Vec<u8>) {
         run(&self.own, "acks_egress", frame, 0, 0)
     }

@@ -20,7 +20,7 @@ pub(super) fn next(segment: SegmentBuilder) -> SegmentBuilder {
     later(segment, 1000)
 }
 
-/// The same with another TSval.
+/// Returns a segment with another TSval.
 pub(super) fn later(segment: SegmentBuilder, ts: u32) -> SegmentBuilder {
     segment.seq(1000).ack(1000).window(100).ts(ts, 7)
 }

@@ -29,7 +29,7 @@ fn rig() -> Rig {
     rig
 }
 
-/// How many records each engine has got of a frame.
+/// Returns the number of records that each engine has got of a frame.
 fn got(rig: &mut Rig, hook: Hook, segment: &SegmentBuilder) -> [usize; ENGINES] {
     rig.hook(hook, &segment.build(), 0);
     std::array::from_fn(|number| rig.records_of(number).len())

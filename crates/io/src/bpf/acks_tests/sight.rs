@@ -1,4 +1,4 @@
-//! What is measured of flows: the same random data through the programs and through [`Sight::data`].
+//! Measurements of flows: random data through the programs and through [`Sight::data`].
 
 use super::bound::bounded;
 use super::random::Random;

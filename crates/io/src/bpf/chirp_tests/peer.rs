@@ -104,7 +104,7 @@ struct End {
     since: Instant,
     free: Instant,
     due: VecDeque<(Instant, Segment)>,
-    /// Its first sequence number; from there, the next expected byte, and the ranges that came early.
+    /// First sequence number; from there, the next expected byte, and the ranges that came early.
     first: u32,
     next: u32,
     early: BTreeMap<u32, u32>,
