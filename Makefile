@@ -34,9 +34,9 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 		table5-unpaced.toml table5-tbf.toml table5-tbf-4m.toml window.toml window-clock.toml fig3.toml fig8.toml fig8-unpaced.toml fig9.toml fig9-unpaced.toml) \
 	$(addprefix experiments/papers/paced-chirping/,lone.toml pair.toml fig6.toml both-start.toml both-fig6.toml vanish.toml reorder.toml fig5.toml fig5-alone.toml fig7.toml)
 
-.PHONY: demo test quick build repro repro-short deb book py python deny packages commands bench kernels miri random additions papers mutations prometheus page verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
+.PHONY: demo test quick build repro repro-short deb book py python deny packages commands bench kernels miri random additions papers mutations prometheus page evidence verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
 
-PARTS := deny book commands packages kernels miri random additions papers mutations prometheus python page
+PARTS := deny book commands packages kernels miri random additions papers mutations prometheus python page evidence
 PART ?= $(PARTS)
 
 build: setup
@@ -178,6 +178,13 @@ prometheus:
 # The page of `weir dashboard` in Debian's Chromium, with 10,000 customers and hostile names.
 page:
 	python3 scripts/page.py
+
+# Quality of flows beside tshark's and the senders' counts, the page of a running gateway in Chromium, and the
+# book's lines for a reverse proxy in nginx.
+evidence: build
+	$(SUDO) python3 scripts/evidence/quality.py
+	$(SUDO) python3 scripts/evidence/page.py
+	$(SUDO) python3 scripts/evidence/proxy.py
 
 # Some minutes for each kernel. KERNELS="6.1 7.3" are those alone.
 kernels: build
