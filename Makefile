@@ -8,6 +8,7 @@
 # make py     the Python package, in the environment target/python
 # make bench  the figures of docs/measurements.md
 # make kernels  all BPF programs and a shaped transfer each way on Debian's kernels, in virtual machines
+# make hosts [ONLY=kills]  a gateway between hosts of its own in trouble of many kinds
 # make verify [PART=kernels]  what takes too long for every change, all of it or a part
 #
 # Everything runs as the user; root is asked for (sudo) only where namespaces or interfaces need it.
@@ -34,9 +35,9 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 		table5-unpaced.toml table5-tbf.toml table5-tbf-4m.toml window.toml window-clock.toml fig3.toml fig8.toml fig8-unpaced.toml fig9.toml fig9-unpaced.toml) \
 	$(addprefix experiments/papers/paced-chirping/,lone.toml pair.toml fig6.toml both-start.toml both-fig6.toml vanish.toml reorder.toml fig5.toml fig5-alone.toml fig7.toml)
 
-.PHONY: demo test quick build repro repro-short deb book py python deny packages commands bench kernels miri random additions papers mutations prometheus page evidence verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
+.PHONY: demo test quick build repro repro-short deb book py python deny packages commands bench kernels hosts miri random additions papers mutations prometheus page evidence verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
 
-PARTS := deny book commands packages kernels miri random additions papers mutations prometheus python page evidence
+PARTS := deny book commands packages kernels hosts miri random additions papers mutations prometheus python page evidence
 PART ?= $(PARTS)
 
 build: setup
@@ -189,6 +190,10 @@ evidence: build
 # Some minutes for each kernel. KERNELS="6.1 7.3" are those alone.
 kernels: build
 	WEIR=$(WEIR) scripts/kernels/run $(KERNELS)
+
+# Some minutes. ONLY="kills long" are those alone; scripts/hosts --list says what there is.
+hosts: build
+	$(SUDO) env WEIR=$(WEIR) scripts/hosts $(ONLY)
 
 # A minute of each fuzz target; needs a nightly toolchain and cargo-fuzz.
 fuzz: build
