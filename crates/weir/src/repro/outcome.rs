@@ -449,7 +449,7 @@ fn parts(
     for s in series {
         parts.as_published.extend(s.as_published.iter().filter_map(|c| c.verdict));
         parts.weir.extend(s.weir.iter().filter_map(|c| c.verdict));
-        parts.weir.extend(beside_the_paper_s(row, s));
+        parts.weir.extend(verdict_beside(row, s));
         parts.missing |= columns(s).any(|(_, c)| c.values.iter().all(Option::is_none));
     }
     parts.holds.extend(says.iter().map(|c| c.holds));
@@ -461,19 +461,46 @@ fn parts(
     parts
 }
 
-/// Returns the verdict on Weir's scheme beside the paper's scheme here, on the paper's metric.
-fn beside_the_paper_s(row: &Row, series: &SeriesOutcome) -> Option<Verdict> {
-    if row.better == Better::Neither {
-        return None;
-    }
-    let pairs = series.weir.as_ref()?.values.iter().zip(&series.as_published.as_ref()?.values);
-    let sides: Vec<Side> = pairs
-        .filter_map(|(w, p)| {
-            let p = p.as_ref()?.mean;
-            Some(judge::side(w.as_ref()?.mean, (p, p), row.tolerance, row.better))
+/// Weir's scheme beside the paper's scheme here, at one position.
+struct Beside {
+    at: usize,
+    side: Side,
+    /// Value of Weir's scheme.
+    value: f64,
+    /// Distance from the paper's scheme, as a part of its value; `None` beside a 0.
+    off: Option<f64>,
+}
+
+/// Returns Weir's scheme beside the paper's scheme here, on the paper's metric, where both have a value.
+fn beside_the_paper_s(row: &Row, series: &SeriesOutcome) -> Vec<Beside> {
+    let (Some(weir), Some(paper)) = (&series.weir, &series.as_published) else { return Vec::new() };
+    let pairs = weir.values.iter().zip(&paper.values).enumerate();
+    let beside = pairs.filter_map(|(at, (w, p))| {
+        let (w, p) = (w.as_ref()?.mean, p.as_ref()?.mean);
+        let side = judge::side(w, (p, p), row.tolerance, row.better);
+        Some(Beside { at, side, value: w, off: judge::deviation(w, (p, p)) })
+    });
+    beside.filter(|_| row.better != Better::Neither).collect()
+}
+
+/// Returns the verdict on Weir's scheme beside the paper's.
+fn verdict_beside(row: &Row, series: &SeriesOutcome) -> Option<Verdict> {
+    let sides: Vec<Side> = beside_the_paper_s(row, series).iter().map(|b| b.side).collect();
+    (!sides.is_empty()).then(|| judge::column(sides))
+}
+
+/// Says where Weir's scheme is worse than the paper's, and by how much.
+fn worse_places(row: &Row, series: &SeriesOutcome) -> Option<String> {
+    let worse = beside_the_paper_s(row, series).into_iter().filter(|b| b.side == Side::Worse);
+    let places: Vec<String> = worse
+        .map(|b| {
+            let at = row.x.get(b.at).map_or(String::new(), |x| format!(" at {x}"));
+            b.off.map_or(short(b.value), |off| format!("{:+.1} %", off * 100.0)) + &at
         })
         .collect();
-    (!sides.is_empty()).then(|| judge::column(sides))
+    let said =
+        || format!("{}: Weir's scheme is worse than the paper's here, {}", series.name, places.join(", "));
+    (!places.is_empty()).then(said)
 }
 
 /// Judges a claim.
@@ -540,9 +567,7 @@ fn differences(
                 out.push(format!("{}, {}: {}", s.name, name.words(), furthest(row, s, column)));
             }
         }
-        if beside_the_paper_s(row, s) == Some(Verdict::Differs) {
-            out.push(format!("{}: Weir's scheme is worse than the paper's here", s.name));
-        }
+        out.extend(worse_places(row, s));
     }
     out.extend(says.iter().filter(|c| !c.holds).map(|c| format!("does not hold: {}", c.words)));
     for e in experiments.iter().filter(|e| !e.failed.is_empty() && !e.inconclusive) {
