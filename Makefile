@@ -143,6 +143,7 @@ bench: build
 	cargo bench -p weir-sim --locked
 	$(WEIR)-bench sim
 	for b in inline all share two-way rates outage hostile wan; do $(SUDO) $(WEIR)-bench $$b || exit 1; done
+	$(SUDO) python3 scripts/evidence/watched.py
 
 verify: $(PART)
 

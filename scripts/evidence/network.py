@@ -1,7 +1,7 @@
 """Hosts in a row, each in a network namespace: client, router, provider, server.
 
 The gateway runs on the router's interface `wan`. The provider only forwards, so that what passes there is what is
-on the wire. Interfaces have no offloads, so that a segment is a packet for everybody.
+on the wire. Interfaces have no offloads unless asked for, so that a segment is a packet for everybody.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ SERVER, CLIENT = "10.3.0.2", "10.1.0.2"
 class Network:
     """The hosts, and everything that was started on them."""
 
-    def __init__(self, name="weir-evidence"):
+    def __init__(self, name="weir-evidence", offloads=False):
         self.name = f"{name}-{os.getpid()}"
         self.processes = []
         for host in ("client", "router", "provider", "server"):
@@ -43,7 +43,8 @@ class Network:
                     "peer", "name", far[1], "netns", self.space(far[0]))
             for host, interface, address in (near, far):
                 self.ip("-n", self.space(host), "address", "add", f"{address}/24", "dev", interface)
-                self.run(host, "ethtool", "-K", interface, "tso", "off", "gso", "off", "gro", "off", "tx", "off")
+                if not offloads:
+                    self.run(host, "ethtool", "-K", interface, "tso", "off", "gso", "off", "gro", "off", "tx", "off")
                 self.ip("-n", self.space(host), "link", "set", interface, "up")
         for host, router in ROUTES:
             self.ip("-n", self.space(host), "route", "add", "default", "via", router, "quickack", "1")
@@ -96,11 +97,11 @@ class Network:
         return json.loads(self.run("router", WEIR, "ctl", "--json", "show", "--all"))["report"]
 
     def dashboard(self, *words):
-        """Starts the page at its usual address on the router, and returns when it is served."""
-        self.start("router", WEIR, "dashboard", *words, stderr=subprocess.DEVNULL)
+        """Starts the page at its usual address on the router, and returns its process when it is served."""
+        process = self.start("router", WEIR, "dashboard", *words, stderr=subprocess.DEVNULL)
         for _ in range(100):
             if self.run("router", "ss", "-Hltn", "sport", "=", "8650"):
-                return
+                return process
             time.sleep(0.1)
         raise RuntimeError("the page is not served")
 

@@ -48,7 +48,7 @@ delay = "{delay}ms"
 """
 CLIENT_MS, SERVER_MS = 4, 15
 LOSS = 'loss = "1%"'
-LATE = 'reorder = "1%"\nreorder_by = "2ms"'
+LATE = 'reorder = "10%"\nreorder_by = "2800us"'
 # Name: direction of data, and lines of the client's and the server's path.
 CASES = {
     "download": ("down", {}, {}),
