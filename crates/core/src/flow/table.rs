@@ -23,7 +23,7 @@ impl Slab {
 }
 
 /// Greatest age of a flow's place in the order of activity before it is renewed.
-const RENEW_MS: u32 = 10_000;
+const RENEW_MS: u32 = 2_000;
 /// Silence after which a settled flow makes room for any other.
 const IDLE_MS: u32 = 60_000;
 
@@ -189,10 +189,10 @@ impl Table {
         self.ages.oldest(if transient { TRANSIENT } else { SETTLED }).map(FlowId)
     }
 
-    /// Returns the flows that were active in the last `within_ms`, or 10 s if that is longer. Settled
-    /// ones come first, each kind from the latest on.
+    /// Returns the flows that were active in the last `within_ms`, and some that were up to two seconds
+    /// before. Settled ones come first, each kind from the latest on.
     pub fn active(&self, now_ms: u32, within_ms: u32) -> impl Iterator<Item = FlowId> + '_ {
-        let within_ms = within_ms.max(RENEW_MS);
+        let within_ms = within_ms.saturating_add(RENEW_MS);
         let recent = move |&i: &u32| now_ms.wrapping_sub(self[FlowId(i)].seen_ms) <= within_ms;
         let next = move |&i: &u32| self.ages.before(i).filter(recent);
         let of = move |list| core::iter::successors(self.ages.newest(list).filter(recent), next);
@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(active(&t, 2_000), [3, 1, 2]);
         let first = t.find(&key(1)).unwrap();
         t.touch(first, 10_500);
-        assert_eq!(active(&t, 11_500), [1, 3]);
+        assert_eq!(active(&t, 13_500), [1, 3]);
         assert_eq!(active(&t, 60_000), [] as [u16; 0]);
     }
 
@@ -369,6 +369,18 @@ mod tests {
         t.touch(first, RENEW_MS);
         let v = victim(&mut t, IDLE_MS).unwrap();
         assert_eq!(t[FlowId(v.0)].key, key(1));
+    }
+
+    /// A flow that was active until nine seconds ago, whenever its place was renewed.
+    #[test]
+    fn a_flow_that_fell_silent_lately_is_listed() {
+        let mut t = Table::new(3, 1);
+        let flow = t.insert(key(1), ClassId(0), false, 0).unwrap();
+        for last in (0..25_000).step_by(700) {
+            t.touch(flow, last);
+            assert_eq!(t.active(last + 9_000, 10_000).count(), 1, "active until {last} ms");
+            assert_eq!(t.active(last + 12_001, 10_000).count(), 0, "active until {last} ms");
+        }
     }
 
     #[test]
