@@ -110,6 +110,60 @@ fn text_of(file: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)).unwrap()
 }
 
+/// Source files below a directory, without tests.
+fn sources(dir: &Path, out: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        match path.is_dir() {
+            true if name != "tests" => sources(&path, out),
+            false if name != "tests" && path.extension().is_some_and(|e| e == "rs") => out.push(path),
+            _ => {}
+        }
+    }
+}
+
+/// The fixed parts of the messages that a source file logs as warnings and errors.
+fn logged(text: &str) -> Vec<String> {
+    let production = text.split("#[cfg(test)]").next().unwrap();
+    let calls =
+        ["tracing::warn!(", "tracing::error!("].iter().flat_map(|call| production.split(call).skip(1));
+    let literal = |call: &str| -> String {
+        let quoted = call.split_once('"').unwrap().1.replace("\\\"", "\u{1}");
+        quoted.split('"').next().unwrap().replace('\u{1}', "\"")
+    };
+    let parts = |message: String| -> Vec<String> {
+        message
+            .split('{')
+            .map(|part| part.split_once('}').map_or(part, |(_, rest)| rest).to_owned())
+            .collect()
+    };
+    calls.map(literal).flat_map(parts).filter(|part| part.trim().len() >= 6).collect()
+}
+
+/// The page of messages has each warning and error of the log, and each feature that a kernel may lack.
+#[test]
+fn the_page_of_messages_has_what_is_logged() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = text_of("docs/messages.md");
+    let mut files = Vec::new();
+    ["crates/weir/src", "crates/io/src"].iter().for_each(|dir| sources(&root.join(dir), &mut files));
+    let messages: Vec<String> =
+        files.iter().flat_map(|file| logged(&std::fs::read_to_string(file).unwrap())).collect();
+    assert!(messages.len() > 40, "{messages:?}");
+    for message in messages {
+        assert!(page.contains(&message), "docs/messages.md lacks: {message}");
+    }
+    let features = text_of("crates/io/src/bpf/features.rs");
+    let missing: Vec<&str> = features.lines().filter(|line| line.contains("Missing = Missing {")).collect();
+    assert!(missing.len() >= 3, "{missing:?}");
+    for line in missing {
+        let words: Vec<&str> = line.split('"').skip(1).step_by(2).collect();
+        let row = format!("| {} | {} |", words[0], words[1]);
+        assert!(page.contains(&row), "docs/messages.md lacks: {row}");
+    }
+}
+
 #[test]
 fn the_manual_runs_in_both_worlds() {
     let source = Source::new(MANUALS[0], text_of(MANUALS[0]));

@@ -63,7 +63,7 @@ fn who_is_not_root_is_told_so() {
     let place = Place::new();
     let file = place.file("experiment.toml", &experiment("a", "bulk"));
     let lab = ["lab", file.to_str().unwrap()];
-    let commands: [&[&str]; 16] = [
+    let commands: [&[&str]; 19] = [
         &["upgrade", "--dev", "wan0"],
         &["ctl", "show"],
         &["ctl", "show", "17"],
@@ -74,6 +74,9 @@ fn who_is_not_root_is_told_so() {
         &["down"],
         &["down", "--dev", "wan0"],
         &["metrics"],
+        &["metrics", "--listen", "127.0.0.1:0"],
+        &["metrics", "--textfile", "weir.prom"],
+        &["dashboard", "--listen", "127.0.0.1:0"],
         &["run", "--dev", "wan0", "--out-flow-rate", "1Mbit"],
         &["wan", "--dev", "wan0", "--rate", "1Mbit"],
         &["pace", "wan0", "--rate", "1Mbit"],

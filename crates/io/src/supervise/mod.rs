@@ -61,6 +61,7 @@ pub use records::Records;
 pub use senders::{Senders, Sent};
 pub use service::status;
 pub use setup::{Attach, Setup, Steered, TakenAcks, MOST_ENGINES, STATE};
+pub use state::may_ask;
 
 pub use crate::sys::letters::Letters;
 pub use crate::sys::pod::Pod;

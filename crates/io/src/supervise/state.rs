@@ -32,6 +32,15 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// Fails for users who may ask no gateway.
+pub fn may_ask() -> io::Result<()> {
+    if is_root() {
+        Ok(())
+    } else {
+        Err(needs_root())
+    }
+}
+
 fn needs_root() -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, "this needs root (try sudo)")
 }

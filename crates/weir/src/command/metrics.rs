@@ -66,6 +66,7 @@ pub(super) fn place(text: &str) -> Result<Place, String> {
 
 /// Runs until it is stopped, or prints the metrics once.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    field::may_ask().map_err(Failure::Other)?;
     match (&args.listen, &args.textfile) {
         (Some(place), _) => serve(args, place),
         (None, Some(path)) => write(args, path),

@@ -235,6 +235,11 @@ pub fn running() -> Result<Vec<String>, String> {
     weir_io::supervise::running(STATE.as_ref()).map_err(|e| e.to_string())
 }
 
+/// Fails for users whom no gateway answers.
+pub fn may_ask() -> Result<(), String> {
+    weir_io::supervise::may_ask().map_err(|e| e.to_string())
+}
+
 /// Sends a request to the gateway on `dev`, or to the only one. Returns its answer, a JSON document.
 pub fn ask(dev: Option<&str>, request: &str) -> Result<String, String> {
     let answer = weir_io::supervise::ask(STATE.as_ref(), dev, request).map_err(|e| e.to_string())?;

@@ -38,6 +38,10 @@ impl Target {
 
     /// Prepares a file that root's daemon writes every second. Fails if another user could replace it.
     pub fn of_a_daemon(path: &Path) -> Result<Target, String> {
+        if path == Path::new("-") {
+            let why = "a report is replaced each second, which standard output cannot be";
+            return Err(format!("--json -: {why}: name a file, or ask with `weir ctl --json show`"));
+        }
         let target = Target::new(path)?;
         let fault = |what: &str| Err(format!("{}: {what}", path.display()));
         if !matches!(target.kind(), None | Some(FileType::RegularFile)) {
@@ -179,6 +183,8 @@ mod tests {
         Target::of_a_daemon(&dir.join("x.json")).unwrap();
         std::fs::remove_dir_all(dir).unwrap();
         assert!(Target::of_a_daemon(Path::new("/dev/null")).unwrap_err().contains("no regular file"));
+        let error = Target::of_a_daemon(Path::new("-")).unwrap_err();
+        assert!(error.contains("name a file") && error.contains("weir ctl --json show"), "{error}");
         let error = Target::new(Path::new("/nonexistent/x.json")).unwrap_err();
         assert!(error.contains("/nonexistent: No such file"), "{error}");
     }

@@ -456,7 +456,7 @@ impl core::fmt::Display for Unchangeable {
         f.write_str(match self {
             Unchangeable::MaxFlows => "the number of flows cannot change while it runs",
             Unchangeable::Ports => "a direction in which nothing was controlled cannot be while it runs",
-            Unchangeable::Classes => "too many classes",
+            Unchangeable::Classes => "there is no room for these classes while it runs: restart the gateway",
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Requests to a running instance.
 
-use crate::supervise::state::{Directory, Held};
+use crate::supervise::state::{may_ask, Directory, Held};
 use crate::sys::link;
 use rustix::net::sockopt::{set_socket_timeout, Timeout};
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -23,6 +23,7 @@ pub fn ask(state: &Path, dev: Option<&str>, request: &str) -> io::Result<Vec<u8>
 /// Like [`ask`]; each step may take as long as `patience`.
 pub fn within(patience: Duration, state: &Path, dev: Option<&str>, request: &str) -> io::Result<Vec<u8>> {
     if !state.exists() {
+        may_ask()?;
         return Err(none(dev));
     }
     let directory = Directory::open(state)?;

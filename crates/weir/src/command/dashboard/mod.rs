@@ -56,6 +56,7 @@ const ALL_EVERY: Duration = Duration::from_secs(10);
 
 /// Runs until it is stopped.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    field::may_ask().map_err(Failure::Other)?;
     let server = listen(&args.listen).map_err(Failure::Other)?;
     let prometheus = args.history.as_deref().map(|url| Prometheus::new(url, &args.history_labels));
     let shared = Arc::new(Shared::new(prometheus));
