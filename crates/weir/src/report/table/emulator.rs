@@ -23,7 +23,7 @@ fn links(report: &EmulatorReport) -> Grid {
         Column::numbers("of", "Mbit/s"),
         Column::numbers("sent", "MB"),
         Column::numbers("waits", "packets"),
-        Column::numbers("waited p50", "ms"),
+        Column::numbers("delay p50", "ms"),
         Column::numbers("p99", "ms"),
         Column::numbers("marks", ""),
         Column::numbers("drops", ""),

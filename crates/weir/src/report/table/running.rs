@@ -99,7 +99,7 @@ fn queues(classes: &[GatewayClass]) -> Grid {
         Column::words("queue of"),
         Column::numbers("rate", "Mbit/s"),
         Column::numbers("sent", "MB"),
-        Column::numbers("waited p50", "ms"),
+        Column::numbers("delay p50", "ms"),
         Column::numbers("p99", "ms"),
         Column::numbers("marks", ""),
         Column::numbers("drops", ""),
