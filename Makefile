@@ -159,7 +159,7 @@ papers: build
 	@scripts/virtual $(addprefix experiments/papers/,ack-filter/fig11.toml ack-filter/fig12.toml \
 		$(addprefix ack-filter/,access.toml drop-policy.toml drop-policy-slow.toml) postack/fig9-curve.toml postack/fig9-series.toml postack/fig12.toml \
 		postack/schemes-loss.toml gap-pacer/table5-depth.toml gap-pacer/table5-time.toml \
-		$(addprefix paced-chirping/,fig1.toml fig5-greedy.toml both-fig1.toml both-fig5.toml both-fig5-greedy.toml both-fig7.toml))
+		$(addprefix paced-chirping/,fig1.toml fig5-15ms.toml fig5-greedy.toml both-fig1.toml both-fig5.toml both-fig5-greedy.toml both-fig7.toml))
 
 # Every scheme taken away from every file of the papers that has it: the file must notice.
 mutations: build
