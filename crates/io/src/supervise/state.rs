@@ -32,6 +32,11 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// Returns whether a name is that of an instance: the numbers of its interfaces.
+fn is_instance(name: &str) -> bool {
+    !name.is_empty() && name.split('+').all(|number| number.parse::<u32>().is_ok())
+}
+
 /// Fails for users who may ask no gateway.
 pub fn may_ask() -> io::Result<()> {
     if is_root() {
@@ -188,8 +193,9 @@ impl Directory {
         let mut names = Vec::new();
         for entry in fs::Dir::read_from(self.fd.as_fd())? {
             let name = entry?.file_name().to_string_lossy().into_owned();
-            // In the first namespace, which has no number, files of other namespaces have the same ending.
-            let own = name.strip_suffix(&ending).filter(|name| !name.contains('@') && !name.is_empty());
+            // In the first namespace, which has no number, files of other namespaces have the same ending, and
+            // so have reports and sockets that users put here.
+            let own = name.strip_suffix(&ending).filter(|name| is_instance(name));
             names.extend(own.map(String::from));
         }
         names.sort();
@@ -449,12 +455,27 @@ pub(super) mod tests {
     fn what_is_saved_is_there_until_it_is_removed() {
         let temporary = Temporary::new("saved");
         let directory = temporary.open();
-        assert_eq!(directory.load("a").unwrap(), None);
-        directory.save("a", b"text").unwrap();
-        assert_eq!(temporary.open().load("a").unwrap().unwrap(), b"text");
-        assert_eq!(directory.names().unwrap(), ["a"]);
-        directory.save("a", b"").unwrap();
+        assert_eq!(directory.load("7+8").unwrap(), None);
+        directory.save("7+8", b"text").unwrap();
+        assert_eq!(temporary.open().load("7+8").unwrap().unwrap(), b"text");
+        assert_eq!(directory.names().unwrap(), ["7+8"]);
+        directory.save("7+8", b"").unwrap();
         assert_eq!(directory.names().unwrap(), [""; 0]);
+    }
+
+    /// A service's report, and sockets of `weir metrics` and `weir dashboard`, are in the same directory.
+    #[test]
+    fn files_of_users_are_no_instances() {
+        let temporary = Temporary::new("beside");
+        let directory = temporary.open();
+        for name in ["wan.json", "metrics.sock", "a+7.json", "+.json", "7 8.json"] {
+            let (name, ending) = name.split_once('.').unwrap();
+            std::fs::write(temporary.0.join(directory.file(name, ending)), "{}").unwrap();
+        }
+        assert_eq!(directory.names().unwrap(), [""; 0]);
+        assert_eq!(directory.sockets().unwrap(), [""; 0]);
+        directory.save("7", b"text").unwrap();
+        assert_eq!(directory.names().unwrap(), ["7"]);
     }
 
     #[test]

@@ -53,11 +53,11 @@ struct Rig {
 impl Rig {
     fn new(name: &str) -> Rig {
         let temporary = Temporary::new(name);
-        let listener = Listener::open(temporary.open(), "x").unwrap();
+        let listener = Listener::open(temporary.open(), "5").unwrap();
         Rig { temporary, control: Control::new(Some(listener)), operator: Echo::default() }
     }
     fn client(&self, says: &str) -> UnixStream {
-        let mut stream = UnixStream::connect(self.temporary.open().socket("x")).unwrap();
+        let mut stream = UnixStream::connect(self.temporary.open().socket("5")).unwrap();
         stream.write_all(says.as_bytes()).unwrap();
         stream.set_nonblocking(true).unwrap();
         stream
@@ -161,7 +161,7 @@ fn an_instance_that_is_stuck_is_not_waited_for_longer_than_said() {
     let rig = Rig::new("ctl-stuck");
     let answer = ask::within(std::time::Duration::from_millis(50), &rig.temporary.0, None, "show");
     let error = answer.unwrap_err();
-    assert_eq!(error.to_string(), "the gateway on x has given no answer for 50ms");
+    assert_eq!(error.to_string(), "the gateway on 5 has given no answer for 50ms");
 }
 
 #[test]
@@ -188,13 +188,13 @@ fn requests_that_wait_for_the_engine_are_served_one_by_one() {
 #[test]
 fn the_file_is_roots_replaced_and_removed() {
     let rig = Rig::new("ctl-file");
-    let path = rig.temporary.open().socket("x");
+    let path = rig.temporary.open().socket("5");
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let mut first = rig.control;
     // After kill -9 the file stays, too.
     first.leave_to_parent();
     assert!(path.exists() && UnixStream::connect(&path).is_err());
-    let second = Listener::open(rig.temporary.open(), "x").unwrap();
+    let second = Listener::open(rig.temporary.open(), "5").unwrap();
     assert!(UnixStream::connect(&path).is_ok());
     drop(second);
     assert!(!path.exists());
