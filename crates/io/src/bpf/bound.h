@@ -823,6 +823,85 @@ __noinline __u32 bare_by(struct packet *p, __u32 number, __u32 ingress, __u32 pl
 	return back == NO_CLASS || !per_byte_of(back) ? place : back;
 }
 
+/* `per_bare_byte_above` */
+static __always_inline __u64 per_bare_byte_above(struct bound *b)
+{
+	__u64 least = READ64(b->per_byte), faster;
+	__u32 by = READ(b->bare_by);
+
+	if (least > BARE_UNKNOWN)
+		least = BARE_UNKNOWN;
+	if (!by)
+		return least;
+	faster = per_byte_of(by - 1) * BARE_PART;
+	return faster < least ? faster : least;
+}
+
+/* `learn_above`. Verified once. */
+__noinline int learn_above(__u32 next, __u32 by)
+{
+	for (int i = 0; i < DEEPEST - 1; i++) {
+		struct bound *b, *data;
+		__u32 number = next - 1;
+
+		if (!next)
+			break;
+		b = bpf_map_lookup_elem(&bounds, &number);
+		data = bpf_map_lookup_elem(&bounds, &by);
+		if (!b || !data)
+			break;
+		if (READ(data->above))
+			by = READ(data->above) - 1;
+		if (per_byte_of(by) * BARE_PART < per_bare_byte_above(b))
+			WRITE(b->bare_by, by + 1);
+		next = READ(b->above);
+	}
+	return 0;
+}
+
+/* As `above`, of segments without data. Verified once. */
+__noinline int bare_above(__u32 next, __u64 bytes, __u64 now, __u32 with)
+{
+	for (int i = 0; i < DEEPEST - 1; i++) {
+		struct bound *b;
+		__u32 number = next - 1;
+		__u64 per_byte;
+
+		if (!next)
+			break;
+		b = bpf_map_lookup_elem(&bounds, &number);
+		if (!b)
+			break;
+		per_byte = per_bare_byte_above(b);
+		if (with == CHARGED)
+			charge(&b->bare_due, served(bytes, per_byte), now);
+		else if (!has_room(READ64(b->bare_due), per_byte, with == KEPT_IN_PART, bytes, now))
+			return false;
+		next = READ(b->above);
+	}
+	return true;
+}
+
+/* `Room` */
+enum bare_room {
+	BARE_NONE,
+	BARE_SHARED,
+	BARE_OWN,
+};
+
+static __always_inline enum bare_room bare_room(struct bound *b, __u64 per_byte, bool part, __u64 bytes, __u64 now)
+{
+	__u32 next = READ(b->above);
+
+	if (!has_room(READ64(b->bare_due), per_byte, part, bytes, now))
+		return BARE_NONE;
+	if (!next || bare_above(next, bytes, now, part ? KEPT_IN_PART : KEPT))
+		return BARE_SHARED;
+	if (READ(b->counts) & COUNTS_OWN && has_room(READ64(b->own_due), READ64(b->own_per_byte), false, bytes, now))
+		return BARE_OWN;
+	return BARE_NONE;
+}
+
 /* Is it one of a flow whose ACKs are controlled? Verified once. */
 __noinline int is_of_held(struct packet *p)
 {
@@ -860,8 +939,8 @@ __noinline int exceeds_bare(struct packet *p, __u32 bytes, __u32 number, __u32 b
 {
 	struct hooks *engine = bpf_map_lookup_elem(&hooks, &number);
 	__u32 place = found >> FOUND_PLACE, by, unit;
+	enum bare_room room = BARE_NONE;
 	__u64 per_byte = ~0ULL, faster;
-	bool passes = false;
 	struct bound *b;
 
 	b = bpf_map_lookup_elem(&bounds, &place);
@@ -874,9 +953,9 @@ __noinline int exceeds_bare(struct packet *p, __u32 bytes, __u32 number, __u32 b
 	by = READ(b->bare_by);
 	if (by) {
 		per_byte = per_bare_byte(place, by - 1);
-		passes = has_room(READ64(b->bare_due), per_byte, true, bytes, p->coarse);
+		room = bare_room(b, per_byte, true, bytes, p->coarse);
 	}
-	if (!passes) {
+	if (room == BARE_NONE) {
 		if (back == NOT_SOUGHT)
 			return BARE_SEEKS;
 		faster = per_bare_byte(place, back);
@@ -884,11 +963,17 @@ __noinline int exceeds_bare(struct packet *p, __u32 bytes, __u32 number, __u32 b
 			WRITE(b->bare_by, back + 1);
 			per_byte = faster;
 		}
-		passes = has_room(READ64(b->bare_due), per_byte, true, bytes, p->coarse) ||
-			 (has_room(READ64(b->bare_due), per_byte, false, bytes, p->coarse) && is_of_held(p));
+		if (back != place)
+			learn_above(READ(b->above), back);
+		room = bare_room(b, per_byte, true, bytes, p->coarse);
+		if (room == BARE_NONE && is_of_held(p))
+			room = bare_room(b, per_byte, false, bytes, p->coarse);
 	}
-	if (passes) {
+	if (room != BARE_NONE) {
 		charge(&b->bare_due, served(bytes, per_byte), p->coarse);
+		bare_above(READ(b->above), bytes, p->coarse, CHARGED);
+		if (room == BARE_OWN)
+			charge(&b->own_due, served(bytes, READ64(b->own_per_byte)), p->coarse);
 		return BARE_PASSES;
 	}
 	__sync_fetch_and_add(&b->dropped, 1);

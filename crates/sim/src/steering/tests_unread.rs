@@ -5,7 +5,7 @@ use super::tests::inject_frame;
 use super::*;
 use core::net::Ipv6Addr;
 use weir_core::ack::AckControl;
-use weir_core::gateway::{ClassConfig, Match, Prefix};
+use weir_core::gateway::{ClassConfig, Match, Nested, Prefix};
 use weir_core::rate::Rate;
 use weir_core::rig::second::{most, Second};
 use weir_core::rig::Rig;
@@ -161,5 +161,54 @@ fn segments_without_data_have_a_bound_of_their_own() {
         }
         // 2,000 a second are 1.6 Mbit/s.
         assert_eq!(bare(Steered::new(config), 500), [200_000; 3], "{said}");
+    }
+}
+
+/// A site of this rate in Mbit/s for each direction, with two customers who may have all of it, one of whom is
+/// the host above.
+fn site(up: u64, down: u64) -> Config {
+    let mut classes = Vec::new();
+    for (direction, mbit) in [(Direction::Out, up), (Direction::In, down)] {
+        let parent = classes.len();
+        let class = |name: &str, matches, nested| {
+            let class = ClassConfig::controlled(name, direction, AckControl::ack_share(Rate::mbit(mbit)));
+            ClassConfig { matches, nested: Some(nested), ..class }
+        };
+        let top = Nested { parent: None, rate: Some(Rate::mbit(mbit)), ceil: None, weight: 1, lends: true };
+        classes.push(class("site", vec![], top));
+        for host in [HOST, [7; 16]] {
+            let prefix = Prefix::new(host.into(), 128);
+            let (src, dst) = if direction == Direction::Out { (prefix, None) } else { (None, prefix) };
+            let below = Nested { parent: Some(parent), rate: None, lends: false, ..top };
+            classes.push(class(&format!("{}", host[0]), vec![Match { src, dst, ..Match::default() }], below));
+        }
+    }
+    let config = Config { classes, ..Config::default() };
+    assert_eq!(config.check_nested(), Ok(()));
+    config
+}
+
+/// Verifies that segments without data of a site's customers are bounded together. Each floods with 32 Mbit/s,
+/// of which 30 are an eighth of the rate of its data, and of the site's.
+#[test]
+fn segments_without_data_of_a_site_have_one_bound() {
+    let frame = |host: [u8; 16]| {
+        let rst = SegmentBuilder::v6(Ipv6Addr::from(host), Ipv6Addr::from([9; 16])).flags(Flags::RST);
+        rst.raw_options(&[1; 40]).build()
+    };
+    let frames = [HOST, [7; 16]].map(frame);
+    let passed = |rig: &mut Rig<Steered>| {
+        let mut passed = [0u64; 3];
+        for us in (0..3_000_000u64).step_by(25) {
+            let at = Time::from_millis(1_000) + Duration::from_micros(us);
+            frames.iter().for_each(|frame| inject_frame(rig, at, LAN, frame));
+            passed[us as usize / 1_000_000] += 100 * rig.run_until(at).len() as u64;
+        }
+        passed
+    };
+    // 1.05 times 30 Mbit/s; where the uploads may have more than that, as much as those.
+    for (up, second) in [(12, 3_937_500), (40, 5_250_000)] {
+        let [_, bytes, again] = passed(&mut Rig::new(Steered::new(site(up, 240))));
+        assert!(bytes.abs_diff(second) <= 1_000 && again.abs_diff(second) <= 1_000, "{up}: {bytes}, {again}");
     }
 }

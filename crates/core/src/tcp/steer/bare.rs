@@ -10,8 +10,13 @@
 //! The queue of a class is served by the fastest such class that was found. It is looked for with the first
 //! segment, and where one finds no room, so that traffic within the bound pays for no other look-up. Segments
 //! of flows whose ACKs are controlled have a quarter of the room to themselves.
+//!
+//! Each class above has such a queue for all that are below it: the ACKs of a site's customers together are
+//! bounded, too. The data is that of the class as far above the data's own class, or of the highest one there.
+//! Its customers may be elsewhere in the other direction, so a class above serves at least its own rate, and
+//! 20 Mbit/s. Where they have no room, a class still has its guaranteed rate, which pays for it.
 
-use super::bound::{chain, Bound};
+use super::bound::{above, chain, Bound};
 use super::tally::{served, FRACTION};
 use crate::base::time::Time;
 use core::sync::atomic::Ordering::Relaxed;
@@ -43,6 +48,37 @@ fn by_data_of(bounds: &[Bound], place: u32, back: Option<u32>) -> u32 {
     back.filter(|&back| back != place && per_byte_of(bounds, back) != 0).unwrap_or(place)
 }
 
+/// Nanoseconds per byte at which the queue of a class above others is served, by the data found last.
+fn per_bare_byte_above(bounds: &[Bound], class: &Bound) -> u64 {
+    let least = class.per_byte().min(UNKNOWN);
+    match class.bare_by.load(Relaxed) {
+        0 => least,
+        by => least.min(per_byte_of(bounds, by - 1) * PART),
+    }
+}
+
+/// The segments of the class at `place` acknowledge data of the class at `back`: those above it bound them by
+/// the data of those above that.
+fn learn_above(bounds: &[Bound], place: u32, back: u32) {
+    let mut by = back;
+    for class in chain(bounds, place).skip(1) {
+        by = above(bounds, by).unwrap_or(by);
+        if per_byte_of(bounds, by) * PART < per_bare_byte_above(bounds, class) {
+            class.bare_by.store(by + 1, Relaxed);
+        }
+    }
+}
+
+/// Room for a segment.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    None,
+    /// In the queues of its class and of all above it.
+    Shared,
+    /// In what its class has for itself; a class above it has none.
+    Own,
+}
+
 /// Returns whether a segment of `bytes`, without data, of the class at this place may pass at `now`. It is
 /// charged then. `back` finds the place of the class of the data that it acknowledges, and `is_held` says
 /// whether the ACKs of its flow are controlled.
@@ -60,23 +96,47 @@ pub fn admits_bare(
     let at = now.as_nanos();
     let by = own.bare_by.load(Relaxed);
     let mut per_byte = if by == 0 { u64::MAX } else { per_bare_byte(bounds, place, by - 1) };
-    let has_room = |per_byte, quarters| Bound::has_room(&own.bare_due, per_byte, quarters, bytes, at);
-    let mut passes = by != 0 && has_room(per_byte, 3);
-    if !passes {
-        let found = by_data_of(bounds, place, back());
-        let faster = per_bare_byte(bounds, place, found);
+    let parents = || chain(bounds, place).skip(1);
+    let room = |per_byte, quarters| {
+        let fits = |class: &Bound| {
+            let per_byte = per_bare_byte_above(bounds, class);
+            Bound::has_room(&class.bare_due, per_byte, quarters, bytes, at)
+        };
+        match Bound::has_room(&own.bare_due, per_byte, quarters, bytes, at) {
+            false => Room::None,
+            true if parents().all(fits) => Room::Shared,
+            true if own.is_within_own(bytes, at) => Room::Own,
+            true => Room::None,
+        }
+    };
+    let mut found = if by == 0 { Room::None } else { room(per_byte, 3) };
+    if found == Room::None {
+        let data = by_data_of(bounds, place, back());
+        let faster = per_bare_byte(bounds, place, data);
         if faster < per_byte {
-            own.bare_by.store(found + 1, Relaxed);
+            own.bare_by.store(data + 1, Relaxed);
             per_byte = faster;
         }
-        passes = has_room(per_byte, 3) || has_room(per_byte, 4) && is_held();
+        if data != place {
+            learn_above(bounds, place, data);
+        }
+        found = room(per_byte, 3);
+        if found == Room::None && is_held() {
+            found = room(per_byte, 4);
+        }
     }
-    if passes {
-        Bound::charge(&own.bare_due, served(bytes, per_byte), at);
-    } else {
+    if found == Room::None {
         own.count_dropped(bytes);
+        return false;
     }
-    passes
+    Bound::charge(&own.bare_due, served(bytes, per_byte), at);
+    for class in parents() {
+        Bound::charge(&class.bare_due, served(bytes, per_bare_byte_above(bounds, class)), at);
+    }
+    if found == Room::Own {
+        own.spend_own(bytes, at);
+    }
+    true
 }
 
 #[cfg(test)]
@@ -161,6 +221,78 @@ mod tests {
             let passed = flood(&bounds, 1 + 10 * n as u64, Some(back), false);
             assert!(is(passed[2], second(mbit)), "{back}: {passed:?}");
         }
+    }
+
+    /// A class of 8 Mbit/s at place 0, and one of 4 Mbit/s at 1, below one of 12 Mbit/s at 2; their data is of
+    /// those at 3 and 4, of 400 Mbit/s each, below one of `data` Mbit/s at 5. Of the first two, `own` Mbit/s
+    /// are guaranteed.
+    fn nested(data: u64, own: Option<u64>) -> Vec<Bound> {
+        let rates = [8, 4, 12, 400, 400, data];
+        let bound = |(place, mbit): (usize, u64)| {
+            let above = [Some(2), Some(2), None, Some(5), Some(5), None][place];
+            let own = own.filter(|_| place < 2).map(Rate::mbit);
+            let most = Some(Rate::mbit(mbit));
+            let bound = Bound::default();
+            bound.set(Some(Limit { most, own, above, flow: None, permits: false, counts: Counts::Ip }));
+            bound
+        };
+        rates.into_iter().enumerate().map(bound).collect()
+    }
+
+    /// Bytes that pass of segments of both classes, 41.6 Mbit/s of each, in the third second.
+    fn both(bounds: &[Bound], held: bool) -> [u64; 2] {
+        let mut passed = [0; 2];
+        for n in 0..300_000u64 {
+            let now = Time::from_micros(1_000_000 + 10 * n);
+            for place in 0..2 {
+                let held = held && place == 1;
+                let passes = admits_bare(bounds, place, ACK, now, || Some(3 + place), || held);
+                passed[place as usize] += if passes && n >= 200_000 { ACK } else { 0 };
+            }
+        }
+        passed
+    }
+
+    /// Each class alone may have an eighth of 400 Mbit/s.
+    #[test]
+    fn a_class_above_bounds_those_of_all_below_it() {
+        // An eighth of its data's rate; the least that is known of; and its own rate where that is more.
+        for (data, bytes) in [(240, second(30)), (80, 2_500_000)] {
+            let passed = both(&nested(data, None), false);
+            assert!(is(passed.iter().sum(), bytes), "{data}: {passed:?}");
+        }
+        let fast = nested(240, None);
+        fast[2].set(Some(Limit {
+            most: Some(Rate::mbit(36)),
+            own: None,
+            above: None,
+            flow: None,
+            permits: false,
+            counts: Counts::Ip,
+        }));
+        assert!(is(both(&fast, false).iter().sum(), second(36)), "its own rate");
+    }
+
+    /// A guarantee pays for a class's segments where a sibling fills the queue above.
+    #[test]
+    fn a_sibling_takes_neither_guarantees_nor_the_part_of_controlled_flows() {
+        let passed = |bounds: &[Bound]| {
+            let mut passed = 0;
+            for n in 0..300_000u64 {
+                let now = Time::from_micros(1_000_000 + 10 * n);
+                admits_bare(bounds, 0, ACK, now, || Some(3), || false);
+                // A segment each 416 us is 1 Mbit/s.
+                if n % 42 == 0 && n >= 200_000 && admits_bare(bounds, 1, ACK, now, || Some(4), || false) {
+                    passed += ACK;
+                }
+            }
+            passed
+        };
+        let sent = 2_381 * ACK;
+        assert!(passed(&nested(240, Some(2))) >= sent - ACK, "it is guaranteed");
+        assert!(passed(&nested(240, None)) < sent * 9 / 10, "it is not");
+        let [_, held] = both(&nested(240, None), true);
+        assert!(held > second(30) * 9 / 10, "the queue serves controlled flows first: {held}");
     }
 
     /// ACKs for each segment of 1,500 bytes of 80 Mbit/s, 100 ms of them at once: all pass.

@@ -262,9 +262,14 @@ impl Bound {
         most == 0 || flow.has_room(most, cost, now)
     }
 
-    fn is_within_own(&self, cost: u64, now: u64) -> bool {
+    pub(super) fn is_within_own(&self, cost: u64, now: u64) -> bool {
         let per_byte = self.own_per_byte.load(Relaxed);
         self.counts.load(Relaxed) & OWN != 0 && Bound::has_room(&self.own_due, per_byte, 4, cost, now)
+    }
+
+    /// Charges what the class has for itself.
+    pub(super) fn spend_own(&self, cost: u64, now: u64) {
+        Bound::charge(&self.own_due, served(cost, self.own_per_byte.load(Relaxed)), now);
     }
 
     /// Moves a record by what takes so long.
@@ -399,10 +404,15 @@ fn cost_of(counts: Counts) -> u32 {
     }
 }
 
+/// Place of the next class above the one at this place.
+pub(super) fn above(bounds: &[Bound], place: u32) -> Option<u32> {
+    bounds.get(place as usize)?.above.load(Relaxed).checked_sub(1)
+}
+
 /// The classes that bound a class, it first.
 pub(super) fn chain(bounds: &[Bound], place: u32) -> impl Iterator<Item = &Bound> {
-    let above = |bound: &&Bound| bounds.get(bound.above.load(Relaxed).checked_sub(1)? as usize);
-    core::iter::successors(bounds.get(place as usize), above).take(DEEPEST)
+    let places = core::iter::successors(Some(place), move |&at| above(bounds, at));
+    places.map_while(move |at| bounds.get(at as usize)).take(DEEPEST)
 }
 
 /// Returns whether packets of the class at this place may pass at `now`, of the flow with this record if it
@@ -440,7 +450,7 @@ pub fn admits(
     }
     chain(bounds, place).for_each(|bound| bound.spend(cost, at));
     if is_own {
-        Bound::charge(&own.own_due, served(cost, own.own_per_byte.load(Relaxed)), at);
+        own.spend_own(cost, at);
     }
     if let Some(flow) = flow.filter(|_| own.bounds_flows()) {
         flow.charge(cost);

@@ -682,13 +682,9 @@ fn a_share_is_computed_as_by_the_core() {
     assert!((0.8..=1.2).contains(&found), "{found}");
 }
 
-/// Segments without data of few connections, which acknowledge data of classes of 32 and 64 kbit/s. The same
-/// pass as with the core. A segment takes 76 ms and longer to serve, and the room is 64,000 bytes.
-#[test]
-fn segments_without_data_are_bounded_as_by_the_core() {
-    if !privileged() {
-        return;
-    }
+/// Hooks with a class of what goes out at place 0, and two of data that comes in, to A and to the first of two
+/// hosts, and to the second. The first places have these limits, in the hooks and in the records returned.
+fn both_ways(limits: &[Limit]) -> (Rig, Vec<Bound>) {
     let of = |n| Some(Prefix::new(IpAddr::V4(Ipv4Addr::new(10, 2, 0, n)), 32).unwrap());
     let to = |dst| Match { dst, ..Match::default() };
     let a = Prefix::new(IpAddr::V4(A), 32);
@@ -697,21 +693,32 @@ fn segments_without_data_are_bounded_as_by_the_core() {
         class(Direction::In, vec![to(of(0)), to(a)]),
         class(Direction::In, vec![to(of(1))]),
     ];
-    let limits = [16, 32, 64].map(|kbit| Limit { most: Some(Rate::kbit(kbit)), ..LIMIT });
     let config: Compiled = Config { classes, ..Config::default() }.into();
+    let rig = Rig::new(AcksOptions { tallies: CLASSES, shape_in: true, ..options() });
+    let book = RuleBook::of(&rig.acks, 0).unwrap();
+    let [out, inward] = [Direction::Out, Direction::In].map(|direction| config.rules(direction));
+    let staged = book.stage([&out, &inward]).unwrap();
+    rig.acks.hooks.count([Direction::Out, Direction::In].map(|direction| config.fields(direction)));
+    book.hold(staged, [0, 1, 2].into_iter(), [true, true]);
+    let bounds: Vec<Bound> = limits.iter().map(|_| Bound::default()).collect();
+    for (limit, (own, hook)) in limits.iter().zip(bounds.iter().zip(rig.acks.bounds_of(0))) {
+        own.set(Some(*limit));
+        hook.set(Some(*limit));
+    }
+    (rig, bounds)
+}
+
+/// Segments without data of few connections, which acknowledge data of classes of 32 and 64 kbit/s. The same
+/// pass as with the core. A segment takes 76 ms and longer to serve, and the room is 64,000 bytes.
+#[test]
+fn segments_without_data_are_bounded_as_by_the_core() {
+    if !privileged() {
+        return;
+    }
+    let limits = [16, 32, 64].map(|kbit| Limit { most: Some(Rate::kbit(kbit)), ..LIMIT });
     let (mut random, mut totals) = (Random(3), [0; 2]);
     for round in 0..30 {
-        let rig = Rig::new(AcksOptions { tallies: CLASSES, shape_in: true, ..options() });
-        let book = RuleBook::of(&rig.acks, 0).unwrap();
-        let [out, inward] = [Direction::Out, Direction::In].map(|direction| config.rules(direction));
-        let staged = book.stage([&out, &inward]).unwrap();
-        rig.acks.hooks.count([Direction::Out, Direction::In].map(|direction| config.fields(direction)));
-        book.hold(staged, [0, 1, 2].into_iter(), [true, true]);
-        let bounds: Vec<Bound> = limits.iter().map(|_| Bound::default()).collect();
-        for (limit, (own, hook)) in limits.iter().zip(bounds.iter().zip(rig.acks.bounds_of(0))) {
-            own.set(Some(*limit));
-            hook.set(Some(*limit));
-        }
+        let (rig, bounds) = both_ways(&limits);
         rig.control(key4(0, 0), 0, slot_flag::SCALED);
         std::thread::sleep(std::time::Duration::from_millis(20));
         let (from, mut found) = (now(), Vec::new());
