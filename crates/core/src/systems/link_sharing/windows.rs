@@ -12,8 +12,10 @@
 //! sender's or the receiver's change nothing.
 //!
 //! A class has the sum of its flows' rates, or the rate of its line as long as none is known. Flows that end,
-//! or are silent for a minute, are forgotten. The table has one entry for each hash, and a new flow replaces
-//! the one before. The cost of a frame does not depend on the number of flows.
+//! or are silent for a minute, are forgotten. The table has two entries for each hash. A new flow takes a free
+//! one, or that of a flow whose rate is not known, or that was silent for a second: segments of connections
+//! that there never were displace none that the other end has confirmed. A flow without an entry is not
+//! counted. The cost of a frame does not depend on the number of flows.
 
 use crate::rate::{mul_div, Rate};
 use crate::systems::gap_pacing::{Counts, Queued, Size, Target, FASTEST};
@@ -29,6 +31,8 @@ const INITIAL: u64 = 10;
 const ERA: Duration = Duration::from_secs(10);
 /// Silence after which a flow is over.
 const SILENT: Duration = Duration::from_secs(60);
+/// Silence after which a flow gives way to another.
+const QUIET: Duration = Duration::from_secs(1);
 /// Lower bound of round-trip times.
 const SHORTEST: Duration = Duration::from_micros(1);
 /// Lowest rate of a class.
@@ -165,14 +169,34 @@ impl Windows {
         let follows = |(class, _): &Queued| (class.target == Target::Window).then_some((class.counts, 0));
         let classes: Vec<_> = paced.iter().map(follows).collect();
         classes.iter().any(Option::is_some).then(|| {
-            let count = flows.clamp(1, MOST).next_power_of_two() as usize;
+            let count = flows.clamp(2, MOST).next_power_of_two() as usize;
             let free = Known::new(Key::default(), FREE, Stream::default(), Time::ZERO);
             Windows { known: vec![free; count].into(), seed, classes, hand: 0, disbelieved: 0 }.into()
         })
     }
 
-    fn place(&self, key: &Key) -> usize {
-        key.hash(self.seed) as usize & (self.known.len() - 1)
+    /// Returns the entries that may be those of a flow.
+    fn places(&self, key: &Key) -> [usize; 2] {
+        let at = key.hash(self.seed) as usize & (self.known.len() - 1);
+        [at, at ^ 1]
+    }
+
+    /// Returns the entry of a flow.
+    fn find(&self, key: &Key) -> Option<usize> {
+        let is = |&at: &usize| self.known[at].class != FREE && self.known[at].key == *key;
+        self.places(key).into_iter().find(is)
+    }
+
+    /// Returns the entry that a new flow takes, if one may.
+    fn room(&self, key: &Key, now: Time) -> Option<usize> {
+        let [a, b] = self.places(key);
+        let gives_way = |at: usize| {
+            let Known { class, rate, seen, .. } = self.known[at];
+            class == FREE || rate == 0 || now.since(seen) >= QUIET
+        };
+        let is_free = |at: usize| self.known[at].class == FREE;
+        let older = if self.known[b].seen < self.known[a].seen { [b, a] } else { [a, b] };
+        older.into_iter().find(|&at| is_free(at)).or_else(|| older.into_iter().find(|&at| gives_way(at)))
     }
 
     /// Handles a segment of the class with this number at the pacer. Returns whether the class follows
@@ -180,8 +204,9 @@ impl Windows {
     pub(super) fn comes(&mut self, class: usize, key: Key, tcp: &Tcp, size: Size, now: Time) -> bool {
         let Some(&Some((counts, _))) = self.classes.get(class) else { return false };
         self.sweep(now);
-        let at = self.place(&key);
-        if self.known[at].key != key || self.known[at].class != class as u32 {
+        let found = self.find(&key);
+        let Some(at) = found.or_else(|| self.room(&key, now)) else { return true };
+        if found.is_none() || self.known[at].class != class as u32 {
             self.forget(at);
             self.known[at] = Known::new(key, class as u32, Stream::of(tcp), now);
         }
@@ -213,11 +238,8 @@ impl Windows {
         scale: Option<Option<u8>>,
         now: Time,
     ) -> Option<usize> {
-        let at = self.place(key);
+        let at = self.find(key).filter(|_| tcp.flags.contains(Flags::ACK))?;
         let known = &mut self.known[at];
-        if known.class == FREE || known.key != *key || !tcp.flags.contains(Flags::ACK) {
-            return None;
-        }
         let class = known.class as usize;
         if !known.is_acknowledged(tcp, now) {
             self.disbelieved += 1;

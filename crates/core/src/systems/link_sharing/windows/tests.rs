@@ -44,7 +44,11 @@ fn ms(n: u64) -> Time {
 
 /// A connection after its handshake, which took 100 ms.
 fn opened() -> Rig<Sharing> {
-    let mut rig = Rig::new(Sharing::new(config(), 0).expect("a sound configuration"));
+    opened_with(config())
+}
+
+fn opened_with(config: Config) -> Rig<Sharing> {
+    let mut rig = Rig::new(Sharing::new(config, 0).expect("a sound configuration"));
     rig.inject(LAN, data(999, Flags::SYN, 0));
     rig.at(ms(100)).inject(WAN, ack(1000, Flags::SYN.with(Flags::ACK)));
     let passed = rig.run_until(ms(100));
@@ -173,13 +177,51 @@ fn a_forged_number_changes_nothing() {
     assert_eq!((often, count), (rates, 60));
 }
 
+/// A host sends segments of connections that there never were, many more than there are entries, between two
+/// of the flow's packets. They are packets of the class, but its rate stays that of the flow.
+#[test]
+fn connections_that_never_were_displace_none_that_is_confirmed() {
+    let known = |rig: &Rig<Sharing>| rig.node().paced(0).map(|(pacer, class)| pacer.rate(class));
+    let mut config = config();
+    config.max_flows = 16;
+    let mut rig = opened_with(config);
+    rig.inject(LAN, data(1000, Flags::ACK, 1000));
+    left(&mut rig, ms(150));
+    // Ten packets of 1040 bytes in 100 ms.
+    assert_eq!(known(&rig), Some(Rate::kbit(832)));
+    for n in 0..200u16 {
+        let forged = SegmentBuilder::v4([10, 0, 0, 9], RECEIVER).ports(1_000 + n, 80).seq(7).payload(10);
+        rig.at(ms(151 + 10 * u64::from(n) / 4)).inject(LAN, TestFrame::bytes(&forged.build()));
+    }
+    left(&mut rig, ms(700));
+    assert_eq!(known(&rig), Some(Rate::kbit(832)));
+}
+
+/// A flow that was silent for a second gives its entry up.
+#[test]
+fn silent_flows_give_way() {
+    let mut windows = {
+        let paced = [(config().classes[0].share.and_then(|share| share.pace).expect("paced"), FIFO)];
+        Windows::of(&paced, 2, 1).expect("a class that follows windows")
+    };
+    let key = |n: u16| Key { src_port: n, ..Key::default() };
+    for n in 0..2 {
+        let [a, b] = windows.places(&key(n));
+        let at = if windows.known[a].class == FREE { a } else { b };
+        windows.known[at] = Known { rate: 1, ..Known::new(key(n), 0, Stream::default(), ms(n.into())) };
+    }
+    assert_eq!(windows.room(&key(2), ms(999)), None);
+    let first = windows.find(&key(0));
+    assert_eq!((first.is_some(), windows.room(&key(2), ms(1_000))), (true, first));
+}
+
 #[test]
 fn another_configuration_goes_on_with_what_is_known() {
     let paced = [(config().classes[0].share.and_then(|share| share.pace).expect("paced"), FIFO)];
     let windows = |seed| Windows::of(&paced, 16, seed).expect("a class that follows windows");
     let (mut old, mut new, mut gone) = (windows(1), windows(2), windows(3));
     let key = Key::default();
-    let at = old.place(&key);
+    let [at, _] = old.places(&key);
     let rtt = [Duration::from_millis(100), NEVER];
     old.known[at] =
         Known { rtt, payload: 1000, counted: 1040, ..Known::new(key, 0, Stream::default(), ms(0)) };
