@@ -215,7 +215,8 @@ impl Gateway {
         if self.flows.table[i].law.steps().waiting_acks() == 0 && !self.is_full(i) && self.flows.may_pass(i) {
             return self.leave(cx, i, segment, frame);
         }
-        if cx.frames.is_scarce() {
+        let waiting = self.flows.table[i].law.steps().waiting_acks();
+        if !cx.frames.may_keep(waiting) {
             self.flows.note_echo(i, options); // its number is held still
             self.flows.absorb(cx, i, frame);
         } else {

@@ -202,10 +202,14 @@ impl Frames {
     pub fn drops(&self) -> &Drops {
         &self.drops
     }
-    /// Returns whether less than an eighth of a pool of fixed size is free. Frames that are kept for
-    /// convenience then have to go.
-    pub fn is_scarce(&self) -> bool {
-        !self.growing && self.free.len() < self.chunks / 8
+    /// Returns whether one more frame may be kept for convenience beside `kept` others for the same purpose:
+    /// in a pool of fixed size these are fewer than a quarter of the chunks that are free, or a 64th where
+    /// less than an eighth of all are. The more is kept, the less each purpose may keep, so that none takes
+    /// the pool from the others (Choudhury and Hahne 1998).
+    pub fn may_keep(&self, kept: u32) -> bool {
+        let free = self.free.len();
+        let part = if free < self.chunks / 8 { 64 } else { 4 };
+        self.growing || (kept as usize) < free / part
     }
     /// Returns the number of times that [`Frames::make`] found the pool exhausted.
     pub fn exhausted(&self) -> u64 {
