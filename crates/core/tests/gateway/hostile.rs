@@ -367,6 +367,58 @@ fn odd_acks_free_a_flow_that_is_only_counted_for_as_long_as_they_come() {
     }
 }
 
+/// One ACK that cannot be changed passes as it came, and its flow is held to 10 Mbit/s as before: of 32 Mbit/s
+/// acknowledged, 1,250,000 bytes a second and a step, at once and half a minute later.
+#[test]
+fn one_odd_ack_frees_no_flow() {
+    type Change = fn(SegmentBuilder) -> SegmentBuilder;
+    let changes: [(&str, Change); 6] = [
+        ("unknown option", |s| s.raw_options(&[253, 4, 0, 1])),
+        ("option cut short", |s| s.raw_options(&[8, 40, 1, 1])),
+        ("MD5", |s| s.md5()),
+        ("IP option", |s| s.ip_options(&[1; 4])),
+        ("timestamps twice", |s| s.raw_options(&[[8, 10, 0, 0, 0, 1, 0, 0, 0, 1]; 2].concat())),
+        ("no change", |s| s),
+    ];
+    for (name, change) in changes {
+        let mut w = Net::established(basic());
+        w.ack_at(ms(1_000), STEP);
+        w.run(ms(1_001));
+        let odd = change(w.ack_segment(STEP));
+        w.inject_at(ms(1_002), WAN, odd);
+        w.run(ms(1_010));
+        let mut last = STEP;
+        for from in [1_010, 31_000] {
+            for n in 1..=1_000u32 {
+                w.ack_at(ms(from + u64::from(n)), last + 4_000 * n);
+            }
+            let told = numbers(&w.run(ms(from + 1_000))).last().map_or(0, |ack| ack.1) - last;
+            assert!((1_225_000..=1_275_000).contains(&told), "{name}: {told}");
+            last = numbers(&w.run(ms(from + 20_000))).last().map_or(0, |ack| ack.1);
+        }
+    }
+}
+
+/// The delay of the WAN is measured by data that the receiver may get. A forged segment far ahead would never
+/// be acknowledged: the handshake took 20 ms, and a segment 50, of which an eighth counts.
+#[test]
+fn a_forged_segment_ahead_measures_nothing() {
+    let policy = AckControl::tcr(Rate::mbit(8));
+    for forged in [false, true] {
+        let mut u = Uploads::begun(config(policy), 1, ms(20));
+        if forged {
+            let far = u.data(0, 1 << 30).payload(1_000);
+            u.inject(ms(999), LAN, far);
+        }
+        let data = u.data(0, 0).payload(1_000);
+        u.inject(ms(1_000), LAN, data);
+        u.ack(ms(1_050), 0, 1_000);
+        u.run(ms(1_100));
+        let rtt = u.record(0).rtt_ns;
+        assert!(rtt.abs_diff(23_750_000) <= 1, "forged: {forged}, {rtt} ns");
+    }
+}
+
 #[test]
 fn a_fin_that_was_none_frees_a_window_once() {
     const FIN: Flags = Flags(Flags::FIN.0 | Flags::ACK.0);
@@ -470,4 +522,57 @@ fn the_answers_to_a_syn_flood_tell_the_kernel_of_few_flows() {
     w.rig.run_until(ms(1_300));
     let told: Vec<_> = w.rig.node_mut().flows.verdicts(9).filter(of_slots).collect();
     assert!(matches!(told[..], [Verdict::Shape { .. }]), "{told:?}");
+}
+
+/// Returns the bytes acknowledged in four seconds to two senders in a class of 8 Mbit/s. Both receive all that
+/// they may be sent. Each millisecond the first one's receiver says `claim`, which is told the bytes that it
+/// has got.
+fn beside_a_neighbour(claim: impl Fn(&Uploads, u32, u32) -> Option<(Port, SegmentBuilder)>) -> [u32; 2] {
+    let mut u = Uploads::begun(config(AckControl::ack_share(Rate::mbit(8))), 2, ms(20));
+    let (mut got, mut told, mut right, mut before) = ([0; 2], [0; 2], [FIRST; 2], [0; 2]);
+    for n in 0..6_000u32 {
+        let at = ms(1_000 + u64::from(n));
+        for f in 0..2 {
+            got[f] = (got[f] + 4_000).min(right[f]);
+            u.ack(at, f as u16, got[f]);
+        }
+        if let Some((port, segment)) = claim(&u, n, got[0]) {
+            u.inject(at, port, segment);
+        }
+        let sent = u.rig.run_until(at);
+        for sent in sent.iter().filter(|s| s.port == LAN && !tcp(s).flags.contains(Flags::RST)) {
+            let f = usize::from(tcp(sent).dst_port - 1_000);
+            (told[f], right[f]) = (told[f].max(acked(sent)), right[f].max(edge(sent)));
+        }
+        if n == 2_000 {
+            before = told;
+        }
+    }
+    [0, 1].map(|f| told[f] - before[f])
+}
+
+/// Verifies that nothing which a receiver says each few milliseconds, and which lets ACKs go at once, takes
+/// its neighbour's share of the class.
+#[test]
+fn claims_take_nothing_from_a_neighbour() {
+    type Claim = fn(&Uploads, u32, u32) -> Option<(Port, SegmentBuilder)>;
+    let claims: [(&str, Claim); 4] = [
+        ("nothing", |_, _, _| None),
+        ("closed windows", |u, n, got| {
+            let ack = u.receiver(0).ack(ISN.wrapping_add(1).wrapping_add(got)).flags(Flags::ACK);
+            n.is_multiple_of(2).then(|| (WAN, ack.window(0)))
+        }),
+        ("losses", |u, _, got| {
+            let number = ISN.wrapping_add(1).wrapping_add(got);
+            let far = number.wrapping_add(20_000);
+            Some((WAN, u.receiver(0).ack(number).flags(Flags::ACK).sack(&[(far, far.wrapping_add(1_448))])))
+        }),
+        ("duplicates", |u, _, got| {
+            Some((WAN, u.receiver(0).ack(ISN.wrapping_add(1).wrapping_add(got)).flags(Flags::ACK)))
+        }),
+    ];
+    for (name, claim) in claims {
+        let [own, neighbour] = beside_a_neighbour(claim);
+        assert!(neighbour >= 1_600_000, "{name}: {own} and {neighbour}");
+    }
 }
