@@ -8,9 +8,11 @@
 //! ```
 //!
 //! smoltcp runs in this program, over a TAP device; gVisor's netstack in a program of its own (`netstack`).
-//! Both ends of a connection are processes in namespaces: this program again, as `weir-stacks end …`.
+//! Both ends of a connection are processes in namespaces: this program again, as `weir-stacks end …`. With
+//! `--odd` a third one forges segments of the Linux end.
 
 mod linux;
+mod odd;
 mod path;
 mod smol;
 
@@ -27,7 +29,7 @@ const ENDS: Duration = Duration::from_millis(6_000);
 const ENOUGH: std::ops::RangeInclusive<f64> = 0.8..=1.1;
 
 const USAGE: &str = "\
-usage: weir-stacks [--weir PROGRAM] [--netstack PROGRAM] [--stack NAME]... [--preset NAME]...
+usage: weir-stacks [--weir PROGRAM] [--netstack PROGRAM] [--stack NAME]... [--preset NAME]... [--odd]
 
 Puts connections of other TCPs through the presets and prints what they get of their rate. It needs root.
 Exit code 1: one of them has less than 80 % of its rate, or more than 110 %.
@@ -35,7 +37,8 @@ Exit code 1: one of them has less than 80 % of its rate, or more than 110 %.
   --weir PROGRAM      default: target/release/weir
   --netstack PROGRAM  gVisor's netstack (stacks/netstack); without it that is left out
   --stack NAME        linux, smoltcp or netstack; default: all
-  --preset NAME       default: all, and pfq, the queue of postack-pfq alone";
+  --preset NAME       default: all, and pfq, the queue of postack-pfq alone
+  --odd               send odd segments in the name of the far end beside each connection";
 
 /// A TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +109,8 @@ impl fmt::Display for Stack {
 pub struct Options {
     pub weir: String,
     pub netstack: Option<String>,
+    /// Odd segments come beside each connection.
+    pub odd: bool,
     stacks: Vec<Stack>,
     presets: Vec<&'static Preset>,
 }
@@ -115,10 +120,15 @@ impl Options {
         let mut options = Options {
             weir: "target/release/weir".into(),
             netstack: None,
+            odd: false,
             stacks: Vec::new(),
             presets: Vec::new(),
         };
         while let Some(arg) = args.next() {
+            if arg == "--odd" {
+                options.odd = true;
+                continue;
+            }
             let value = args.next().ok_or(format!("{arg}: a value is missing\n\n{USAGE}"))?;
             match arg.as_str() {
                 "--weir" => options.weir = value,
@@ -178,6 +188,7 @@ fn end(args: &[String]) -> Result<(), String> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let role = |name| if name == Role::Sender.name() { Role::Sender } else { Role::Receiver };
     let bytes = match args[..] {
+        ["odd"] => odd::send(),
         ["listen", name, control] => linux::listen(role(name), control),
         ["linux", name, control] => linux::connect(role(name), control),
         ["smoltcp", name, control] => smol::connect(role(name), control),

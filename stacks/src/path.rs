@@ -155,6 +155,7 @@ impl Path {
         let me = std::env::current_exe().map_err(|e| e.to_string())?.display().to_string();
         let control = if stack.kind == Kind::Linux { stack.control } else { "cubic" };
         let far = self.start(&self.far, &[&me, "end", "listen", role.other().name(), control])?;
+        let odd = options.odd.then(|| self.start(&self.far, &[&me, "end", "odd"])).transpose()?;
         let (name, control) = (role.name(), stack.control);
         let netstack = options.netstack.as_deref().unwrap_or_default();
         let near = match stack.kind {
@@ -163,6 +164,7 @@ impl Path {
             Kind::Netstack => spawn(&self.middle, &[netstack, name, control], Stdio::inherit()),
         }?;
         let (near, far) = (number(near), number(far));
+        odd.map(number).transpose()?;
         let of = |e: String| format!("{stack} as {name}: {e}");
         if role == Role::Sender {
             far.map_err(of)
