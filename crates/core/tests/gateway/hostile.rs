@@ -367,8 +367,8 @@ fn odd_acks_free_a_flow_that_is_only_counted_for_as_long_as_they_come() {
     }
 }
 
-/// One ACK that cannot be changed passes as it came, and its flow is held to 10 Mbit/s as before: of 32 Mbit/s
-/// acknowledged, 1,250,000 bytes a second and a step, at once and half a minute later.
+/// One ACK that cannot be changed passes as it came, and its flow is held to 10 Mbit/s as before: of 32
+/// Mbit/s acknowledged, 1,250,000 bytes a second and a step, at once and half a minute later.
 #[test]
 fn one_odd_ack_frees_no_flow() {
     type Change = fn(SegmentBuilder) -> SegmentBuilder;
@@ -524,9 +524,9 @@ fn the_answers_to_a_syn_flood_tell_the_kernel_of_few_flows() {
     assert!(matches!(told[..], [Verdict::Shape { .. }]), "{told:?}");
 }
 
-/// Returns the bytes acknowledged in four seconds to two senders in a class of 8 Mbit/s. Both receive all that
-/// they may be sent. Each millisecond the first one's receiver says `claim`, which is told the bytes that it
-/// has got.
+/// Returns the bytes acknowledged in four seconds to two senders in a class of 8 Mbit/s. Both receive all
+/// that they may be sent. Each millisecond the first one's receiver says `claim`, which is told the bytes
+/// that it has got.
 fn beside_a_neighbour(claim: impl Fn(&Uploads, u32, u32) -> Option<(Port, SegmentBuilder)>) -> [u32; 2] {
     let mut u = Uploads::begun(config(AckControl::ack_share(Rate::mbit(8))), 2, ms(20));
     let (mut got, mut told, mut right, mut before) = ([0; 2], [0; 2], [FIRST; 2], [0; 2]);

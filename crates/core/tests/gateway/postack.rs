@@ -404,8 +404,8 @@ fn what_waits_is_not_lost_with_its_engine() {
     u.finish();
 }
 
-/// Six of 64 frames are data, and a flow keeps fewer than a quarter of those that are free: 12. Later ACKs are
-/// held as numbers, and told with those that wait.
+/// Six of 64 frames are data, and a flow keeps fewer than a quarter of those that are free: 12. Later ACKs
+/// are held as numbers, and told with those that wait.
 #[test]
 fn a_pool_that_is_nearly_used_up_costs_no_progress() {
     let mut u = Uploads::begun(pfq(), 1, Wake::Exact);
@@ -422,8 +422,8 @@ fn a_pool_that_is_nearly_used_up_costs_no_progress() {
     u.finish();
 }
 
-/// The receiver of one flow sends ACKs until the pool has no room for them. Those of other flows find room all
-/// the same, and are told one by one: what else they say is not lost.
+/// The receiver of one flow sends ACKs until the pool has no room for them. Those of other flows find room
+/// all the same, and are told one by one: what else they say is not lost.
 #[test]
 fn a_flow_with_many_acks_leaves_the_pool_to_others() {
     let mut u = Uploads::begun(pfq(), 1, Wake::Exact);

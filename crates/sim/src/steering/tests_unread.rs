@@ -164,8 +164,8 @@ fn segments_without_data_have_a_bound_of_their_own() {
     }
 }
 
-/// A site of this rate in Mbit/s for each direction, with two customers who may have all of it, one of whom is
-/// the host above.
+/// A site of this rate in Mbit/s for each direction, with two customers who may have all of it, one of whom
+/// is the host above.
 fn site(up: u64, down: u64) -> Config {
     let mut classes = Vec::new();
     for (direction, mbit) in [(Direction::Out, up), (Direction::In, down)] {
@@ -188,8 +188,8 @@ fn site(up: u64, down: u64) -> Config {
     config
 }
 
-/// Verifies that segments without data of a site's customers are bounded together. Each floods with 32 Mbit/s,
-/// of which 30 are an eighth of the rate of its data, and of the site's.
+/// Verifies that segments without data of a site's customers are bounded together. Each floods with 32
+/// Mbit/s, of which 30 are an eighth of the rate of its data, and of the site's.
 #[test]
 fn segments_without_data_of_a_site_have_one_bound() {
     let frame = |host: [u8; 16]| {

@@ -12,10 +12,10 @@
 //! sender's or the receiver's change nothing.
 //!
 //! A class has the sum of its flows' rates, or the rate of its line as long as none is known. Flows that end,
-//! or are silent for a minute, are forgotten. The table has two entries for each hash. A new flow takes a free
-//! one, or that of a flow whose rate is not known, or that was silent for a second: segments of connections
-//! that there never were displace none that the other end has confirmed. A flow without an entry is not
-//! counted. The cost of a frame does not depend on the number of flows.
+//! or are silent for a minute, are forgotten. The table has two entries for each hash. A new flow takes a
+//! free one, or that of a flow whose rate is not known, or that was silent for a second: segments of
+//! connections that there never were displace none that the other end has confirmed. A flow without an entry
+//! is not counted. The cost of a frame does not depend on the number of flows.
 
 use crate::rate::{mul_div, Rate};
 use crate::systems::gap_pacing::{Counts, Queued, Size, Target, FASTEST};

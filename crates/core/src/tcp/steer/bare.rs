@@ -12,9 +12,9 @@
 //! of flows whose ACKs are controlled have a quarter of the room to themselves.
 //!
 //! Each class above has such a queue for all that are below it: the ACKs of a site's customers together are
-//! bounded, too. The data is that of the class as far above the data's own class, or of the highest one there.
-//! Its customers may be elsewhere in the other direction, so a class above serves at least its own rate, and
-//! 20 Mbit/s. Where they have no room, a class still has its guaranteed rate, which pays for it.
+//! bounded, too. The data is that of the class as far above the data's own class, or of the highest one
+//! there. Its customers may be elsewhere in the other direction, so a class above serves at least its own
+//! rate, and 20 Mbit/s. Where they have no room, a class still has its guaranteed rate, which pays for it.
 
 use super::bound::{above, chain, Bound};
 use super::tally::{served, FRACTION};
@@ -223,9 +223,9 @@ mod tests {
         }
     }
 
-    /// A class of 8 Mbit/s at place 0, and one of 4 Mbit/s at 1, below one of 12 Mbit/s at 2; their data is of
-    /// those at 3 and 4, of 400 Mbit/s each, below one of `data` Mbit/s at 5. Of the first two, `own` Mbit/s
-    /// are guaranteed.
+    /// A class of 8 Mbit/s at place 0, and one of 4 Mbit/s at 1, below one of 12 Mbit/s at 2; their data is
+    /// of those at 3 and 4, of 400 Mbit/s each, below one of `data` Mbit/s at 5. Of the first two, `own`
+    /// Mbit/s are guaranteed.
     fn nested(data: u64, own: Option<u64>) -> Vec<Bound> {
         let rates = [8, 4, 12, 400, 400, data];
         let bound = |(place, mbit): (usize, u64)| {

@@ -682,8 +682,9 @@ fn a_share_is_computed_as_by_the_core() {
     assert!((0.8..=1.2).contains(&found), "{found}");
 }
 
-/// Hooks with a class of what goes out at place 0, and two of data that comes in, to A and to the first of two
-/// hosts, and to the second. The first places have these limits, in the hooks and in the records returned.
+/// Hooks with a class of what goes out at place 0, and two of data that comes in, to A and to the first of
+/// two hosts, and to the second. The first places have these limits, in the hooks and in the records
+/// returned.
 fn both_ways(limits: &[Limit]) -> (Rig, Vec<Bound>) {
     let of = |n| Some(Prefix::new(IpAddr::V4(Ipv4Addr::new(10, 2, 0, n)), 32).unwrap());
     let to = |dst| Match { dst, ..Match::default() };
