@@ -80,16 +80,20 @@ struct hooks {
 	__u32 shut_out;	  /* not 0: what the engine sends out does not arrive, and what is seen at egress passes */
 	__u32 shut_in;	  /* the same for ingress */
 	__u32 trial;	  /* bit of a hook (enum trials): one segment may be taken although its way is shut */
-	__u32 home;	  /* number of the interface on which frames of senders with ROLE_TO_INGRESS come in */
+	__u32 owner;	  /* the engine's thread; with OWNER_DIED once that has ended */
 	__u32 rules[2];	  /* rules of packets seen at egress and at ingress (enum rules_word) */
 	__u64 taken_out; /* `all`: frames redirected at egress */
 	__u64 taken_in;	 /* ... and at ingress */
 	__u64 seen_out;	 /* the engine's frames that go out, and were seen by the hook at egress */
 	__u64 seen_in;	 /* the engine's frames that come in, and were seen by the hook at ingress, or discarded on their way */
 	__u32 unheld;	 /* when data last passed a bound that was not kept, in units of 2^23 ns */
-	__u32 spare32;
-	__u64 spare64[3];
+	__u32 home;	 /* number of the interface on which frames of senders with ROLE_TO_INGRESS come in */
+	__u64 watched;	 /* CLOCK_MONOTONIC of the supervisor's last look */
+	__u64 spare64[2];
 };
+
+/* Set in `owner` by the kernel (FUTEX_OWNER_DIED). */
+#define OWNER_DIED 0x40000000
 
 enum trials {
 	TRIAL_OUT = 1,

@@ -135,13 +135,15 @@ pub(crate) mod hooks {
     /// Offsets of the words for egress and ingress.
     pub const SHUT: [usize; 2] = [40, 44];
     pub const TRIAL: usize = 48;
-    pub const HOME: usize = 52;
+    pub const OWNER: usize = 52;
     /// Offset of the word for egress. That for ingress is 4 bytes behind it.
     pub const RULES: usize = 56;
     /// Offsets of the counts for egress and ingress.
     pub const TAKEN: [usize; 2] = [64, 72];
     /// Offsets of the counts for egress and ingress.
     pub const SEEN: [usize; 2] = [80, 88];
+    pub const HOME: usize = 100;
+    pub const WATCHED: usize = 104;
 }
 
 /// Bits of what a registered socket's frames are for (`enum role`).

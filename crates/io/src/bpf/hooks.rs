@@ -3,6 +3,7 @@
 use super::abi::{hooks, role, FIELDS_UNTOUCHED};
 use super::{failed, map, Segments};
 use crate::sys::mmap::Mapping;
+use crate::sys::owner::Owner;
 use crate::sys::pod::{self, bytes_of};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use std::io;
@@ -56,6 +57,20 @@ impl Hooks {
     /// Says that the engine is alive; [`Time::ZERO`] says that it is not.
     pub fn beat(&self, now: Time) {
         self.beats().store(now.as_nanos(), Ordering::Release);
+    }
+
+    /// Makes the calling thread the engine: the kernel tells the hooks when it ends.
+    ///
+    /// # Errors
+    /// Fails if the kernel cannot. Then the beat alone tells.
+    pub fn own(&self) -> io::Result<Owner<'_>> {
+        Owner::new(self.word(hooks::OWNER))
+    }
+
+    /// Says that the supervisor looks after the engine. Without that for as long as without a beat, segments
+    /// pass as soon as the engine has ended.
+    pub fn watched(&self, now: Time) {
+        self.pages.atomic_u64(self.at + hooks::WATCHED).store(now.as_nanos(), Ordering::Release);
     }
 
     /// The last beat.

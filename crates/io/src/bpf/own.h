@@ -97,6 +97,13 @@ static __always_inline bool is_fresh(struct hooks *engine, __u64 now, __u64 stal
 	return (__s64)(now - *(volatile __u64 *)&engine->beat) <= (__s64)stale;
 }
 
+/* Has the engine ended, without a supervisor that gives the next one what is taken? */
+static __always_inline bool is_left(struct hooks *engine, __u64 stale)
+{
+	return *(volatile __u32 *)&engine->owner & OWNER_DIED &&
+	       (__s64)(bpf_ktime_get_ns() - *(volatile __u64 *)&engine->watched) > (__s64)stale;
+}
+
 /*
  * Has the engine beaten less than `stale` ago, and is the way to it whole? A clock that stands still between
  * two ticks is read for a fraction of what the exact one costs; that one is asked where the beat may be too
@@ -104,7 +111,7 @@ static __always_inline bool is_fresh(struct hooks *engine, __u64 now, __u64 stal
  */
 static __always_inline bool is_attended_at(struct hooks *engine, __u64 stale, __u64 coarse)
 {
-	return !is_gone(engine) &&
+	return !is_gone(engine) && !is_left(engine, stale) &&
 	       (is_fresh(engine, coarse, stale / 2) || is_fresh(engine, bpf_ktime_get_ns(), stale));
 }
 

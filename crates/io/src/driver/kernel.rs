@@ -71,6 +71,11 @@ impl Programs {
         self.parts().for_each(|part| part.hooks().beat(at));
     }
 
+    /// Says to the hooks that a supervisor looks after all engines.
+    pub fn watched(&self, now: Time) {
+        self.parts().for_each(|part| part.hooks().watched(now));
+    }
+
     /// The programs that take ACKs, if there are any.
     pub fn acks(&self) -> Option<&Acks> {
         match self {

@@ -100,6 +100,8 @@ impl<'a> Launch<'a> {
         // Files that are read only once are read now, before privileges are given up.
         self.programs.counters();
         process::keep_status().unwrap_or_else(|error| tracing::warn!("/proc/self/status: {error}"));
+        let programs = self.programs;
+        let _owner = programs.hooks().own();
         let missing = give_up_privileges()?;
         if self.restarts == 0 && self.programs.number() == 0 && !missing.is_empty() {
             tracing::info!("the engine goes without {}", missing.join(", and without "));

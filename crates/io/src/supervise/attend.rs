@@ -85,6 +85,7 @@ impl Supervisor {
             self.reap()?;
             self.miss_files(clock::now(), &waiter);
             let (now, last) = (clock::now(), self.site.programs.last_beat());
+            self.site.programs.watched(now);
             // An older beat is that of the previous engine.
             if last > started {
                 self.finish_succession()?;

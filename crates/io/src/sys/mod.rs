@@ -10,6 +10,7 @@ pub mod link;
 pub mod memory;
 pub mod mmap;
 pub mod namespace;
+pub mod owner;
 pub mod packet;
 pub mod pod;
 pub mod privileges;

@@ -1,7 +1,8 @@
 //! Traffic of the hosts while engines and supervisors end, hang or are stopped.
 
 use crate::lab::{alive, eventually, kill, Kind, Lab, SERVER, SERVER6};
-use crate::tests::{ends_well, internal, HUP, KILL, STOP};
+use crate::tests::{ends_well, internal, CONT, HUP, KILL, STOP};
+use crate::ways::{gap_beside, until_shaped};
 
 pub const ALL: &[(&str, fn())] = &[
     ("traffic_survives_a_killed_engine", traffic_survives_a_killed_engine),
@@ -13,6 +14,7 @@ pub const ALL: &[(&str, fn())] = &[
     ("one_engine_that_hangs_lets_its_own_flows_pass", one_engine_that_hangs_lets_its_own_flows_pass),
     ("the_end_of_one_engine_is_that_of_all", the_end_of_one_engine_is_that_of_all),
     ("a_stopped_engine_keeps_nobody_out", a_stopped_engine_keeps_nobody_out),
+    ("an_engine_ends_while_its_supervisor_is_stopped", an_engine_ends_while_its_supervisor_is_stopped),
 ];
 
 /// Pings every 2 ms while the engine is hit: the longest time without an answer, in milliseconds.
@@ -109,6 +111,27 @@ fn a_stopped_engine_keeps_nobody_out() {
     eventually("it ends as it was told", || !alive(engine));
     assert!(alive(second) && lab.send("c", SERVER, 300) > 1e7);
     ends_well(&lab, &mut bump);
+}
+
+/// Longest time without data while nobody gives back what an engine held, in milliseconds.
+const LEFT: u32 = 200;
+
+/// Nothing is given back, and no other engine starts: the kernel tells the hooks that the engine has ended.
+fn an_engine_ends_while_its_supervisor_is_stopped() {
+    let lab = Lab::new(Kind::Router);
+    let mut gateway = lab.running("gateway");
+    let _server = lab.serve();
+    until_shaped(&lab);
+    gateway.signal(STOP);
+    let stopped = lab.receive("c", SERVER, 1000);
+    // The engine does not need its supervisor.
+    assert!((8e6..25e6).contains(&stopped), "{stopped}");
+    let gap = gap_beside(&lab, || kill(lab.engine(0), KILL));
+    let free = lab.receive("c", SERVER, 300);
+    gateway.signal(CONT);
+    println!("  {gap} ms without data, shaped after {} ms", until_shaped(&lab));
+    assert!(gap <= LEFT && free > 1e8, "{gap} {free}");
+    ends_well(&lab, &mut gateway);
 }
 
 /// Engine killed, engine hung, supervisor killed, both killed, all started again: one connection goes

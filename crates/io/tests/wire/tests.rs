@@ -4,6 +4,7 @@ use crate::lab::{eventually, Kind, Lab, Process, BOX, SERVER, SERVER6};
 
 pub const KILL: i32 = 9;
 pub const TERM: i32 = 15;
+pub const CONT: i32 = 18;
 pub const STOP: i32 = 19;
 pub const HUP: i32 = 1;
 

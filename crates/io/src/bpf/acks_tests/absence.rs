@@ -73,6 +73,33 @@ fn an_engine_is_away_when_its_beat_is_older_than_the_limit() {
     }
 }
 
+/// With a recent beat, and with a supervisor that was seen more than 50 ms ago or just now.
+#[test]
+fn an_engine_that_has_ended_is_away_where_no_supervisor_watches() {
+    if !privileged() {
+        return;
+    }
+    let mut rig = Rig::new(options());
+    rig.control(key4(0, 0), 0, SCALED);
+    let ago = |ms| clock::now().saturating_sub(Duration::from_millis(ms));
+    // It needs nobody while it lives.
+    rig.acks.hooks.watched(ago(1_000));
+    taken(&mut rig, IN, next(v4()));
+    std::thread::scope(|scope| {
+        let engine = scope.spawn(|| std::mem::forget(rig.acks.hooks.own().unwrap()));
+        engine.join().unwrap();
+    });
+    for (seen, away) in [(1_000, true), (0, false)] {
+        rig.acks.hooks.watched(ago(seen));
+        rig.acks.hooks.beat(clock::now());
+        if away {
+            passes(&mut rig, IN, next(v4()), false);
+        } else {
+            taken(&mut rig, IN, next(v4()));
+        }
+    }
+}
+
 #[test]
 fn a_direction_that_is_not_shaped_shows_openings_and_endings() {
     if !privileged() {
