@@ -2,12 +2,14 @@
 //!
 //! - `run`: a result of one run, and the runs of a file;
 //! - `make`: runs in virtual time, without the interpreter's lock;
+//! - `own`: congestion controls and queue disciplines that are Python classes;
 //! - `tables`: flows, links, classes and series of results, by the catalogue of metrics;
 //! - `table`: columns, and their export by Arrow's C stream interface;
 //! - `fault`: errors as Python's exceptions.
 
 mod fault;
 mod make;
+mod own;
 mod run;
 mod table;
 mod tables;
@@ -18,7 +20,11 @@ mod _weir {
     #[pymodule_export]
     use super::fault::{ExperimentError, RunError};
     #[pymodule_export]
-    use super::make::{check_for_lab, simulate, simulate_kept};
+    use super::make::{check_for_lab, processors, simulate, simulate_kept, version, Sweep};
+    #[pymodule_export]
+    use super::own::{
+        add_congestion_control, add_queue_discipline, AckInfo, PacketInfo, QueueLength, Window,
+    };
     #[pymodule_export]
     use super::run::{load, Run};
     #[pymodule_export]

@@ -2,6 +2,7 @@
 
 use crate::fault::{wrong, ExperimentError, RunError};
 use crate::run::Run;
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -93,6 +94,90 @@ fn kept(jobs: &[Job], store: &Store, at_once: usize, stop: &AtomicBool) -> Resul
         })
     });
     Ok(runs.collect())
+}
+
+/// Planned runs of a sweep, which are made one by one: by threads, or by workers on other machines.
+#[pyclass(frozen, module = "weir")]
+pub struct Sweep {
+    jobs: Vec<Job>,
+    stop: AtomicBool,
+}
+
+#[pymethods]
+impl Sweep {
+    /// Plans the runs of an experiment. The arguments are those of [`simulate`].
+    #[new]
+    fn new(py: Python<'_>, name: &str, text: &str, changes: &str, seeds: u32) -> PyResult<Sweep> {
+        let source = Source::new(name, text);
+        let jobs = py.detach(|| plan(&source, changes, seeds)).map_err(|errors| wrong(py, &errors))?;
+        if jobs.is_empty() {
+            return Err(ExperimentError::new_err(format!("{name}: no runs: `seeds` is 0")));
+        }
+        Ok(Sweep { jobs, stop: AtomicBool::new(false) })
+    }
+
+    fn __len__(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Makes a run. One that cannot be made has an error.
+    fn make(&self, py: Python<'_>, number: usize) -> PyResult<Run> {
+        let job = self.job(number)?;
+        let made = py.detach(|| sweep::run(&[job.clone()], 1, &self.stop, |_, job| one(job, &self.stop)));
+        Ok(Run { result: made.into_iter().next().unwrap_or_else(|| interrupted(job)) })
+    }
+
+    /// Makes a run if it is not in the folder `store`, and returns it. The arguments are those of
+    /// [`simulate_kept`].
+    fn make_kept(&self, py: Python<'_>, number: usize, store: PathBuf, library: PathBuf) -> PyResult<Run> {
+        let job = self.job(number)?;
+        let store = version_of(&library).and_then(|version| Store::open(&store, &version));
+        let store = store.map_err(RunError::new_err)?;
+        let made = py.detach(|| kept(std::slice::from_ref(job), &store, 1, &self.stop));
+        let made = made.map_err(RunError::new_err)?.into_iter().next();
+        Ok(Run { result: made.unwrap_or_else(|| interrupted(job)) })
+    }
+
+    /// Returns the key of a run: a hash of all that decides its result, and of `version`.
+    fn key(&self, number: usize, version: &str) -> PyResult<String> {
+        kept::key(self.job(number)?, version).map_err(RunError::new_err)
+    }
+
+    /// Returns the result of a run that could not be made, for this reason.
+    fn failed(&self, number: usize, reason: String) -> PyResult<Run> {
+        let job = self.job(number)?;
+        let failed = sweep::failed(&job.plan, Backend::Sim, reason);
+        Ok(Run { result: RunResult { settings: job.settings(), ..failed } })
+    }
+
+    /// Ends all runs that are being made.
+    fn stop(&self) {
+        self.stop.store(true, Relaxed);
+    }
+}
+
+impl Sweep {
+    fn job(&self, number: usize) -> PyResult<&Job> {
+        let count = self.jobs.len();
+        self.jobs.get(number).ok_or_else(|| PyIndexError::new_err(format!("run {number} of {count}")))
+    }
+}
+
+fn interrupted(job: &Job) -> RunResult {
+    let failed = sweep::failed(&job.plan, Backend::Sim, "interrupted".into());
+    RunResult { settings: job.settings(), ..failed }
+}
+
+/// Returns the number of processors that this process may use.
+#[pyfunction]
+pub fn processors() -> usize {
+    sweep::processors()
+}
+
+/// Returns the version of this extension, whose file is `library`: its number, and a hash of the file.
+#[pyfunction]
+pub fn version(library: PathBuf) -> PyResult<String> {
+    version_of(&library).map_err(RunError::new_err)
 }
 
 /// Checks an experiment for the lab. Errors are those of [`simulate`].

@@ -2,7 +2,7 @@
 
 use crate::fault::{ExperimentError, RunError};
 use pyo3::prelude::*;
-use weir::result::{Document, RunResult};
+use weir::result::{Document, RunResult, Status};
 
 /// Result of one run.
 #[pyclass(frozen, module = "weir")]
@@ -16,6 +16,11 @@ impl Run {
     /// Result as JSON, in the schema of `weir sim --json`.
     fn json(&self) -> PyResult<String> {
         serde_json::to_string(&self.result).map_err(|error| RunError::new_err(error.to_string()))
+    }
+
+    /// Returns whether the run could not be made, or was interrupted.
+    fn failed(&self) -> bool {
+        self.result.error.is_some() || self.result.status == Status::Interrupted
     }
 
     /// Names of its series.

@@ -27,7 +27,7 @@ pub mod rig;
 pub mod systems;
 pub mod tcp;
 
-pub use base::{dist, rate, rng, stats, time};
+pub use base::{dist, rate, registry, rng, stats, time};
 pub use packet::{frame, wire};
 pub use systems::gap_pacing as pace;
 pub use systems::link_sharing as sharing;

@@ -18,19 +18,24 @@ Examples
 True
 """
 
+from ._own import CongestionControl, QueueDiscipline, congestion_control, queue_discipline
 from ._results import Result, Results, Series, load
 from ._runs import lab, sim, sweep
 from ._weir import ExperimentError, RunError, Table
 
 __all__ = [
+    "CongestionControl",
     "ExperimentError",
+    "QueueDiscipline",
     "Result",
     "Results",
     "RunError",
     "Series",
     "Table",
+    "congestion_control",
     "lab",
     "load",
+    "queue_discipline",
     "sim",
     "sweep",
 ]

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Iterable, Mapping, Optional, Union
 
-from . import _text, _weir
+from . import _spread, _text, _weir
 from ._results import Result, Results, load, single
 from ._text import Experiment
 
@@ -62,9 +62,13 @@ def sweep(
     seeds: int = 1,
     jobs: Optional[int] = None,
     store: Union[str, "os.PathLike[str]", None] = None,
+    client: Any = None,
     **changes: Any,
 ) -> Results:
     """Run an experiment in virtual time with each combination of some values.
+
+    The runs use all processors, or the workers of a Dask client. A terminal shows how many are made, and
+    the time that is left.
 
     Parameters
     ----------
@@ -78,7 +82,11 @@ def sweep(
         Most runs at the same time; by default one for each processor.
     store : path-like, optional
         Folder in which each run is kept. Runs that are there are not made again; several processes, on
-        several machines, may share it.
+        several machines, may share it. A URL of fsspec, such as ``s3://bucket/folder``, keeps each run in
+        a Parquet file with the table of its flows.
+    client : dask.distributed.Client, optional
+        Client whose workers make the runs. They need the same version of Weir, and a folder as ``store``
+        is one of theirs. A worker that is lost loses only what it was making, and another one makes that.
     **changes
         Other values for some keys, as for :func:`sim`.
 
@@ -87,6 +95,14 @@ def sweep(
     Results
         The runs, in the order of the combinations; the last value changes fastest, and the seeds of a
         combination stand together. A run that could not be made has an ``error`` and stops no other.
+
+    Raises
+    ------
+    ExperimentError
+        If the experiment is wrong.
+    RunError
+        If a worker has another version of Weir, or the store cannot be read or written. Runs that were
+        kept stay.
 
     Examples
     --------
@@ -102,6 +118,10 @@ def sweep(
     name, text = _text.of(experiment)
     lists = {f"sweep.{path}": list(values) for path, values in (over or {}).items()}
     changed = _text.changes({**changes, **lists})
+    url = store is not None and "://" in str(store)
+    if url or client is not None:
+        kept = None if store is None else str(store)
+        return Results(_spread.sweep(name, text, changed, seeds, jobs, kept, client))
     if store is None:
         return Results(_weir.simulate(name, text, changed, seeds, jobs))
     library = str(_weir.__file__)

@@ -5,6 +5,7 @@ pub mod dist;
 pub(crate) mod heap;
 pub(crate) mod linked;
 pub mod rate;
+pub mod registry;
 pub mod rng;
 pub(crate) mod smooth;
 pub mod stats;

@@ -1,7 +1,7 @@
 //! Active queue management (AQM) of a link's queue, by its parameters.
 
-use super::{ack_filter, codel, dualpi2, fq_codel, red};
-use super::{AckFilter, Codel, DualPi2, Fifo, FqCodel, Queue, QueueLimit, Red};
+use super::{ack_filter, codel, dualpi2, fq_codel, own, red};
+use super::{AckFilter, Codel, DualPi2, Fifo, FqCodel, OwnQueue, Queue, QueueLimit, Red};
 use crate::rate::Rate;
 
 /// Active queue management: decides which packets to drop or mark while there is room.
@@ -20,6 +20,8 @@ pub enum Aqm {
     DualPi2(dualpi2::Params),
     /// Erases ACKs that newer ones make redundant ([`ack_filter`]).
     AckFilter(ack_filter::Params),
+    /// Discipline that a program has added ([`own`]).
+    Own(own::Own),
 }
 
 impl Aqm {
@@ -27,6 +29,8 @@ impl Aqm {
     pub fn marks(&self) -> bool {
         match self {
             Aqm::None | Aqm::AckFilter(_) => false,
+            // It may.
+            Aqm::Own(_) => true,
             Aqm::Codel(codel) => codel.ecn,
             Aqm::FqCodel(fq) => fq.codel.ecn,
             Aqm::Red(red) => red.ecn,
@@ -39,7 +43,7 @@ impl Aqm {
     #[must_use]
     pub fn with_full_frames(mut self, bytes: u32) -> Aqm {
         match &mut self {
-            Aqm::None | Aqm::DualPi2(_) => {}
+            Aqm::None | Aqm::DualPi2(_) | Aqm::Own(_) => {}
             Aqm::Codel(codel) => codel.full_frame = bytes,
             Aqm::FqCodel(fq) => (fq.quantum, fq.codel.full_frame) = (bytes, bytes),
             Aqm::Red(red) => (red.min, red.max) = (5 * u64::from(bytes), 15 * u64::from(bytes)),
@@ -61,6 +65,7 @@ impl Aqm {
                 let params = ack_filter::Params { seed, ..params };
                 Queue::AckFilter(Box::new(AckFilter::new(params, limit, rate)))
             }
+            Aqm::Own(own) => Queue::Own(Box::new(OwnQueue::new(own, limit, rate, seed))),
         }
     }
 }

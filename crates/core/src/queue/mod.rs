@@ -20,9 +20,10 @@
 //!   reason.
 //!
 //! Times never go backwards from call to call. A frame ends in a queue by `cx.drop`, counted in
-//! [`Stats::drops`], or an ACK filter absorbs it ([`Stats::filtered`]). Disciplines are a closed set and told
-//! apart by one match: no call is dynamic, and none allocates. Frames are parked in the pool
-//! ([`List`](crate::frame::List)), so that a discipline may have one list per flow.
+//! [`Stats::drops`], or an ACK filter absorbs it ([`Stats::filtered`]). Disciplines are told apart by one
+//! match: no call is dynamic but those to a discipline that a program has added ([`own`]), and none
+//! allocates. Frames are parked in the pool ([`List`](crate::frame::List)), so that a discipline may have one
+//! list per flow.
 
 pub mod ack_filter;
 mod aqm;
@@ -34,6 +35,7 @@ pub mod fq_codel;
 mod leaf;
 mod limit;
 mod mark;
+pub mod own;
 pub mod pfq;
 pub mod red;
 mod rounds;
@@ -53,6 +55,7 @@ pub use leaf::LeafStats;
 pub(crate) use leaf::HISTOGRAMS;
 pub(crate) use limit::Bound;
 pub use limit::QueueLimit;
+pub use own::OwnQueue;
 pub use pfq::Pfq;
 pub use red::Red;
 
@@ -101,6 +104,8 @@ pub enum Queue {
     DualPi2(Box<DualPi2>),
     /// Erases ACKs that newer ones make redundant.
     AckFilter(Box<AckFilter>),
+    /// Discipline that a program has added.
+    Own(Box<OwnQueue>),
 }
 
 /// Configuration of a queue.
@@ -183,6 +188,7 @@ macro_rules! each {
             Queue::Red($discipline) => $call,
             Queue::DualPi2($discipline) => $call,
             Queue::AckFilter($discipline) => $call,
+            Queue::Own($discipline) => $call,
         }
     };
 }

@@ -19,11 +19,13 @@ mod cubic;
 mod dctcp;
 mod hystart;
 mod increase;
+mod own;
 mod reno;
 #[cfg(test)]
 mod rig;
 mod segments;
 
+pub use own::{names, register, version};
 pub use segments::{Delivered, Departure};
 pub use weir_chirp::Rules;
 
@@ -300,19 +302,40 @@ pub trait CongestionControl: fmt::Debug + Send {
 }
 
 /// Constructor of an algorithm for a flow.
-pub type Make = fn(&Options) -> Box<dyn CongestionControl>;
+#[derive(Clone, Copy)]
+pub struct Make(&'static (dyn Fn(&Options) -> Box<dyn CongestionControl> + Send + Sync));
 
-/// Algorithms by the names that Linux gives them; `chirp` is `weir_chirp` there.
+impl Make {
+    /// Creates the constructor that calls this function.
+    pub const fn new(make: &'static (dyn Fn(&Options) -> Box<dyn CongestionControl> + Send + Sync)) -> Make {
+        Make(make)
+    }
+
+    /// Makes the algorithm of a flow.
+    pub fn with(&self, options: &Options) -> Box<dyn CongestionControl> {
+        (self.0)(options)
+    }
+}
+
+impl fmt::Debug for Make {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Make(..)")
+    }
+}
+
+/// Algorithms by the names that Linux gives them; `chirp` is `weir_chirp` there. Programs [add](register)
+/// their own.
 pub const CONTROLS: &[(&str, Make)] = &[
-    ("reno", reno::Reno::make),
-    ("cubic", cubic::Cubic::make),
-    ("dctcp", dctcp::Dctcp::make),
-    ("bbr", bbr::Bbr::make),
-    ("bic", bic::Bic::make),
-    ("chirp", chirp::Chirp::make),
+    ("reno", Make::new(&reno::Reno::make)),
+    ("cubic", Make::new(&cubic::Cubic::make)),
+    ("dctcp", Make::new(&dctcp::Dctcp::make)),
+    ("bbr", Make::new(&bbr::Bbr::make)),
+    ("bic", Make::new(&bic::Bic::make)),
+    ("chirp", Make::new(&chirp::Chirp::make)),
 ];
 
 /// Returns the algorithm with this name, or `None`.
 pub fn by_name(name: &str) -> Option<Make> {
-    CONTROLS.iter().find(|(n, _)| *n == name).map(|(_, make)| *make)
+    let built_in = CONTROLS.iter().find(|(n, _)| *n == name).map(|(_, make)| *make);
+    built_in.or_else(|| own::by_name(name))
 }

@@ -68,7 +68,8 @@ enum Outcome {
 /// reasons of runs that could not be made. After `stop` no run begins.
 ///
 /// # Errors
-/// Fails if the store cannot be read or written. No run begins after that; those that were kept stay.
+/// Fails if the store cannot be read or written. No run begins after that; those that were kept stay. Fails
+/// before any run if a congestion control or queue discipline that the program has added has no version.
 pub fn make(
     jobs: &[Job],
     shard: Shard,
@@ -79,6 +80,9 @@ pub fn make(
     say: impl Fn(usize, &str),
 ) -> Result<Counts, String> {
     let chosen: Vec<usize> = (0..jobs.len()).filter(|n| shard.has(*n)).collect();
+    for &n in &chosen {
+        key(&jobs[n], store.version())?;
+    }
     let outcomes = each(chosen.len(), at_once, stop, |i| {
         let outcome = one(&jobs[chosen[i]], store, &run);
         if outcome.is_err() {
@@ -103,7 +107,7 @@ pub fn make(
 }
 
 fn one(job: &Job, store: &Store, run: impl Fn(&Job) -> Result<RunResult, String>) -> Result<Outcome, String> {
-    let key = key(job, store.version());
+    let key = key(job, store.version())?;
     if store.get::<RunResult>(&key).is_some() {
         return Ok(Outcome::Found);
     }
@@ -112,7 +116,7 @@ fn one(job: &Job, store: &Store, run: impl Fn(&Job) -> Result<RunResult, String>
     if store.get::<RunResult>(&key).is_some() {
         return Ok(Outcome::Found);
     }
-    let made = guarded(|| run(job));
+    let made = guarded(&job.plan, || run(job));
     match made {
         Ok(result) if result.status == Status::Interrupted => Ok(Outcome::Left),
         Ok(result) => store.put(&key, &result).map(|()| Outcome::Made),
@@ -123,7 +127,7 @@ fn one(job: &Job, store: &Store, run: impl Fn(&Job) -> Result<RunResult, String>
 /// Returns the runs that are in the store, in the order of the sweep, with `None` for those that are not.
 pub fn collect(jobs: &[Job], store: &Store) -> Vec<Option<RunResult>> {
     let run = |job: &Job| {
-        let mut run: RunResult = store.get(&key(job, store.version()))?;
+        let mut run: RunResult = store.get(&key(job, store.version()).ok()?)?;
         // A sweep that has grown may write the same value in another way.
         run.settings = job.settings();
         Some(run)
@@ -133,12 +137,25 @@ pub fn collect(jobs: &[Job], store: &Store) -> Vec<Option<RunResult>> {
 
 /// Returns the key of a run: a hash of all that decides its result, the program included. What else is in the
 /// file, and the notation of values, decide nothing: so a sweep can grow.
-fn key(job: &Job, version: &str) -> String {
+///
+/// # Errors
+/// Fails if a congestion control or queue discipline that the program has added has no version.
+pub fn key(job: &Job, version: &str) -> Result<String, String> {
     let mut plan = job.plan.clone();
     forget_file(&mut plan);
     // Values only; in words a setting is as it was written.
     let settings = serde_json::to_vec(&job.settings()).unwrap_or_default();
-    hash(&[version.as_bytes(), &settings, format!("{plan:?}").as_bytes()])
+    let mut parts = vec![version.as_bytes().to_vec(), settings, format!("{plan:?}").into_bytes()];
+    for (name, version) in plan.added() {
+        let Some(version) = version else {
+            return Err(format!(
+                "`{name}` has no version, by which results of its states are told apart: add it with one, \
+                 and change that whenever the code changes"
+            ));
+        };
+        parts.extend([name.into_bytes(), version.into_bytes()]);
+    }
+    Ok(hash(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>()))
 }
 
 fn forget_file(plan: &mut Plan) {
@@ -186,6 +203,24 @@ mod tests {
         let found: Vec<_> = collect(&all, &store).iter().map(rates).collect();
         let want: Vec<_> = (1..=5).map(|n| serde_json::json!({ "path.wan.rate": n * 1_000_000 })).collect();
         assert_eq!(found, want);
+    }
+
+    #[test]
+    fn an_added_algorithm_is_told_apart_by_its_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), "1").unwrap();
+        let stop = AtomicBool::new(false);
+        let mut one = jobs("\"1Mbit\"");
+        one.iter_mut().for_each(|job| job.plan.groups[0].tcp.cc = Some("kept-test".into()));
+        let reno = weir_sim::cc::by_name("reno").unwrap();
+        let register = |version| {
+            weir_sim::cc::register("kept-test", version, move |options| reno.with(options)).unwrap();
+            make(&one, Shard::WHOLE, &store, 1, &stop, told, silent)
+        };
+        assert_eq!(register(Some("1")).unwrap().made, 1);
+        assert_eq!(register(Some("1")).unwrap().found, 1);
+        assert_eq!(register(Some("2")).unwrap().made, 1);
+        assert!(register(None).unwrap_err().contains("`kept-test` has no version"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::num::NonZeroUsize;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use weir_core::registry::Fault;
 
 /// One run to make.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,7 +74,7 @@ pub fn run(
     let work = |i: usize| {
         let job = &jobs[i];
         let mut result =
-            guarded(|| run(i, job)).unwrap_or_else(|error| failed(&job.plan, Backend::Sim, error));
+            guarded(&job.plan, || run(i, job)).unwrap_or_else(|error| failed(&job.plan, Backend::Sim, error));
         result.settings = job.settings();
         result
     };
@@ -107,9 +108,9 @@ pub fn each<T: Send>(
     made.into_iter().map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
-/// Makes a run, of which a panic is a fault.
-pub fn guarded(run: impl FnOnce() -> Result<RunResult, String>) -> Result<RunResult, String> {
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|p| Err(panicked(&*p)))
+/// Makes a run of a plan, of which a panic is a fault.
+pub fn guarded(plan: &Plan, run: impl FnOnce() -> Result<RunResult, String>) -> Result<RunResult, String> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|p| Err(panicked(plan, &*p)))
 }
 
 /// Returns the result of a run that could not be made.
@@ -125,11 +126,15 @@ pub fn failed(plan: &Plan, world: Backend, error: String) -> RunResult {
     }
 }
 
-/// Returns the message of a panic.
-fn panicked(payload: &(dyn std::any::Any + Send)) -> String {
+/// Returns the message of a panic. An algorithm that the program has added may have one of its own.
+fn panicked(plan: &Plan, payload: &(dyn std::any::Any + Send)) -> String {
+    if let Some(Fault(message)) = payload.downcast_ref() {
+        return message.clone();
+    }
     let said = payload.downcast_ref::<&str>().copied();
     let said = said.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    format!("the run panicked, which is an error of weir: {}", said.unwrap_or("it says nothing"))
+    let added: String = plan.added().iter().map(|(name, _)| format!(" or of `{name}`")).collect();
+    format!("the run panicked, which is an error of weir{added}: {}", said.unwrap_or("it says nothing"))
 }
 
 #[cfg(test)]

@@ -52,7 +52,8 @@ pub fn make(
         let experiment = &experiments[task.experiment];
         let part =
             progress.part(experiment.runs[task.run].plan().time(), task.seconds / at_once.max(1) as f64);
-        let outcome = sweep::guarded(|| run(experiment, task.run, &part));
+        let plan = experiment.runs[task.run].plan();
+        let outcome = sweep::guarded(plan, || run(experiment, task.run, &part));
         let given = given(experiment, task.run, outcome);
         let whole = given.faults.is_empty() && !given.starved;
         if let Err(e) = if whole { store.put(&task.key, &given) } else { Ok(()) } {

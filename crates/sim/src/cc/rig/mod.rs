@@ -83,7 +83,7 @@ pub struct Rig {
 
 impl Rig {
     pub fn new(name: &str, options: &Options, path: Path) -> Rig {
-        let mut cc = by_name(name).expect("a known algorithm")(options);
+        let mut cc = by_name(name).expect("a known algorithm").with(options);
         let mut w = Window { cwnd: 10 * MSS, ssthresh: u64::MAX, mss: MSS as u32 };
         cc.on_established(&mut w, Time::ZERO, Some(path.rtt));
         Rig {

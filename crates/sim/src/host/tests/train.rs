@@ -5,7 +5,7 @@
 //! client are the SYN, the ACK of the handshake, and segment 0. The train begins with segment 1.
 
 use super::*;
-use crate::cc::{Ack, Congestion, CongestionControl, Delivered, Departure, Options, Window};
+use crate::cc::{Ack, Congestion, CongestionControl, Delivered, Departure, Make, Options, Window};
 use std::cell::RefCell;
 
 /// Payload bytes of a segment.
@@ -88,7 +88,7 @@ impl CongestionControl for Train {
 }
 
 fn train() -> TcpConfig {
-    TcpConfig { cc: Train::make, ..plain(Recovery::Rack) }
+    TcpConfig { cc: Make::new(&Train::make), ..plain(Recovery::Rack) }
 }
 
 /// Sends `n` segments through `sieve` over 8 Mbit/s and 10 ms each way.

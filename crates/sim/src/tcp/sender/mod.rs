@@ -133,7 +133,7 @@ impl Sender {
             ssthresh: config.initial_ssthresh.unwrap_or(u64::MAX),
             mss,
         };
-        let cc = (config.cc)(&options);
+        let cc = config.cc.with(&options);
         let records = cc.wants_records().then(Box::default);
         Sender {
             board: Scoreboard::new(),

@@ -40,7 +40,7 @@ pub fn in_force(plan: &Plan) -> BTreeMap<String, String> {
 }
 
 fn unknown(group: &FlowGroup, cc: &str) -> String {
-    let all = cc::CONTROLS.iter().map(|(name, _)| *name).chain(SHORTHANDS.iter().map(|(name, _)| *name));
+    let all = cc::names().into_iter().chain(SHORTHANDS.iter().map(|(name, _)| *name));
     let all: Vec<String> = all.map(|name| format!("`{name}`")).collect();
     format!("flow \"{}\": `cc`: the simulator has no \"{cc}\"; it has {}", group.id, all.join(", "))
 }

@@ -3,6 +3,7 @@
 use super::diag::Fault;
 use super::value::{above_zero, int, one_of, some, within, FromValue};
 use toml::de::DeValue;
+use weir_core::queue::own::{self, Own};
 use weir_core::queue::{codel, dualpi2, fq_codel, red, Aqm};
 use weir_core::time::Duration;
 
@@ -19,9 +20,11 @@ fn all() -> [(&'static str, Aqm); 4] {
 /// Disciplines from the literature that are not built yet.
 const FUTURE: [&str; 2] = ["pie", "cake"];
 
-/// Reads the name of a discipline.
+/// Reads the name of a discipline, one of Weir's or one that the program has added.
 pub(super) fn read(value: &DeValue) -> Result<Aqm, Fault> {
-    one_of(value, &all(), &FUTURE)
+    let added = own::names().into_iter().filter_map(|name| Some((name, Aqm::Own(Own::by_name(name)?))));
+    let all: Vec<_> = all().into_iter().chain(added).collect();
+    one_of(value, &all, &FUTURE)
 }
 
 /// Reads the name of a discipline as [`read`] does, for a queue that does not tell flows apart.
@@ -33,6 +36,9 @@ pub(super) fn read_of_one_queue(value: &DeValue) -> Result<Aqm, Fault> {
 
 /// Returns the name of a discipline; `None` for none.
 pub(super) fn name(aqm: &Aqm) -> Option<&'static str> {
+    if let Aqm::Own(own) = aqm {
+        return Some(own.name());
+    }
     let same = |(_, other): &&(&str, Aqm)| core::mem::discriminant(other) == core::mem::discriminant(aqm);
     all().iter().find(same).map(|(name, _)| *name)
 }
@@ -87,6 +93,7 @@ pub(super) fn ecn(aqm: &mut Aqm, value: &DeValue) -> Result<(), Fault> {
     match aqm {
         Aqm::Red(red) => red.ecn = ecn,
         Aqm::DualPi2(_) => return Err(Fault::new("`dualpi2` always marks", "leave it out")),
+        Aqm::Own(_) => return foreign(aqm, "`codel`, `fq-codel` and `red`"),
         _ => codel(aqm).into_iter().for_each(|codel| codel.ecn = ecn),
     }
     Ok(())
@@ -186,6 +193,7 @@ pub(super) fn words(aqm: &Aqm) -> Option<String> {
     };
     Some(match aqm {
         Aqm::None | Aqm::AckFilter(_) => return None,
+        Aqm::Own(own) => own.name().to_string(),
         Aqm::Codel(c) => format!("CoDel ({})", codel(c)),
         Aqm::FqCodel(fq) => {
             format!("FQ-CoDel ({} queues, quantum {} bytes, {})", fq.flows, fq.quantum, codel(&fq.codel))

@@ -77,7 +77,8 @@ impl Draft {
             (false, Aqm::Red(params)) => Kind::Red { params, seed: self.seed },
             (false, Aqm::DualPi2(params)) => Kind::DualPi2(params),
             (false, Aqm::AckFilter(params)) => Kind::AckFilter(params),
-            (false, Aqm::None | Aqm::FqCodel(_)) => Kind::Fifo,
+            // `aqm` of a class reads none of the last two.
+            (false, Aqm::None | Aqm::FqCodel(_) | Aqm::Own(_)) => Kind::Fifo,
         };
         queue::Config { limit: self.limit, kind }
     }

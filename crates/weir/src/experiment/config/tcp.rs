@@ -7,7 +7,7 @@ use super::value::{int, one_of, within, FromValue, Size};
 use crate::experiment::plan::{Accepts, Tcp, Value, SHORTHANDS, TCP_SETTINGS, WINDOWS};
 use crate::result::Backend;
 use toml::de::DeValue;
-use weir_sim::cc::CONTROLS;
+use weir_sim::cc;
 use weir_sim::tcp::Recovery;
 
 /// Returns the names of all keys.
@@ -84,18 +84,18 @@ fn note_worlds(s: &Section, tcp: &Tcp) {
         let help = "the lab has Linux's own: \"rack\", and \"linux\" without SACK";
         s.note_value(Backend::Sim, "recovery", Fault::new(message, help));
     }
-    let Some(cc) = tcp.cc.as_deref().filter(|_| s.has("cc")) else { return };
-    if let Some(recovery) = Tcp::shorthand(cc) {
+    let Some(name) = tcp.cc.as_deref().filter(|_| s.has("cc")) else { return };
+    if let Some(recovery) = Tcp::shorthand(name) {
         let kind = name_of(recovery);
-        let message = format!("the congestion control `{cc}` does not exist in the lab world");
+        let message = format!("the congestion control `{name}` does not exist in the lab world");
         let help = format!(
             "it is `reno` with recovery = \"{kind}\", in the sim world only; Linux has `reno` itself"
         );
         s.note_value(Backend::Sim, "cc", Fault::new(message, help));
-    } else if !CONTROLS.iter().any(|(name, _)| *name == cc) {
-        let message = format!("the congestion control `{cc}` does not exist in the sim world");
-        let names = || CONTROLS.iter().map(|(n, _)| *n).chain(SHORTHANDS.map(|(n, _)| n));
-        let guess = nearest(cc, names()).map_or(String::new(), |n| format!("did you mean `{n}`? "));
+    } else if cc::by_name(name).is_none() {
+        let message = format!("the congestion control `{name}` does not exist in the sim world");
+        let names = || cc::names().into_iter().chain(SHORTHANDS.map(|(n, _)| n));
+        let guess = nearest(name, names()).map_or(String::new(), |n| format!("did you mean `{n}`? "));
         let help = format!("{guess}what exists: {}", listed(names()));
         s.note_value(Backend::Lab, "cc", Fault::new(message, help));
     }

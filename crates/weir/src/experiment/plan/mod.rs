@@ -12,6 +12,7 @@
 //! The client of a flow is on the LAN, its server beyond the WAN, and the client opens the connection.
 //! [`Flow::direction`] says which of the two sends the data.
 
+mod added;
 mod flow;
 mod graph;
 mod lab;
@@ -19,6 +20,7 @@ mod measure;
 mod network;
 mod tcp;
 
+pub use added::Added;
 pub use flow::{Arrivals, Before, Flow, FlowGroup, Kind, Length, Ports, Protocol, Sources};
 pub use graph::{Graph, GraphLink, GraphNode, Hop};
 pub use lab::{BoxKind, Ip, Lab};

@@ -1,0 +1,159 @@
+"""Sweeps whose runs are made one by one: by threads, or by workers on other machines."""
+
+from __future__ import annotations
+
+import sys
+import time
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, Callable, Dict, Generator, List, NamedTuple, Optional, Tuple
+
+from . import _weir
+from ._store import Store
+from ._weir import ExperimentError, Run, RunError, Sweep
+
+
+class Spec(NamedTuple):
+    """What decides the runs of a sweep, and where they are kept."""
+
+    name: str
+    text: str
+    changes: str
+    seeds: int
+    store: Optional[str]
+    version: str
+
+
+@lru_cache(maxsize=1)
+def version() -> str:
+    """Return the version of this installation: its number, and a hash of the extension's file."""
+    return _weir.version(str(_weir.__file__))
+
+
+@lru_cache(maxsize=8)
+def planned(name: str, text: str, changes: str, seeds: int) -> Sweep:
+    """Return the planned runs; a worker plans once for many runs."""
+    return Sweep(name, text, changes, seeds)
+
+
+@lru_cache(maxsize=8)
+def opened(url: str) -> Store:
+    """Return a store."""
+    return Store(url)
+
+
+def make(spec: Spec, number: int) -> str:
+    """Make one run, unless it is in the store, and return its result as JSON."""
+    if version() != spec.version:
+        raise RunError(
+            f"this worker has Weir {version()}, the sweep is of {spec.version}: install the same on both"
+        )
+    runs = planned(spec.name, spec.text, spec.changes, spec.seeds)
+    if spec.store is None:
+        return runs.make(number).json()
+    if "://" not in spec.store:
+        return runs.make_kept(number, spec.store, str(_weir.__file__)).json()
+    store, key = opened(spec.store), runs.key(number, spec.version)
+    found = store.get(key)
+    if found is not None:
+        return found
+    run = runs.make(number)
+    if not run.failed():
+        store.put(key, run)
+    return run.json()
+
+
+class Progress:
+    """Line on a terminal: runs that are made, and the time that is left."""
+
+    def __init__(self, runs: int) -> None:
+        self._runs, self._made, self._began = runs, 0, time.monotonic()
+        self._shown = sys.stderr.isatty()
+
+    def one(self) -> None:
+        """Count a run."""
+        self._made += 1
+        if self._shown:
+            left = (time.monotonic() - self._began) / self._made * (self._runs - self._made)
+            print(f"\r{self._made} of {self._runs} runs, {left:.0f} s left ", end="", file=sys.stderr)
+
+    def end(self) -> None:
+        """Clear the line."""
+        if self._shown:
+            print("\r\033[K", end="", file=sys.stderr)
+
+
+def by_threads(spec: Spec, jobs: Optional[int], runs: Sweep) -> Generator[Tuple[int, Callable[[], str]], None, None]:
+    """Make the runs on this machine, and yield each when it is made."""
+    with ThreadPoolExecutor(jobs or _weir.processors()) as pool:
+        numbers: Dict[Future[str], int] = {pool.submit(make, spec, n): n for n in range(len(runs))}
+        try:
+            left = set(numbers)
+            while left:
+                done, left = wait(left, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield numbers[future], future.result
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            planned(*spec[:4]).stop()
+            planned.cache_clear()
+            raise
+
+
+def by_dask(spec: Spec, client: Any, runs: Sweep) -> Generator[Tuple[int, Callable[[], str]], None, None]:
+    """Make the runs by the workers of a Dask client, and yield each when it is made."""
+    as_completed: Any = import_module("dask.distributed").as_completed
+
+    # A future, not data of one worker: it can be made again if that worker is lost.
+    given = client.submit(Spec, *spec, pure=False)
+    futures = client.map(
+        make, [given] * len(runs), list(range(len(runs))), pure=False, retries=0, batch_size=1000
+    )
+    numbers = {future.key: n for n, future in enumerate(futures)}
+    try:
+        for future in as_completed(futures):
+            yield numbers[future.key], future.result
+            # What is read need not stay on the worker, nor be made again when that is lost.
+            future.release()
+    except BaseException:
+        client.cancel(futures)
+        raise
+
+
+def sweep(
+    name: str,
+    text: str,
+    changes: str,
+    seeds: int,
+    jobs: Optional[int],
+    store: Optional[str],
+    client: Any,
+) -> List[Run]:
+    """Make the runs of a sweep, and return them in their order."""
+    spec = Spec(name, text, changes, seeds, store, version())
+    runs = planned(name, text, changes, seeds)
+    if store is not None:
+        # A store that cannot be reached, or that refuses the sweep, is known before any run.
+        runs.key(0, spec.version)
+        if "://" in store:
+            opened(store).check()
+    made: List[Optional[Run]] = [None] * len(runs)
+    progress = Progress(len(runs))
+    each = by_threads(spec, jobs, runs) if client is None else by_dask(spec, client, runs)
+    try:
+        # An error here ends what is still being made.
+        with closing(each):
+            for number, result in each:
+                try:
+                    made[number] = _weir.load(result())[0]
+                except (ExperimentError, RunError):
+                    raise
+                except Exception as error:
+                    # Several workers in turn were lost with this run.
+                    made[number] = runs.failed(number, f"{type(error).__name__}: {error}")
+                progress.one()
+    finally:
+        progress.end()
+    return [run for run in made if run is not None]

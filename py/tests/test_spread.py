@@ -1,0 +1,134 @@
+"""Sweeps by workers, and results in Parquet."""
+
+import os
+import signal
+import time
+
+import polars
+import pyarrow.parquet
+import pytest
+import weir
+from dask.distributed import Client, LocalCluster
+
+SWEEP = {
+    "name": "spread",
+    "duration": "2s",
+    "path": {"wan": {"rate": "10Mbit", "delay": "20ms", "loss": "1%"}},
+    "flow": [{"id": "a"}],
+}
+RATES = {"path.wan.rate": [f"{rate}Mbit" for rate in range(1, 11)]}
+
+
+@pytest.fixture(scope="module")
+def client():
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        with Client(cluster) as client:
+            yield client
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"file://{tmp_path}/results"
+
+
+def test_workers_make_what_this_process_would_make(client):
+    here = weir.sweep(SWEEP, RATES, seeds=2)
+    there = weir.sweep(SWEEP, RATES, seeds=2, client=client)
+    assert there.ok and len(there) == 20
+    assert there.flows["bytes"] == here.flows["bytes"]
+    assert there.flows["path.wan.rate"] == here.flows["path.wan.rate"]
+    assert [run.seed for run in there] == [run.seed for run in here]
+
+
+def test_a_killed_worker_loses_no_run_and_none_is_made_twice(client, url, tmp_path):
+    """Of 60 runs of some tenths of a second, a worker is killed while both are at work."""
+    long = {**SWEEP, "duration": "60s"}
+
+    def kill():
+        while len(list(tmp_path.glob("results/*.parquet"))) < 5:
+            time.sleep(0.05)
+        os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+
+    import threading
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    made = weir.sweep(long, RATES, seeds=6, store=url, client=client)
+    killer.join()
+    assert len(made) == 60 and all(run.error is None for run in made)
+    files = list(tmp_path.glob("results/*.parquet"))
+    assert len(files) == 60
+    # What is kept is not made again: no file is newer.
+    times = {file: file.stat().st_mtime_ns for file in files}
+    again = weir.sweep(long, RATES, seeds=6, store=url)
+    assert again.flows["bytes"] == made.flows["bytes"]
+    assert times == {file: file.stat().st_mtime_ns for file in tmp_path.glob("results/*.parquet")}
+
+
+def test_a_worker_with_another_version_is_refused(client):
+    def pretend():
+        from weir import _spread
+
+        _spread.version = lambda: "0.0.1 (0)"
+
+    def undo():
+        from weir import _spread
+
+        import importlib
+
+        importlib.reload(_spread)
+
+    client.run(pretend)
+    try:
+        with pytest.raises(weir.RunError, match=r"this worker has Weir 0\.0\.1 \(0\), the sweep is of"):
+            weir.sweep(SWEEP, client=client)
+    finally:
+        client.run(undo)
+
+
+def test_results_are_parquet_that_anything_reads(url, tmp_path):
+    made = weir.sweep(SWEEP, RATES, store=url)
+    flows = polars.read_parquet(f"{tmp_path}/results/*.parquet")
+    assert sorted(flows["bytes"].to_list()) == sorted(made.flows["bytes"])
+    assert set(flows["path.wan.rate"].to_list()) == set(made.flows["path.wan.rate"])
+    # A sweep that grows makes only what is missing.
+    more = weir.sweep(SWEEP, {"path.wan.rate": RATES["path.wan.rate"] + ["20Mbit"]}, store=url)
+    assert len(list(tmp_path.glob("results/*.parquet"))) == 11
+    assert more.flows["bytes"][:10] == made.flows["bytes"]
+
+
+def test_a_file_of_another_schema_is_refused_by_name(url, tmp_path):
+    weir.sweep(SWEEP, store=url)
+    (file,) = tmp_path.glob("results/*.parquet")
+    table = pyarrow.parquet.read_table(file)
+    old = table.schema.metadata[b"weir"].replace(b'"schema":', b'"schema":9', 1)
+    pyarrow.parquet.write_table(table.replace_schema_metadata({b"weir": old}), file)
+    with pytest.raises(weir.RunError, match=f"{file.name}.*schema"):
+        weir.sweep(SWEEP, store=url)
+    pyarrow.parquet.write_table(table.replace_schema_metadata({}), file)
+    with pytest.raises(weir.RunError, match="is no result of Weir: remove it"):
+        weir.sweep(SWEEP, store=url)
+
+
+def test_a_store_that_cannot_be_is_known_before_any_run(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(weir.RunError, match="file/results"):
+        weir.sweep(SWEEP, store=f"file://{tmp_path}/file/results")
+    with pytest.raises(weir.RunError, match="nowhere://"):
+        weir.sweep(SWEEP, store="nowhere://bucket/results")
+    with pytest.raises(weir.ExperimentError, match="duratio"):
+        weir.sweep({**SWEEP, "duratio": "1s"}, store=f"file://{tmp_path}/results")
+
+
+def test_a_run_that_fails_stops_no_other(client):
+    @weir.congestion_control("spread-broken", version="1")
+    class Broken(weir.CongestionControl):
+        def on_ack(self, window, ack):
+            raise KeyError("no window")
+
+    # The workers do not have it: their error is about the name.
+    with pytest.raises(weir.ExperimentError, match="spread-broken"):
+        weir.sweep({**SWEEP, "flow": [{"id": "a", "cc": "spread-broken"}]}, client=client)
+    runs = weir.sweep(SWEEP, {"flow.a.cc": ["spread-broken", "reno"]}, store="memory://spread")
+    assert [run.error is None for run in runs] == [False, True]
+    assert "KeyError" in runs[0].error
