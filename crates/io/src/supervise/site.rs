@@ -238,14 +238,14 @@ impl Site {
     }
 
     /// Finds the device on which frames are sent that are to come in on the interface: the loopback
-    /// interface, if it is up and takes a program.
+    /// interface, if it is up, carries them and takes a program.
     fn lead_home(&mut self) -> io::Result<()> {
         let [place] = self.places.as_slice() else { return Ok(()) };
         if self.home.is_some() {
             return Ok(());
         }
         let all = link::all()?;
-        let Some(lo) = all.iter().find(|link| link.loopback && link.up) else { return Ok(()) };
+        let Some(lo) = all.iter().find(|link| leads_home(link)) else { return Ok(()) };
         // Without such links (before Linux 6.6), frames take the egress of the interface itself.
         match self.programs.attach_return(lo.index, place.watched.index) {
             Ok(attached) => self.home = Some(Home { index: lo.index, attached: Some(attached) }),
@@ -349,13 +349,17 @@ impl Site {
     /// Returns whether the device for frames that are to come in has become useless.
     fn has_lost_home(&mut self, event: &Event) -> bool {
         let lost = self.home.as_ref().is_some_and(|home| match event {
-            Event::Is(link) => link.index == home.index && !link.up,
+            Event::Is(link) => link.index == home.index && !leads_home(link),
             Event::Gone(index) => *index == home.index,
             Event::Missed => false,
         });
         if lost {
+            let why = match event {
+                Event::Is(link) if link.up => format!("takes packets of {} bytes at most", link.mtu),
+                _ => "is down".into(),
+            };
             tracing::warn!(
-                "the loopback interface is down: ACKs come in by the egress of the interface itself"
+                "the loopback interface {why}: ACKs come in by the egress of the interface itself"
             );
             self.shut();
             self.home = None;
@@ -365,7 +369,7 @@ impl Site {
 
     /// Returns whether the device for frames that are to come in is there now, but was not before.
     fn has_found_home(&mut self, event: &Event) -> io::Result<bool> {
-        let found = matches!(event, Event::Is(link) if link.loopback && link.up);
+        let found = matches!(event, Event::Is(link) if leads_home(link));
         // It takes a program on the interface to lead there.
         if self.home.is_some() || !found || self.places.iter().any(|place| place.attached.is_none()) {
             return Ok(false);
@@ -523,6 +527,15 @@ impl Site {
         self.internal = None;
         self.changes.undo().iter().for_each(|what| tracing::debug!("{what}"));
     }
+}
+
+/// Least MTU of the loopback interface for frames that are to come in: that of IPv6 (RFC 8200 §5). ACKs, SYNs
+/// and SYN-ACKs are all shorter.
+const LEAST_MTU: u32 = 1280;
+
+/// Returns whether frames that are to come in can be sent on this device.
+fn leads_home(link: &HostInterface) -> bool {
+    link.loopback && link.up && link.mtu >= LEAST_MTU
 }
 
 /// Attaches the programs to an interface, which may be one of a pair.

@@ -193,8 +193,8 @@ impl Directory {
         let mut names = Vec::new();
         for entry in fs::Dir::read_from(self.fd.as_fd())? {
             let name = entry?.file_name().to_string_lossy().into_owned();
-            // In the first namespace, which has no number, files of other namespaces have the same ending, and
-            // so have reports and sockets that users put here.
+            // In the first namespace, which has no number, files of other namespaces have the same ending, as
+            // have reports and sockets that users put here.
             let own = name.strip_suffix(&ending).filter(|name| is_instance(name));
             names.extend(own.map(String::from));
         }
