@@ -98,10 +98,10 @@ static __always_inline bool is_fresh(struct hooks *engine, __u64 now, __u64 stal
 }
 
 /* Has the engine ended, without a supervisor that gives the next one what is taken? */
-static __always_inline bool is_left(struct hooks *engine, __u64 stale)
+static __always_inline bool is_left(struct hooks *engine, __u64 stale, __u64 coarse)
 {
 	return *(volatile __u32 *)&engine->owner & OWNER_DIED &&
-	       (__s64)(bpf_ktime_get_ns() - *(volatile __u64 *)&engine->watched) > (__s64)stale;
+	       (__s64)(coarse - *(volatile __u64 *)&engine->watched) > (__s64)stale;
 }
 
 /*
@@ -111,7 +111,7 @@ static __always_inline bool is_left(struct hooks *engine, __u64 stale)
  */
 static __always_inline bool is_attended_at(struct hooks *engine, __u64 stale, __u64 coarse)
 {
-	return !is_gone(engine) && !is_left(engine, stale) &&
+	return !is_gone(engine) && !is_left(engine, stale, coarse) &&
 	       (is_fresh(engine, coarse, stale / 2) || is_fresh(engine, bpf_ktime_get_ns(), stale));
 }
 
