@@ -40,8 +40,8 @@ mod tests {
         simulate(file).unwrap()
     }
 
-    /// At 1 % of loss Reno's window is √(1.5 / p) = 12 segments (Mathis et al., CCR 27(3), 1997), and that of
-    /// Scalable TCP 0.08 / p = 8 (Kelly 2003: a b / p with a = 0.01 and 1 / b = 1/8): 2/3 of Reno's.
+    /// At 1 % of loss Reno's window is √(1.5 / p) = 12 segments (Mathis et al., CCR 27(3), 1997), and
+    /// that of Scalable TCP 0.08 / p = 8 (Kelly 2003: a b / p with a = 0.01 and 1 / b = 1/8): 2/3 of Reno's.
     #[test]
     fn windows_follow_the_law_of_the_control() {
         let lossy = FILE.replace("aqm = \"two-classes\"", "loss = \"1%\"");

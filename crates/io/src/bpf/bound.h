@@ -889,7 +889,8 @@ enum bare_room {
 	BARE_OWN,
 };
 
-static __always_inline enum bare_room bare_room(struct bound *b, __u64 per_byte, bool part, __u64 bytes, __u64 now)
+static __always_inline enum bare_room bare_room(struct bound *b, __u64 per_byte, bool part, __u64 bytes,
+						__u64 now)
 {
 	__u32 next = READ(b->above);
 

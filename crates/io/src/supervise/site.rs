@@ -529,8 +529,8 @@ impl Site {
     }
 }
 
-/// Least MTU of the loopback interface for frames that are to come in: that of IPv6 (RFC 8200 §5). ACKs, SYNs
-/// and SYN-ACKs are all shorter.
+/// Least MTU of the loopback interface for frames that are to come in: that of IPv6 (RFC 8200 §5). ACKs,
+/// SYNs and SYN-ACKs are all shorter.
 const LEAST_MTU: u32 = 1280;
 
 /// Returns whether frames that are to come in can be sent on this device.
