@@ -16,6 +16,7 @@ NAMES = [
     "dualpi2",
     "red",
     "tree",
+    "priorities",
     "delivery_trace",
     "recovery",
     "slow_reverse",

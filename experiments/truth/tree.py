@@ -26,7 +26,7 @@ class Node:
     def __init__(self, name, parent):
         self.name, self.parent, self.children = name, parent, []
         self.rate = self.ceil = self.demand = self.size = 0
-        self.weight = 1
+        self.weight, self.priority = 1, 0
 
 
 def make(rng):
@@ -105,7 +105,7 @@ def experiment(root, leaves, seed):
         if node.parent and node.ceil:
             lines.append(f'ceil = "{node.ceil}bit"')
         if not node.children:
-            lines.extend(['queue = "100p"', f"match = [{{ dst_port = {port(node)} }}]"])
+            lines.extend(['queue = "100p"', f"priority = {node.priority}", f"match = [{{ dst_port = {port(node)} }}]"])
         for child in node.children:
             describe(child)
 
