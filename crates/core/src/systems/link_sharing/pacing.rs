@@ -127,7 +127,14 @@ impl Way {
                 }
                 continue;
             }
-            match pacer.pop(cx)? {
+            let Some(slot) = pacer.pop(cx) else {
+                // Time passes for an idle tree, too: what comes next comes now.
+                if let Some(tree) = &mut self.tree {
+                    tree.advance(cx.frames, cx.now);
+                }
+                return None;
+            };
+            match slot {
                 Slot::Packet { class, waiting, at } => {
                     if let Some(paced) = class {
                         let place = self.first_paced + paced;

@@ -8,6 +8,7 @@ use crate::classify::{ClassConfig, Match};
 use crate::queue::{self, codel, dualpi2, red, Kind, QueueLimit};
 use crate::rate::Rate;
 use crate::rig::{Rig, Sent, TestFrame, Wake};
+use crate::systems::gap_pacing::{Backend, Class, Counts, Target};
 use crate::time::Duration;
 use crate::wire::build::SegmentBuilder;
 use crate::wire::{TCP, UDP};
@@ -73,6 +74,22 @@ fn classes_wait_and_all_else_passes() {
     let (queue, stats) = r.node().leaf(1).expect("tcp has a queue");
     assert_eq!((stats.packets, stats.bytes, queue.stats().peak_packets), (2, 2000, 1));
     assert!(r.node().leaf(2).is_none() && r.node().ledger().held() == 0);
+    r.finish();
+}
+
+/// A tree beside a paced class has no credit for the time in which nothing waited.
+#[test]
+fn a_tree_beside_a_paced_class_saves_nothing_while_idle() {
+    let pace = Class { target: Target::Rate(Rate::mbit(1)), counts: Counts::Ip, backend: Backend::Clock };
+    let paced = Spec { queue: Some(FIFO), pace: Some(pace), ..Spec::of(None) };
+    let mut config = config();
+    config.classes.push(class("paced", Some(1), paced));
+    let mut r = rig(config);
+    for at in [1, 100] {
+        r.at(ms(at)).inject(LAN, packet(false, 1, 1000)).inject(LAN, packet(false, 2, 1000));
+    }
+    let sent = r.run_until(ms(1000));
+    assert_eq!(stamps(&sent), [(1000, 1), (2000, 2), (100_000, 1), (101_000, 2)]);
     r.finish();
 }
 
