@@ -166,6 +166,10 @@ fn flow(plan: &Plan, planned: &Flow, result: &RunResult, f: &FlowResult) -> Resu
     let delay: u64 = ways.iter().map(|link| link.delay.as_micros()).sum();
     // Normal and Pareto jitter are on both sides of the delay.
     let steady = ways.iter().all(|link| link.jitter.by.as_nanos() == 0);
+    // Without Fast Open the first byte leaves after the handshake.
+    let opens_first = planned.group.tcp.get("fast_open").is_none();
+    let is_sooner = |fct: f64| fct + ROUNDING < delay as f64 / 1e6;
+    law(!(steady && opens_first && f.fct_s.is_some_and(is_sooner)), "completion in a round trip", shown)?;
     // Segments sent again are measured by timestamps, in whole milliseconds.
     let resolution = if f.retransmits > 0 { 1000 } else { 4 };
     law(
