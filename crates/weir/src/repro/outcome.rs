@@ -128,7 +128,8 @@ pub struct SeriesOutcome {
 pub struct ColumnOutcome {
     /// Values in virtual time.
     pub values: Vec<Option<Spread>>,
-    /// Values with the real Linux TCP, of files that the row runs in the lab; empty if none ran.
+    /// Values with the real Linux TCP, of files that the row runs in the lab; empty if none ran. A value is
+    /// unknown if a flow had not ended in one of the runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lab: Vec<Option<Spread>>,
     /// Distances from published values, as parts of them.
@@ -301,10 +302,8 @@ impl RowJudge<'_> {
                 return Ok(None);
             }
             let values = self.values(asked, Backend::Sim)?;
-            let mut lab = self.values(asked, Backend::Lab)?;
-            if lab.iter().all(Option::is_none) {
-                lab.clear();
-            }
+            let in_the_lab = asked.iter().any(|m| self.ran(m.get_ref(), Backend::Lab).is_some());
+            let lab = if in_the_lab { self.values(asked, Backend::Lab)? } else { Vec::new() };
             let pairs = || values.iter().zip(&published);
             let deviation = pairs().map(|(v, p)| judge::deviation(v.as_ref()?.mean, pair((*p)?))).collect();
             let sides = pairs().filter_map(|(v, p)| Some(self.side(v.as_ref(), pair((*p)?))));
@@ -350,12 +349,16 @@ impl RowJudge<'_> {
         Ok(values)
     }
 
+    /// Returns the experiment of a measure in a world with its results, if the row has it there.
+    fn ran(&self, measured: &Measured, world: Backend) -> Option<(&Experiment, &Vec<Option<Given>>)> {
+        let path = self.paper.folder.join(&measured.file);
+        self.own().find(|(e, _)| e.path == path && e.world == world)
+    }
+
     /// Returns the values of a measure in a world. What did not run in the lab has as many places as in
     /// virtual time.
     fn measured(&self, measured: &Measured, world: Backend) -> Result<Vec<Option<Spread>>, Fault> {
-        let path = self.paper.folder.join(&measured.file);
-        let ran = |world: Backend| self.own().find(|(e, _)| e.path == path && e.world == world);
-        match (ran(world), world) {
+        match (self.ran(measured, world), world) {
             (Some(ran), _) => self.measured_in(ran, measured),
             (None, Backend::Sim) => Err(Fault::bare("the experiment did not run")),
             (None, Backend::Lab) => Ok(vec![None; self.measured(measured, Backend::Sim)?.len()]),

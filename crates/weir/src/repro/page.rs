@@ -90,6 +90,7 @@ fn head(report: &Report) -> String {
 const KEY: &str = "<p>In charts, bars are values that the paper's text and tables state, empty squares the \
 paper's scheme in these worlds (<em>as published</em>), full circles Weir's own scheme, and triangles what \
 the same experiment has with the real Linux TCP in the lab. Lines at a mark are the range of several runs. \
+A value of Linux is <em>not known</em> if a flow had not ended in one of the runs. \
 Where a paper has a picture without numbers, its claims stand below the chart, in other words.</p>\n";
 
 fn badge(verdict: Verdict) -> String {
@@ -204,15 +205,15 @@ impl Columns {
         cells.extend(self.published.then(|| published(series, i)));
         let columns = [&series.as_published, &series.weir];
         for ((off, lab), column) in self.measured.iter().zip(self.lab).zip(columns) {
-            let value = |of: fn(&ColumnOutcome) -> &Vec<Option<Spread>>| {
-                let value = column.as_ref().and_then(|c| of(c).get(i).copied().flatten());
-                value.map_or("&ndash;".into(), ranged)
+            let value = |of: fn(&ColumnOutcome) -> &Vec<Option<Spread>>, unknown: &str| {
+                let value = column.as_ref().and_then(|c| of(c).get(i).copied());
+                value.map_or("&ndash;".into(), |v| v.map_or(unknown.into(), ranged))
             };
-            cells.extend(off.map(|_| value(|c| &c.values)));
+            cells.extend(off.map(|_| value(|c| &c.values, "&ndash;")));
             let distance = column.as_ref().and_then(|c| c.deviation.get(i).copied().flatten());
             let distance = || distance.map_or(String::new(), |d| format!("{:+.1} %", d * 100.0 + 0.0));
             cells.extend((*off == Some(true)).then(distance));
-            cells.extend(lab.then(|| value(|c| &c.lab)));
+            cells.extend(lab.then(|| value(|c| &c.lab, "not known")));
         }
         cells.iter().map(|c| format!("<td>{c}</td>")).collect()
     }

@@ -93,8 +93,14 @@ fn values_of_the_lab_stand_beside_those_of_virtual_time() {
     assert!(!html.contains("as published, Linux"));
     // The other scheme of the row has no value there.
     assert_eq!(html.matches("<td>1.25 (1.1 to 1.4)</td>").count(), 1);
+    assert!(!html.contains("<td>not known</td>"));
     let triangles = |html: &str| html.matches("<polygon").count();
     assert_eq!(triangles(&html), triangles(&without) + 1);
+    // A flow had not ended in the lab.
+    let mut unknown = row("plain");
+    unknown.series[1].weir.as_mut().unwrap().lab = vec![None];
+    let html = page(&report(vec![unknown], "paper")).unwrap();
+    assert_eq!((html.matches("<td>not known</td>").count(), triangles(&html)), (1, triangles(&without)));
 }
 
 #[test]
