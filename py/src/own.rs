@@ -412,13 +412,18 @@ impl QueueDiscipline for Queueing {
     }
 }
 
-fn callable(py: Python<'_>, class: &Py<PyAny>) -> PyResult<()> {
-    match class.bind(py).is_callable() {
-        true => Ok(()),
-        false => {
-            Err(PyTypeError::new_err("a class is expected, or a function of a seed that makes an object"))
-        }
+/// Adds what a class makes to a registry, which keeps the name for good.
+fn add<E: std::fmt::Display>(
+    py: Python<'_>,
+    name: String,
+    make: &Py<PyAny>,
+    register: impl FnOnce(&'static str) -> Result<(), E>,
+) -> PyResult<()> {
+    if !make.bind(py).is_callable() {
+        return Err(PyTypeError::new_err("a class is expected, or a function of a seed that makes an object"));
     }
+    let added = register(Box::leak(name.into_boxed_str()));
+    added.map_err(|refused| PyValueError::new_err(refused.to_string()))
 }
 
 /// Adds a congestion control. `base` is the class whose methods do nothing.
@@ -431,10 +436,9 @@ pub fn add_congestion_control(
     base: Py<PyAny>,
     version: Option<&str>,
 ) -> PyResult<()> {
-    callable(py, &make)?;
-    let own: &'static str = Box::leak(name.clone().into_boxed_str());
-    cc::register(&name, version, move |options| Box::new(Control::new(own, &make, &base, options.seed)))
-        .map_err(|refused| PyValueError::new_err(refused.to_string()))
+    add(py, name, &make.clone_ref(py), |name| {
+        cc::register(name, version, move |options| Box::new(Control::new(name, &make, &base, options.seed)))
+    })
 }
 
 /// Adds a queue discipline. `base` is the class whose methods do nothing.
@@ -447,8 +451,7 @@ pub fn add_queue_discipline(
     base: Py<PyAny>,
     version: Option<&str>,
 ) -> PyResult<()> {
-    callable(py, &make)?;
-    let named: &'static str = Box::leak(name.clone().into_boxed_str());
-    own::register(&name, version, move |place| Box::new(Queueing::new(named, &make, &base, place.seed)))
-        .map_err(|refused| PyValueError::new_err(refused.to_string()))
+    add(py, name, &make.clone_ref(py), |name| {
+        own::register(name, version, move |place| Box::new(Queueing::new(name, &make, &base, place.seed)))
+    })
 }

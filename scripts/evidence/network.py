@@ -28,6 +28,16 @@ ROUTES = [("client", "10.1.0.1"), ("router", "10.2.0.2"), ("server", "10.3.0.1")
 SERVER, CLIENT = "10.3.0.2", "10.1.0.2"
 
 
+def shaped(rate, *ways):
+    """The file of a gateway with a class each way, `down` and `up`, whose flows have this rate each."""
+    classes = [f"""[[gateway.class]]
+name = "{way}"
+direction = "{'in' if way == 'down' else 'out'}"
+ack = {{ preset = "ack-shaper", flow_rate = "{rate}" }}
+""" for way in ways or ("down", "up")]
+    return '[ports]\ndev = "wan"\n' + "".join(classes)
+
+
 class Network:
     """The hosts, and everything that was started on them."""
 
@@ -91,6 +101,12 @@ class Network:
         if said != ["ready\n"]:
             raise RuntimeError(f"weir {' '.join(map(str, words))} said {said}")
         return process
+
+    def gateway(self, work, text):
+        """Starts the router's gateway with this configuration, kept in the directory `work`."""
+        file = Path(work, "gateway.toml")
+        file.write_text(text)
+        return self.weir("router", "run", file)
 
     def report(self):
         """What the gateway of the router says of itself."""

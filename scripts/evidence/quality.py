@@ -21,21 +21,10 @@ import threading
 import time
 from pathlib import Path
 
-from network import SERVER, Network, stop
+from network import SERVER, Network, shaped, stop
 
 FLOWS = 4
 TRIES = 3
-GATEWAY = """[ports]
-dev = "wan"
-[[gateway.class]]
-name = "down"
-direction = "in"
-ack = { preset = "ack-shaper", flow_rate = "5Mbit" }
-[[gateway.class]]
-name = "up"
-direction = "out"
-ack = { preset = "ack-shaper", flow_rate = "5Mbit" }
-"""
 # Paths of the two ends: `out` leaves the host, `back` comes to it.
 PATH = """[ports]
 dev = "eth0"
@@ -162,8 +151,7 @@ def run(case, seconds, keep):
             file = work / f"{host}.toml"
             file.write_text(PATH.format(delay=delay, out=path.get("out", ""), back=path.get("back", "")))
             network.weir(host, "wan", file)
-        (work / "gateway.toml").write_text(GATEWAY)
-        network.weir("router", "run", work / "gateway.toml")
+        network.gateway(work, shaped("5Mbit"))
         slug = case.replace(",", "").replace(" ", "-")
         files = {side: work / f"{slug}-{side}.pcap" for side in ("lan", "wan")}
         captures = [network.capture("router", "lan", files["lan"]), network.capture("provider", "customer", files["wan"])]

@@ -17,16 +17,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from network import SERVER, Network, stop
+from network import SERVER, Network, shaped, stop
 
 CLIENTS, LEAST = 10, 0.98
-GATEWAY = """[ports]
-dev = "wan"
-[[gateway.class]]
-name = "up"
-direction = "out"
-ack = { preset = "ack-shaper", flow_rate = "20Gbit" }
-"""
 
 
 def throughput(network, seconds):
@@ -61,9 +54,7 @@ def main():
     args = parser.parse_args()
     ratios, events = [], []
     with Network(offloads=True) as network, tempfile.TemporaryDirectory() as work:
-        file = Path(work, "gateway.toml")
-        file.write_text(GATEWAY)
-        gateway = network.weir("router", "run", file)
+        gateway = network.gateway(work, shaped("20Gbit", "up"))
         page = network.dashboard()
         network.start("server", "iperf3", "-s", stdout=subprocess.DEVNULL)
         time.sleep(1)
