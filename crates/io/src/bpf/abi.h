@@ -89,7 +89,8 @@ struct hooks {
 	__u32 unheld;	 /* when data last passed a bound that was not kept, in units of 2^23 ns */
 	__u32 home;	 /* number of the interface on which frames of senders with ROLE_TO_INGRESS come in */
 	__u64 watched;	 /* CLOCK_MONOTONIC of the supervisor's last look */
-	__u64 spare64[2];
+	__u64 kept_until; /* until then bounds are kept and frames are taken, with or without an engine */
+	__u64 begun;	 /* when these programs took over from others with bounds of their own; 0: never */
 };
 
 /* Set in `owner` by the kernel (FUTEX_OWNER_DIED). */

@@ -144,6 +144,8 @@ pub(crate) mod hooks {
     pub const SEEN: [usize; 2] = [80, 88];
     pub const HOME: usize = 100;
     pub const WATCHED: usize = 104;
+    pub const KEPT_UNTIL: usize = 112;
+    pub const BEGUN: usize = 120;
 }
 
 /// Bits of what a registered socket's frames are for (`enum role`).

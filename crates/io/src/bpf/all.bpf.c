@@ -106,6 +106,13 @@ static __always_inline int own(struct __sk_buff *skb, struct hooks *engine, stru
 	return TC_ACT_UNSPEC;
 }
 
+/* Is there an engine, or the next one about to be? Less is lost until then than would pass. */
+static __always_inline bool is_taken(struct hooks *engine)
+{
+	return is_attended(engine, config.stale) ||
+	       (!is_gone(engine) && is_upgraded(engine, bpf_ktime_get_coarse_ns()));
+}
+
 static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 {
 	__u32 zero = 0, *role, to;
@@ -127,7 +134,7 @@ static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 	}
 	if (!to)
 		return TC_ACT_UNSPEC;
-	if (!is_attended(engine, config.stale) || (is_shut(engine, ingress) && !is_trial(engine, ingress))) {
+	if (!is_taken(engine) || (is_shut(engine, ingress) && !is_trial(engine, ingress))) {
 		count->passed_stale++;
 		if (!ingress)
 			count_out(count, skb);

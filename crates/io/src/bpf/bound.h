@@ -724,6 +724,27 @@ __noinline __u64 find_class(struct packet *p, __u32 number, __u32 ingress, bool 
 	return recent->slot | (__u64)kind << FOUND_KIND | (__u64)recent->place << FOUND_PLACE;
 }
 
+/* Is nothing bounded now? Where ACKs are not held, neither is what they would have held back. */
+static __always_inline bool is_unbounded(struct hooks *engine, __u64 coarse)
+{
+	if (is_shut(engine, false) || is_shut(engine, true))
+		return true;
+	return !is_attended_at(engine, config.stale, coarse) && !is_upgraded(engine, coarse);
+}
+
+#define SECOND 1000000000
+
+/* `FlowLimit::most`, or a part of it in the first second after programs that had records of their own. */
+static __always_inline __u64 flow_most(struct hooks *engine, struct bound *b, __u64 coarse)
+{
+	__u64 most = READ64(b->flow_most);
+	__s64 since = coarse - READ64(engine->begun);
+
+	if (since >= SECOND)
+		return most;
+	return since > 0 ? (most >> 10) * ((__u64)since >> 20) : 0;
+}
+
 /* Does a packet of which this was found exceed the bound of its flow or class? It is counted. */
 __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __u32 ingress, __u64 found)
 {
@@ -740,8 +761,7 @@ __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __
 	j.load.packets = packets_of(skb);
 	j.load.bytes = bytes_of(skb, p, j.load.packets);
 	j.load.payload = p->seen.payload;
-	/* Where ACKs are not held, neither is what they would have held back. */
-	if (!is_attended_at(engine, config.stale, j.coarse) || is_shut(engine, false) || is_shut(engine, true)) {
+	if (is_unbounded(engine, j.coarse)) {
 		struct tally *tally = bpf_map_lookup_elem(&tallies, &j.place);
 
 		if (tally && j.load.kind == KIND_COUNTED)
@@ -750,6 +770,9 @@ __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __
 			WRITE(engine->unheld, unit);
 		return 0;
 	}
+	/* Without an engine it is not known well what senders are permitted. They are not spared later. */
+	if (is_upgraded(engine, j.coarse) && !is_attended_at(engine, config.stale, j.coarse))
+		WRITE(engine->unheld, unit - SPARED - 1);
 	b = bpf_map_lookup_elem(&bounds, &j.place);
 	if (!b)
 		return 0;
@@ -767,7 +790,7 @@ __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __
 	    unit - READ(engine->unheld) > RECOVERS)
 		j.sender = bpf_map_lookup_elem(&flow_bounds, &slot);
 	if (READ(b->counts) & COUNTS_FLOWS && !p->other) {
-		j.flow_most = READ64(b->flow_most);
+		j.flow_most = flow_most(engine, b, j.coarse);
 		j.flow = slot == NO_SLOT || back ? stranger(&p->key, ingress, back, j.coarse) :
 						   bpf_map_lookup_elem(&flow_bounds, &slot);
 	}
@@ -948,8 +971,7 @@ __noinline int exceeds_bare(struct packet *p, __u32 bytes, __u32 number, __u32 b
 	if (!p || !engine || !b || !per_byte_of(place))
 		return BARE_PASSES;
 	unit = p->coarse >> UNIT_SHIFT;
-	if (!is_attended_at(engine, config.stale, p->coarse) || is_shut(engine, false) || is_shut(engine, true) ||
-	    unit - READ(engine->unheld) <= SPARED)
+	if (is_unbounded(engine, p->coarse) || unit - READ(engine->unheld) <= SPARED)
 		return BARE_PASSES;
 	by = READ(b->bare_by);
 	if (by) {

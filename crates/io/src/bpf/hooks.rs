@@ -73,6 +73,18 @@ impl Hooks {
         self.pages.atomic_u64(self.at + hooks::WATCHED).store(now.as_nanos(), Ordering::Release);
     }
 
+    /// Says that an upgrade is under way: until then, bounds are kept and whole frames taken without an
+    /// engine, too. [`Time::ZERO`] says that it is over.
+    pub(crate) fn keep_bounds(&self, until: Time) {
+        self.pages.atomic_u64(self.at + hooks::KEPT_UNTIL).store(until.as_nanos(), Ordering::Release);
+    }
+
+    /// Says that these programs take over now from others with bounds of their own, which may have let pass
+    /// what flows may have in a second.
+    pub(crate) fn begin_after_others(&self, now: Time) {
+        self.pages.atomic_u64(self.at + hooks::BEGUN).store(now.as_nanos(), Ordering::Release);
+    }
+
     /// The last beat.
     pub fn last_beat(&self) -> Time {
         Time::from_nanos(self.beats().load(Ordering::Acquire))

@@ -120,4 +120,10 @@ static __always_inline bool is_attended(struct hooks *engine, __u64 stale)
 	return is_attended_at(engine, stale, bpf_ktime_get_coarse_ns());
 }
 
+/* Is an upgrade under way? The next engine takes what waits, and nothing passes its bound. */
+static __always_inline bool is_upgraded(struct hooks *engine, __u64 coarse)
+{
+	return (__s64)(*(volatile __u64 *)&engine->kept_until - coarse) > 0;
+}
+
 #endif

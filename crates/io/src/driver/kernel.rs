@@ -71,6 +71,21 @@ impl Programs {
         self.parts().for_each(|part| part.hooks().beat(at));
     }
 
+    /// Says to the hooks that an upgrade is under way: until then they keep bounds, and take whole frames,
+    /// without an engine, too. [`Time::ZERO`] says that it is over.
+    pub fn keep_bounds(&self, until: Time) {
+        self.parts().for_each(|part| part.hooks().keep_bounds(until));
+    }
+
+    /// Says to the hooks that they take over now from others that had bounds of their own. Those may just
+    /// have let pass what the room of a bound is for, so these begin without room.
+    pub fn begin_after_others(&self, now: Time) {
+        for part in self.parts() {
+            part.hooks().begin_after_others(now);
+            part.bounds().iter().chain(part.unread()).for_each(|bound| bound.fill(now));
+        }
+    }
+
     /// Says to the hooks that a supervisor looks after all engines.
     pub fn watched(&self, now: Time) {
         self.parts().for_each(|part| part.hooks().watched(now));

@@ -231,8 +231,9 @@ impl<'a, E: Engine> Driver<'a, E> {
         // Verdicts come before the frames: the answer to a segment that leaves may then find its flow's slot.
         self.verdicts.write(&mut self.engine, &self.programs);
         let again = self.out.flush(&mut self.frames, now);
-        let judged = !self.interfaces.is_apart();
-        if judged && self.ways.look(now, &mut self.frames, &mut self.out, &self.inputs, &self.programs) {
+        if self.interfaces.is_apart() {
+            self.ways.wait();
+        } else if self.ways.look(now, &mut self.frames, &mut self.out, &self.inputs, &self.programs) {
             let now = self.stepper.last();
             self.engine.resync(&mut Cx { now, frames: &mut self.frames });
         }

@@ -187,6 +187,13 @@ impl Way {
         }
     }
 
+    /// Judges by what comes from now on: before that, the hooks of another program saw the frames.
+    pub fn begin(&mut self, now: Time, counts: &Counts) {
+        self.there = counts.there.map(|counts| Leg::new(now, counts));
+        self.back = Leg::new(now, counts.back);
+        self.sent = counts.back[0];
+    }
+
     /// Returns the fault, if it has lasted long enough to be reported.
     pub fn fault(&self, now: Time) -> Option<Fault> {
         match self.state {
@@ -412,6 +419,21 @@ mod tests {
         assert_eq!(way.look(ms(0), &back(0, 9)), Turn::Try);
         assert_eq!(way.look(ms(1), &back(1, 9)), Turn::Nothing);
         assert_eq!(way.look(ms(21), &back(1, 9)), Turn::Shut { exit: true });
+    }
+
+    /// Other hooks have seen the first 60 of 200 frames, as during an upgrade.
+    #[test]
+    fn frames_that_other_hooks_have_seen_are_not_missing() {
+        let run = |anew: bool| {
+            let mut way = Way::new(ms(0), &back(0, 0), true);
+            way.tried = Some(ms(0));
+            if anew {
+                way.begin(ms(30), &back(60, 0));
+            }
+            (31..100).map(|at| way.look(ms(at), &back(60 + 2 * (at - 30), 2 * (at - 30)))).collect::<Vec<_>>()
+        };
+        assert!(run(true).iter().all(|turn| *turn == Turn::Nothing));
+        assert!(run(false).contains(&Turn::Shut { exit: true }));
     }
 
     #[test]

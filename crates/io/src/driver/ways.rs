@@ -22,6 +22,8 @@ pub(super) struct Ways {
     unbounded: bool,
     /// True if the interfaces have faults of their own.
     explained: bool,
+    /// True while other hooks see the frames.
+    apart: bool,
 }
 
 /// The port by which frames in this direction leave.
@@ -61,7 +63,12 @@ impl Ways {
                 (way, Way::new(now, &counts(way, out, inputs, programs), open))
             })
             .collect();
-        Ways { ways, unbounded: false, explained: false }
+        Ways { ways, unbounded: false, explained: false, apart: false }
+    }
+
+    /// Judges nothing while the hooks of another program see the frames.
+    pub fn wait(&mut self) {
+        self.apart = true;
     }
 
     /// Takes the counts of both ways and acts on them. True if frames bypassed the engine.
@@ -74,7 +81,11 @@ impl Ways {
         programs: &Part<'_>,
     ) -> bool {
         let mut past = false;
+        let begins = std::mem::take(&mut self.apart);
         for (way, state) in &mut self.ways {
+            if begins {
+                state.begin(now, &counts(*way, out, inputs, programs));
+            }
             let mut turn = state.look(now, &counts(*way, out, inputs, programs));
             while turn == Turn::Try {
                 out.exit_mut(port(*way)).attempt(frames, now);

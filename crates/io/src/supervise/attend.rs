@@ -89,6 +89,9 @@ impl Supervisor {
             // An older beat is that of the previous engine.
             if last > started {
                 self.finish_succession()?;
+                if first_beat.is_none() {
+                    self.site.programs.keep_bounds(Time::ZERO);
+                }
                 first_beat = first_beat.or(Some(last));
                 self.owed = false;
                 self.service.ready(&self.site.setup.attach.names());

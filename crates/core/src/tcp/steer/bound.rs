@@ -206,6 +206,14 @@ impl Bound {
         self.per_byte.store(most, Relaxed);
     }
 
+    /// Leaves no room at `now`: from then on the class has what its rate serves.
+    pub fn fill(&self, now: Time) {
+        let per_byte = self.per_byte.load(Relaxed);
+        if per_byte != 0 {
+            self.due.fetch_max(now.as_nanos() + room(per_byte), Relaxed);
+        }
+    }
+
     /// Returns whether anything of the class is dropped, whatever its parents do.
     pub fn is_set(&self) -> bool {
         self.per_byte.load(Relaxed) != 0 || self.above.load(Relaxed) != 0 || self.bounds_flows()

@@ -389,6 +389,57 @@ fn held_flows_are_spared_after_an_absence() {
     assert!(dropped(400, 5001) > 0);
 }
 
+/// Flows are bounded while an upgrade is under way, and not spared after it.
+#[test]
+fn an_upgrade_keeps_bounds_without_an_engine() {
+    if !privileged() {
+        return;
+    }
+    let rig = bounded(LIMIT);
+    rig.control(key4(0, 0), 0, slot_flag::SCALED);
+    let passed = |packets: u16, port: u16| {
+        (0..packets).filter(|_| rig.hook(Hook::Egress, &data(port), 0).0 == PASS).count() as u64
+    };
+    let served = |from| now().since(from).as_micros() * 131 / 1_000_000;
+    let from = now();
+    rig.fresh(false);
+    rig.acks.hooks.keep_bounds(now() + Duration::from_secs(3_600));
+    let without = passed(400, 5001);
+    assert!((70..=72 + served(from)).contains(&without), "{without}");
+    rig.fresh(true);
+    let all = without + passed(400, 5001) + passed(400, 7);
+    assert!(all <= 72 + served(from), "{all}");
+    rig.fresh(false);
+    rig.acks.hooks.keep_bounds(now());
+    // The coarse clock may be a tick late.
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    assert_eq!(passed(400, 5001), 400);
+}
+
+/// A class of 1 Mbit/s serves 131 packets of 1,000 bytes a second, and a flow of 8 Mbit/s has 1,214,000 bytes
+/// at most in a second, of which it has a part by then. Its first packet always passes.
+#[test]
+fn hooks_that_take_over_from_others_begin_without_room() {
+    if !privileged() {
+        return;
+    }
+    let flow = FlowLimit { rate: Rate::mbit(8), ahead: Duration::ZERO, burst: 0 };
+    for (limit, each_ms) in [(LIMIT, 0.131), (Limit { most: None, flow: Some(flow), ..LIMIT }, 1.3)] {
+        let rig = bounded(limit);
+        rig.control(key4(0, 0), 0, slot_flag::SCALED);
+        let from = now();
+        rig.acks.hooks.begin_after_others(from);
+        rig.acks.bounds_of(0)[0].fill(from);
+        let passed = || (0..20).filter(|_| rig.hook(Hook::Egress, &data(5001), 0).0 == PASS).count();
+        let first = passed() as f64;
+        assert!(first <= 2.0 + each_ms * now().since(from).as_micros() as f64 / 1e3, "{first}");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        assert!(passed() > 15);
+        std::thread::sleep(std::time::Duration::from_millis(900));
+        assert_eq!(passed(), 20);
+    }
+}
+
 /// In 2 Mbit/s, whatever the machine is busy with.
 #[test]
 fn datagrams_leave_a_tenth_to_controlled_tcp() {

@@ -1,6 +1,6 @@
 //! The new program's side of an upgrade: it adopts what the one before has set up.
 
-use super::Predecessor;
+use super::{Predecessor, BOUNDED};
 use crate::bpf::{Attached, Maps};
 use crate::driver::InterfaceStates;
 use crate::supervise::changes::Changes;
@@ -15,6 +15,7 @@ use crate::supervise::state::{Directory, Interface};
 use crate::supervise::veth::Internal;
 use crate::supervise::watch::Watched;
 use crate::supervise::{give_up_privileges, Supervisor};
+use crate::sys::clock;
 use crate::sys::inherit::{adopt, Heir};
 use crate::sys::link::{self, HostInterface, Monitor};
 use crate::sys::pod::Pod;
@@ -72,6 +73,10 @@ impl Supervisor {
         let Some(before) = &mut self.predecessor else { return Ok(()) };
         self.old_stores.clear();
         if before.same {
+            // Loading took seconds, in which the hooks have seen no supervisor.
+            let now = clock::now();
+            self.site.programs.watched(now);
+            self.site.programs.keep_bounds(now + BOUNDED);
             self.site.exchange()?;
         }
         if let Some(process) = before.process.take_if(|_| before.same || frames) {
@@ -93,6 +98,7 @@ impl Supervisor {
         let hooks = self.site.programs.hooks();
         // What the old engine sends at its end is its own.
         senders.iter().try_for_each(|(cookie, role)| hooks.register_sender(*cookie, *role))?;
+        self.site.programs.begin_after_others(clock::now());
         self.site.exchange()?;
         self.site.interfaces.set_apart(false);
         if let Some(process) = process {

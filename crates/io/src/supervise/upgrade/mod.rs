@@ -16,6 +16,7 @@
 //!   exchanged, and the old one flushes what it holds and ends.
 //! - Whole frames come to one engine only, so the old one is killed before the next one begins. Frames are
 //!   lost for a moment, which is less than an unshaped one would cost.
+//! - Bounds are kept meanwhile, with or without an engine. Those of other programs begin without room.
 //! - A program that fails its rehearsal changes nothing. One that fails after it was executed leaves the host
 //!   as any supervisor that was killed: the engine flushes and ends, and the programs come off.
 
@@ -28,11 +29,16 @@ use super::handover::{Handover, LeftSite, LeftStore, Sizes, FORMAT, LAYOUT, VARI
 use super::process::Process;
 use super::{Operator, Supervisor};
 use crate::bpf::LeftLink;
+use crate::sys::clock;
 use crate::sys::inherit::Heir;
 use crate::sys::process::Execution;
 use std::convert::Infallible;
 use std::io;
 use std::path::Path;
+use weir_core::time::{Duration, Time};
+
+/// Time for which bounds are kept without an engine, until the next one beats.
+const BOUNDED: Duration = Duration::from_secs(2);
 
 /// Engine of the program before, and what it has left.
 #[derive(Debug)]
@@ -77,18 +83,19 @@ impl Supervisor {
             None => Ok(()),
             Some(Verdict::Unfit(why)) => Err(format!("{}: {why}", path.display())),
             Some(Verdict::Fit(version)) => {
+                let took = rehearsal.took();
                 self.rehearsal = None;
-                let Err(error) = self.execute(path, &version, engine, state);
+                let Err(error) = self.execute(path, (&version, took), engine, state);
                 Err(format!("{}: {error}", path.display()))
             }
         }
     }
 
-    /// Executes the new program, which takes over.
+    /// Executes the new program, which takes over. `took` is the time of its rehearsal.
     fn execute(
         &mut self,
         path: &Path,
-        version: &str,
+        (version, took): (&str, Duration),
         engine: &Process,
         state: String,
     ) -> io::Result<Infallible> {
@@ -101,7 +108,11 @@ impl Supervisor {
         let state = handover.write()?;
         let execution = Execution::again(path).with(VARIABLE, heir.gets(&state).to_string());
         self.service.is_upgraded();
+        // The next program may end this engine before its own beats, and cannot write to maps of another
+        // layout. It loads what its rehearsal has loaded.
+        self.site.programs.keep_bounds(clock::now() + took + took + BOUNDED);
         let error = heir.keep(true).map_or_else(|error| error, |()| execution.execute());
+        self.site.programs.keep_bounds(Time::ZERO);
         heir.keep(false)?;
         self.service.stays();
         Err(error)

@@ -32,7 +32,7 @@ const MOST_SHOWN: usize = 400;
 pub(in crate::supervise) struct Rehearsal {
     child: Option<Child>,
     output: File,
-    until: Time,
+    began: Time,
 }
 
 /// Result of a rehearsal.
@@ -51,7 +51,12 @@ impl Rehearsal {
         let state = state.as_raw_fd();
         let execution = Execution::again(path).with(VARIABLE, state.to_string());
         let child = Child::fork(|| execution.rehearse(&output, state))?;
-        Ok(Rehearsal { child: Some(child), output, until: clock::now() + PATIENCE })
+        Ok(Rehearsal { child: Some(child), output, began: clock::now() })
+    }
+
+    /// Time since its start.
+    pub fn took(&self) -> Duration {
+        clock::now().since(self.began)
     }
 
     /// Returns the result, `None` while it runs.
@@ -59,7 +64,7 @@ impl Rehearsal {
         let child = self.child.as_ref()?;
         let ended = match child.ended() {
             Ok(Some(ended)) => ended,
-            Ok(None) if clock::now() < self.until => return None,
+            Ok(None) if self.took() < PATIENCE => return None,
             _ => {
                 self.child.take().into_iter().for_each(Child::end);
                 return Some(Verdict::Unfit(format!("the new program has not answered within {PATIENCE}")));
