@@ -21,6 +21,7 @@ const EVERY: Duration = Duration::from_secs(1);
 Examples:
   sudo weir ctl show
   sudo weir ctl show 17                              # a customer, a site or a class
+  sudo weir ctl show 'Ada Smith'                     # a customer by its name
   sudo weir ctl show 10.1.2.3
   sudo weir ctl set class/voip.ack.flow_rate=90kbit
   sudo weir ctl set customer/17.down=50Mbit customer/17.up=10Mbit site/tower.down=300Mbit
@@ -64,13 +65,13 @@ enum What {
     },
     /// Let the flows of a customer pass untouched
     Off {
-        /// The customer's identifier
+        /// The customer's identifier or name
         #[arg(value_parser = customer)]
         customer: String,
     },
     /// Shape the flows of a customer again
     On {
-        /// The customer's identifier
+        /// The customer's identifier or name
         #[arg(value_parser = customer)]
         customer: String,
     },

@@ -216,6 +216,34 @@ pub fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, k)| k)
 }
 
+/// Most names that are suggested.
+const MOST_NEAR: usize = 5;
+
+/// Returns the names among `known` that `found` was probably meant to be, or that contain it, the nearest
+/// first.
+pub fn near<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let lower = found.to_lowercase().replace('_', " ");
+    let length = lower.chars().count();
+    let mut all: Vec<(usize, &str)> = known
+        .into_iter()
+        .filter(|k| !k.is_empty() && length > 0)
+        .filter_map(|k| {
+            let name = k.to_lowercase().replace('_', " ");
+            let letters = name.chars().count();
+            // As for the nearest name. Distance is at least the difference of lengths.
+            let most = (length.max(letters) / 3).max(1);
+            let distance = (letters.abs_diff(length) <= most)
+                .then(|| strsim::damerau_levenshtein(&lower, &name))
+                .filter(|distance| *distance <= most);
+            let contains = length > 2 && name.contains(&lower);
+            distance.or(contains.then_some(letters)).map(|distance| (distance, k))
+        })
+        .collect();
+    all.sort_unstable();
+    all.dedup();
+    all.into_iter().take(MOST_NEAR).map(|(_, name)| name).collect()
+}
+
 /// Formats names as `a`, `b` and `c`, each in backquotes.
 pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<String> = names.into_iter().map(|n| format!("`{n}`")).collect();

@@ -4,6 +4,8 @@ use super::difference::{unchangeable, Difference};
 use super::letter::{FromEngine, ToEngine};
 use super::subject::Subject;
 use super::{Answer, Kept, Owner, Running, Version};
+use crate::experiment::config::customers::{self, Customer};
+use crate::experiment::config::diag::listed;
 use crate::experiment::config::{Errors, Source};
 use crate::field::lists;
 use weir_io::log::shown;
@@ -42,6 +44,24 @@ enum Outcome {
     Show(Box<Subject>),
 }
 
+/// Returns a setting whose customer is named by its identifier, whatever it was named by. Settings outlive
+/// names.
+fn by_identifier(setting: &str, list: &[Customer]) -> Result<String, String> {
+    let named = setting.split_once('=').and_then(|(place, value)| {
+        let (name, key) = place.strip_prefix("customer/")?.rsplit_once('.')?;
+        Some((name, key, value))
+    });
+    let Some((name, key, value)) = named else { return Ok(setting.to_owned()) };
+    match customers::named::find(list, name)? {
+        Some(customer) => Ok(format!("customer/{}.{key}={value}", customer.label)),
+        None => {
+            let like = customers::named::like(list, name);
+            let guess = if like.is_empty() { String::new() } else { format!("; like it: {}", listed(like)) };
+            Err(format!("there is no customer \"{name}\"{guess}"))
+        }
+    }
+}
+
 impl<'a> Desk<'a> {
     /// Returns a desk for the running configuration.
     pub fn new(running: &'a Running) -> Desk<'a> {
@@ -58,8 +78,8 @@ impl<'a> Desk<'a> {
             },
             ["reload"] => self.read_again(),
             ["set", settings @ ..] if !settings.is_empty() => self.lay_over(settings),
-            ["off", id] => self.lay_over(&[&format!("customer/{id}.off=true")]),
-            ["on", id] => self.lay_over(&[&format!("customer/{id}.off=false")]),
+            ["off", name] => self.lay_over(&[&format!("customer/{name}.off=true")]),
+            ["on", name] => self.lay_over(&[&format!("customer/{name}.off=false")]),
             _ => {
                 let line = shown(line, SHOWN);
                 Err(Answer::wrong(format!("`{line}` is not a request; what can be asked: {REQUESTS}")))
@@ -89,7 +109,9 @@ impl<'a> Desk<'a> {
             return Err(Answer::wrong("a lab's gateway has no file in which settings could be"));
         }
         let mut all = now.settings.clone();
-        for setting in settings {
+        let settings = settings.iter().map(|setting| by_identifier(setting, &now.file.customers));
+        let settings = settings.collect::<Result<Vec<_>, _>>().map_err(Answer::wrong)?;
+        for setting in &settings {
             all.add(setting).map_err(|fault| Answer::wrong(fault.to_string()))?;
         }
         let said = Source::new("set", settings.join(" "));

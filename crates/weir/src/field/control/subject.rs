@@ -1,7 +1,8 @@
 //! Things that a request names: an address, a customer, a site or a class.
 
 use super::{Owner, Version};
-use crate::experiment::config::customers::label;
+use crate::experiment::config::customers::{self, label};
+use crate::experiment::config::diag::{listed, near};
 use crate::field::lists::Lists;
 use crate::result::traffic::{Kind, Place, Shown};
 use std::net::IpAddr;
@@ -27,10 +28,10 @@ impl Subject {
         if word == ALL {
             return Ok(Subject { shown: Shown::All, ..Subject::default() });
         }
-        let customers = &version.file.customers;
+        let list = &version.file.customers;
         let lists = Lists::of(version);
         if let Ok(address) = word.parse() {
-            let owner = Owner::of(address, customers);
+            let owner = Owner::of(address, list);
             let name = owner.as_ref().map(|owner| label(&owner.id));
             let shown = name.map_or_else(Vec::new, |name| named(lists.places(), Kind::Customer, &name));
             return Ok(Subject { address: Some(address), shown: Shown::These(shown), owner });
@@ -40,21 +41,34 @@ impl Subject {
             let own = classes.iter().position(|class| class.name == name);
             below(lists.places(), own.into_iter().collect())
         };
-        let find = |kind: Kind, name: &str| match kind {
-            Kind::Class => of_class(name),
-            _ => below(lists.places(), named(lists.places(), kind, &label(name))),
+        let find = |kind: Kind, name: &str| {
+            Ok::<_, String>(match kind {
+                Kind::Class => of_class(name),
+                Kind::Customer => {
+                    let found = customers::named::find(list, name)?;
+                    found.map_or_else(Vec::new, |found| named(lists.places(), kind, &found.label))
+                }
+                _ => below(lists.places(), named(lists.places(), kind, &label(name))),
+            })
         };
         let kinds = [Kind::Customer, Kind::Site, Kind::Class];
         let written = word
             .split_once('/')
             .and_then(|(kind, name)| Some((kinds.into_iter().find(|known| known.name() == kind)?, name)));
         let found: Vec<(Kind, &str, Vec<usize>)> = match written {
-            Some((kind, name)) => vec![(kind, name, find(kind, name))],
-            None => kinds.into_iter().map(|kind| (kind, word, find(kind, word))).collect(),
+            Some((kind, name)) => vec![(kind, name, find(kind, name)?)],
+            None => {
+                let all = kinds.into_iter().map(|kind| Ok((kind, word, find(kind, word)?)));
+                all.collect::<Result<_, String>>()?
+            }
         };
         let mut found = found.into_iter().filter(|(.., places)| !places.is_empty());
         let Some((kind, name, places)) = found.next() else {
-            return Err(format!("`{word}` is no address, and no customer, site or class has this name"));
+            let name = written.map_or(word, |(_, name)| name);
+            let places = lists.places().iter().map(|place| place.name.as_str());
+            let mut like = customers::named::like(list, name);
+            like.extend(near(name, places));
+            return Err(unknown(word, &like));
         };
         if let Some((other, ..)) = found.next() {
             let [one, other] = [kind, other].map(Kind::name);
@@ -62,10 +76,24 @@ impl Subject {
                 "`{word}` is a {one} and a {other}: {one}/{word} and {other}/{word} tell them apart"
             ));
         }
-        let owner = (kind == Kind::Customer)
-            .then(|| customers.iter().find(|customer| customer.label == label(name)).map(Owner::from));
-        Ok(Subject { address: None, shown: Shown::These(places), owner: owner.flatten() })
+        let owner = match kind {
+            Kind::Customer => customers::named::find(list, name)?.map(Owner::from),
+            _ => None,
+        };
+        Ok(Subject { address: None, shown: Shown::These(places), owner })
     }
+}
+
+/// Returns an error about a word that names nothing, with the names that are like it.
+fn unknown(word: &str, like: &[&str]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    like.iter().for_each(|name| {
+        if names.iter().all(|known| label(known) != label(name)) {
+            names.push(name);
+        }
+    });
+    let guess = if names.is_empty() { String::new() } else { format!("; like it: {}", listed(names)) };
+    format!("`{word}` is no address, and no customer, site or class has this name{guess}")
 }
 
 /// Returns the indices of the classes of a thing.
@@ -112,7 +140,7 @@ mod tests {
             Ok(Subject { shown: Shown::These(places), .. }) => places,
             other => panic!("{word}: {other:?}"),
         };
-        assert_eq!(these("customer/17"), [0, 1]);
+        assert_eq!((these("customer/17"), these("Ada")), (vec![0, 1], vec![0, 1]));
         assert_eq!((these("12_Main_B"), these("customer/12 Main/B")), (vec![2, 3], vec![2, 3]));
         assert_eq!((these("Tower_0"), these("site/Tower 0")), (vec![0, 1, 4, 5], vec![0, 1, 4, 5]));
         assert_eq!((these("voip"), these("17-down"), these("class/17")), (vec![6], vec![1], vec![7]));
@@ -124,6 +152,7 @@ mod tests {
     fn customers_are_named_with_their_lists_row() {
         let owner = |word: &str| Subject::find(word, &version()).unwrap().owner.map(|owner| owner.name);
         assert_eq!(owner("customer/17").as_deref(), Some("Ada"));
+        assert_eq!((owner("Ada").as_deref(), owner("customer/Ada").as_deref()), (Some("Ada"), Some("Ada")));
         assert_eq!((owner("10.0.0.1").as_deref(), owner("Tower_0")), (Some("Ada"), None));
     }
 
@@ -133,5 +162,8 @@ mod tests {
         assert!(wrong("19").contains("no customer, site or class"), "{}", wrong("19"));
         assert!(wrong("17").contains("customer/17 and class/17"), "{}", wrong("17"));
         assert!(wrong("site/17").contains("no customer, site or class"));
+        assert!(wrong("ada").ends_with("; like it: `Ada`"), "{}", wrong("ada"));
+        assert!(wrong("Towre_0").ends_with("; like it: `Tower_0`"), "{}", wrong("Towre_0"));
+        assert!(wrong("main").ends_with("; like it: `12 Main/B`"), "{}", wrong("main"));
     }
 }

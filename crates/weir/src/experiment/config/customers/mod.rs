@@ -13,6 +13,7 @@ mod fields;
 mod guarantees;
 mod json;
 mod label;
+pub mod named;
 mod network;
 mod overlap;
 mod rates;
