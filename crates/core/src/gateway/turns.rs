@@ -6,7 +6,7 @@
 
 use super::Gateway;
 use crate::ack::window;
-use crate::flow::{flag, ClassId, FlowId, Record};
+use crate::flow::{flag, ClassId, FlowId};
 use crate::node::{Cx, Port};
 use crate::packet::wire::Seq;
 use crate::systems::postack::Driver;
@@ -40,7 +40,7 @@ impl Gateway {
         let bytes = if r.is_ending() {
             r.held() // which lets nothing be sent
         } else if r.has(flag::LOSS) {
-            r.held().min(2 * r.shared_mss())
+            r.held().min(2 * u32::from(r.mss))
         } else {
             0
         };
@@ -87,7 +87,7 @@ impl Gateway {
         for _ in 0..VISITS {
             let Some((i, class)) = self.flows.ready(place, now) else { break };
             let r = &self.flows.table[i];
-            let would = self.flows.awaits_turn(i) && (r.takes_steps() || has_turn(r));
+            let would = self.flows.awaits_turn(i) && (r.takes_steps() || r.law.turn().deficit > 0);
             if released && would {
                 break;
             }
@@ -136,11 +136,12 @@ impl Gateway {
             return Visit::Passed;
         }
         let r = &mut self.flows.table[i];
-        if !has_turn(r) {
+        if r.law.turn().deficit <= 0 {
+            let payload = r.segments().payload;
             self.flows.ask_for_least(i);
             let sure = self.flows.table[i].has(flag::GUARANTEED);
             let share = self.flows.classes.share(place);
-            let part = share.map_or(0, |share| share.part_of(sure, share.law.round()) as i32);
+            let part = share.map_or(0, |share| share.part_of(sure, share.law.turn(payload)) as i32);
             self.flows.table[i].law.turn_mut().deficit += part;
             self.flows.queue_again(i);
             return Visit::Passed;
@@ -189,7 +190,7 @@ impl Gateway {
         let Some(share) = self.flows.classes.share(r.class) else { return false };
         let (held, edge) = (r.held(), r.edge);
         let ends = r.is_ending();
-        let bytes = if ends { held } else { held.min(r.law.turn().earned(r.shared_payload())) };
+        let bytes = if ends { held } else { held.min(share.law.turn(r.segments().payload)) };
         let payload = share.payload(r);
         let cut = self.flows.times(r).map_or(0, |times| self.flows.classes.shares.cut(r, times, bytes));
         let wanted = r.tx.plus(bytes + cut);
@@ -203,13 +204,6 @@ impl Gateway {
         }
         made
     }
-}
-
-/// Returns whether it is the turn of a flow at the head: it has earned a segment, or all that it holds.
-fn has_turn(r: &Record) -> bool {
-    let payload = u32::from(r.shared_payload());
-    let next = if r.held() == 0 { payload } else { r.held().min(payload) };
-    r.law.turn().has_earned(next)
 }
 
 /// Until another try where no ACK can be made.

@@ -51,12 +51,6 @@ const CREDIT: Duration = Duration::from_millis(1);
 /// Most bytes that a sender is assumed to send before its first acknowledgement, in segments (RFC 6928).
 const INITIAL_WINDOW: u32 = 10;
 
-/// Returns the bytes of the whole segments of this payload in `bytes`, at least of one.
-pub(crate) fn whole(bytes: u32, payload: u16) -> u32 {
-    let payload = u32::from(payload.max(1));
-    (bytes / payload).max(1) * payload
-}
-
 /// Shortest retransmission time-out of common senders. Every flow has a turn within it.
 const SHORTEST_RTO: Duration = Duration::from_millis(200);
 
@@ -173,17 +167,16 @@ impl ShareRelease {
         bytes.saturating_add_signed(self.overhead_of_packet().saturating_mul(packets as i64))
     }
 
-    /// Returns the bytes that a flow earns in each round, whatever the size of its segments.
-    pub fn round(&self) -> u32 {
-        match self.flow_max {
+    /// Returns the bytes of a turn of a flow with segments of this payload: the whole segments in
+    /// [`ShareRelease::quantum`], at least one. A remainder of a turn would let a flow have two in a row, and
+    /// others wait twice as long.
+    pub fn turn(&self, payload: u16) -> u32 {
+        let payload = u32::from(payload.max(1));
+        let quantum = match self.flow_max {
             Some(most) => self.quantum().min(ShareRelease::new(most).quantum()),
             None => self.quantum(),
-        }
-    }
-
-    /// Returns the whole segments of this payload in [`ShareRelease::round`], at least one, in bytes.
-    pub fn turn(&self, payload: u16) -> u32 {
-        whole(self.round(), payload)
+        };
+        (quantum / payload).max(1) * payload
     }
 
     /// Returns the payload rate that `rate` allows flows of these segments.
@@ -198,9 +191,9 @@ impl ShareRelease {
     }
 
     /// Returns the first window of a flow: four segments, or 4 ms at the rate.
-    pub fn first_window(&self, mss: u32) -> u32 {
+    pub fn first_window(&self, mss: u16) -> u32 {
         let bytes = self.of_flow(self.rate).bytes_in(Duration::from_millis(4)).min(1 << 30) as u32;
-        bytes.max(4 * mss)
+        bytes.max(4 * u32::from(mss))
     }
 
     /// Returns the bytes that a sender may send of a first window of `window` bytes.
@@ -210,10 +203,10 @@ impl ShareRelease {
 
     /// Returns the window of a flow with this share of the rate, as payload: the share over its round trip,
     /// and the bytes that may wait here, which are `standing` or two turns. At least two segments.
-    pub fn window(&self, share: Rate, rtt: Duration, standing: Duration, mss: u32) -> u32 {
+    pub fn window(&self, share: Rate, rtt: Duration, standing: Duration, mss: u16) -> u32 {
         let waits = share.bytes_in(standing).max(2 * u64::from(self.quantum()));
         let bytes = share.bytes_in(rtt).saturating_add(waits).min(1 << 30) as u32;
-        bytes.max(2 * mss)
+        bytes.max(2 * u32::from(mss))
     }
 }
 
@@ -288,7 +281,7 @@ mod tests {
     #[test]
     fn a_turn_is_whole_segments() {
         let law = ShareRelease::new(Rate::mbit(8)); // 2,920 bytes
-        assert_eq!([536, 1_448, 1_460].map(|payload| law.turn(payload)), [2_680, 2_896, 2_920]);
+        assert_eq!([536, 1_448, 1_460, 8_948].map(|payload| law.turn(payload)), [2_680, 2_896, 2_920, 8_948]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! State that a class with turns of bytes keeps of a flow.
 
-use super::settings::{whole, ShareRelease};
+use super::ShareRelease;
 use crate::base::VirtualClock;
 use crate::flow::{law_state, Place};
 use crate::rate::Rate;
@@ -17,7 +17,7 @@ pub struct Turn {
     place: Place,
     /// Bytes that its sender was permitted to send and that the receiver has not been seen to get.
     pub early: u32,
-    /// Bytes that it has earned and not been released, at least minus two rounds.
+    /// Bytes that it may be released in this round, at least minus two turns.
     pub deficit: i32,
     /// Bytes of the last grant, and its time.
     granted: u32,
@@ -65,17 +65,6 @@ impl Turn {
     fn take(&mut self, bytes: u32, quantum: u32) {
         let least = -(2 * quantum as i32);
         self.deficit = self.deficit.saturating_sub_unsigned(bytes).max(least);
-    }
-
-    /// Returns whether the flow has earned `bytes`, which it is released next. Otherwise it earns more, and
-    /// waits for the next round (deficit round robin: Shreedhar and Varghese, 1995).
-    pub fn has_earned(&self, bytes: u32) -> bool {
-        i64::from(self.deficit) >= bytes.into()
-    }
-
-    /// Returns the bytes of the whole segments of this payload that the flow has earned, at least of one.
-    pub fn earned(&self, payload: u16) -> u32 {
-        whole(self.deficit.max(0) as u32, payload)
     }
 
     /// Returns the earliest time at which a flow with a maximum rate may get more.
