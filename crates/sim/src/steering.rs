@@ -28,7 +28,7 @@ use weir_core::gateway::{
 };
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::stats::{DropReason, Ledger};
-use weir_core::steer::{self, Action, Fields, FlowBound, Kind, Load, Seen};
+use weir_core::steer::{self, Action, Fields, FlowBound, Kind, Load, Records, Seen};
 use weir_core::time::Time;
 use weir_core::wire::{self, Flags, Packet, Tcp};
 
@@ -248,7 +248,7 @@ impl Steered {
         let bytes = packet.charged_len(frame.len());
         let load = Load { packets: 1, bytes, payload: 0, kind: Kind::Counted };
         let key = Key::of_packet(head, &packet);
-        let admits = self.gateway.flows.admits(direction, &key, None, None, &load, cx.now);
+        let admits = self.gateway.flows.admits(direction, &key, Records::default(), &load, cx.now);
         if admits {
             self.gateway.flows.count_quic(direction, &key, head, frame.len());
         }
@@ -286,7 +286,8 @@ impl Steered {
             return true;
         }
         let admits = |flow: Option<&FlowBound>, sender| {
-            self.gateway.flows.admits(direction, &key, flow, sender, &load, cx.now)
+            let of = Records { flow, sender, queues: None };
+            self.gateway.flows.admits(direction, &key, of, &load, cx.now)
         };
         let is_current = self.unheld.is_none_or(|unheld| !steer::recovers(unheld, cx.now));
         match slot {

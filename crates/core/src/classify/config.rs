@@ -73,6 +73,12 @@ impl ClassConfig {
         self.ack.is_some_and(shares)
     }
 
+    /// Returns whether each flow that ACKs do not slow has its fair share of the rate.
+    pub fn is_fair(&self) -> bool {
+        let depth = |ack: AckControl| ack.release.share().and_then(|law| law.unresponsive.depth());
+        self.shares_rate() && self.ack.and_then(depth).is_some()
+    }
+
     /// Returns whether segments of its flows' data are looked at: the scheme needs them, or windows are sized
     /// for the delay of the WAN as it is measured, and not for that of the handshake. Data of downloads has
     /// come from there before it is seen.

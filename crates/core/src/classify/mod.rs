@@ -70,7 +70,8 @@ fn fields(config: &Config, direction: Direction) -> Fields {
         Direction::Out => Fields::COUNTED,
         Direction::In => Fields::COUNTED.and(Fields::INWARD),
     };
-    rules.fold(counted.and(measured), |fields, rule| fields.and(rule.fields()))
+    let fair = if classes().any(ClassConfig::is_fair) { Fields::FAIR } else { Fields::NONE };
+    rules.fold(counted.and(measured).and(fair), |fields, rule| fields.and(rule.fields()))
 }
 
 /// Place of a rule in a configuration.

@@ -172,6 +172,7 @@ impl Gateway {
             bounds: Places::own(classes.len()),
             unread: Places::own(2),
             strangers: OnceCell::new(),
+            queues: OnceCell::new(),
             bounded: [false; 2],
             bounded_flows: [false; 2],
             congestion: Congestion::default(),

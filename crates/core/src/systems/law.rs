@@ -75,15 +75,33 @@ pub enum Unresponsive {
     Police,
     /// Counts it and charges it to the class. Nothing is dropped.
     Count,
+    /// Holds each flow to its fair share of the class's rate, by a [virtual queue](crate::steer::FlowQueues)
+    /// of this depth, as time at the share.
+    Fair {
+        /// Depth of the queue.
+        burst: Duration,
+    },
 }
 
 impl Unresponsive {
-    /// Returns the burst that may pass at once, as time at the rate. `None`: everything passes.
+    /// `Fair` with queues as deep as usual.
+    pub const FAIR: Unresponsive = Unresponsive::Fair { burst: Duration::from_millis(100) };
+
+    /// Returns the depth of each flow's virtual queue, as time at its fair share. `None`: it has none.
+    pub const fn depth(self) -> Option<Duration> {
+        match self {
+            Unresponsive::Fair { burst } => Some(burst),
+            _ => None,
+        }
+    }
+
+    /// Returns the burst of all flows that may pass at once, as time at the rate. `None`: it has no bound of
+    /// its own.
     pub const fn burst(self) -> Option<Duration> {
         match self {
             Unresponsive::Bound => Some(Duration::from_millis(40)),
             Unresponsive::Police => Some(Duration::from_millis(20)),
-            Unresponsive::Count => None,
+            Unresponsive::Count | Unresponsive::Fair { .. } => None,
         }
     }
 }

@@ -19,6 +19,7 @@ mod clock;
 mod fair;
 mod fields;
 mod flow_bound;
+mod flow_queues;
 mod frame;
 mod grant;
 mod segment;
@@ -28,10 +29,13 @@ mod virtual_queue;
 mod words;
 
 pub use bare::admits_bare;
-pub use bound::{admits, is_charged, is_spared, recovers, Bound, Kind, Limit, Load, Passed};
+pub use bound::{
+    admits, is_charged, is_spared, recovers, Bound, FairLimit, Kind, Limit, Load, Passed, Records,
+};
 pub use fair::FairShare;
 pub use fields::Fields;
 pub use flow_bound::{FlowBound, FlowLimit};
+pub use flow_queues::FlowQueues;
 pub use frame::{restamp, set_back};
 pub use strangers::{hash_of_host, hash_of_source, Strangers};
 pub use tally::{Counted, Tally};

@@ -162,8 +162,15 @@ impl Hooks {
     fn bound(&self, config: &Compiled) {
         let flow =
             (self.kind == Kind::Flows).then_some(FlowLimit { rate: RATE, ahead: Duration::ZERO, burst: 0 });
-        let limit =
-            Limit { most: Some(RATE), own: None, above: None, flow, permits: true, counts: Counts::Ip };
+        let limit = Limit {
+            most: Some(RATE),
+            own: None,
+            above: None,
+            flow,
+            permits: true,
+            fair: None,
+            counts: Counts::Ip,
+        };
         let bounds = self.acks.bounds_of(0);
         bounds.iter().for_each(|bound| bound.set(Some(limit)));
         let [out, inward] = [Direction::Out, Direction::In].map(|direction| config.rules(direction));

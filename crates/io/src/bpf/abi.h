@@ -119,6 +119,7 @@ enum fields {
 	FIELDS_COUNTED = 64,   /* packets are counted, whatever is looked at */
 	FIELDS_INWARD = 256,   /* keys are those of packets that come in from the WAN */
 	FIELDS_MEASURED = 512,	/* segments of data may be asked for */
+	FIELDS_FAIR = 1024,	/* flows have virtual queues */
 	FIELDS_UNTOUCHED = 128, /* so are segments of TCP, of the flows that `counted` names */
 };
 
@@ -205,7 +206,16 @@ struct fair_share {
 	__u64 rate;
 	__u64 beyond;
 	__u32 flows;
-	__u32 spare;
+	__u32 most;
+	__u64 new_due;
+	__u64 new_per_byte;
+	__u64 new_passed;
+	__u64 new_before;
+	__u64 new_average;
+	__u64 entry_due;
+	__u32 entry_part;
+	__u32 depth;
+	__u64 spare;
 };
 
 /* Layout of weir_core::steer::Bound, which says what each field means. */
@@ -268,6 +278,7 @@ struct sight {
 #define COUNTS_OWN (1 << 17)
 #define COUNTS_FLOWS (1 << 18)
 #define COUNTS_PERMITS (1 << 19)
+#define COUNTS_FAIR (1 << 20)
 
 /* Who counts packets with a key. */
 struct counted {

@@ -96,6 +96,28 @@ static __u64 young[YOUNG];
 #define QUIET_DEPTH 50000000
 static __u64 hosts_due[2 * HOSTS];
 
+/* `FlowQueues`: lines of so many entries. */
+#define QUEUE_LINES 16384
+#define QUEUE_WAYS 4
+#define QUEUE_SPREAD 0x9e3779b97f4a7c15ULL
+
+struct queue_entry {
+	__u64 due;
+	__u32 tag;
+	__u32 spare;
+};
+
+struct queue_line {
+	struct queue_entry entries[QUEUE_WAYS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, QUEUE_LINES);
+	__type(key, __u32);
+	__type(value, struct queue_line);
+} flow_queues SEC(".maps");
+
 /* A record of a flow that begins. */
 static struct flow_bound unused;
 
@@ -463,6 +485,112 @@ __noinline int above(__u32 next, __u64 cost, __u64 now, __u32 with)
 	return true;
 }
 
+/* Queue of a packet: none, no room, that of newcomers, or an entry, by its number above that. */
+#define QUEUE_NONE 0
+#define QUEUE_FULL 1
+#define QUEUE_NEW 2
+#define QUEUE_OWN 3
+
+/* `FairShare::enter` */
+static __always_inline __u64 fair_enter(struct fair_share *f, __u64 now)
+{
+	__u64 burst = READ(f->depth) * 1000ULL / 2;
+
+	if (READ64(f->entry_due) > now + ENTRIES)
+		return 0;
+	charge(&f->entry_due, (burst >> 16) * READ(f->entry_part), now);
+	return now + burst;
+}
+
+/* `FlowQueues::of`. Verified once. */
+__noinline __u64 queue_of(__u32 place, __u64 hash, __u64 now)
+{
+	struct bound *b = bpf_map_lookup_elem(&bounds, &place);
+	__u64 due, first = ~0ULL;
+	struct queue_line *line;
+	__u32 number, tag, at = 0;
+
+	hash ^= place * QUEUE_SPREAD;
+	tag = (__u32)hash | 1;
+	number = hash >> 32 & (QUEUE_LINES - 1);
+	line = bpf_map_lookup_elem(&flow_queues, &number);
+	if (!b || !line)
+		return QUEUE_NONE;
+#pragma unroll
+	for (int i = 0; i < QUEUE_WAYS; i++)
+		if (READ(line->entries[i].tag) == tag)
+			return QUEUE_OWN + (number * QUEUE_WAYS + i);
+	if (!stranger_lasts(hash, now))
+		return QUEUE_NEW;
+#pragma unroll
+	for (int i = 0; i < QUEUE_WAYS; i++) {
+		due = READ64(line->entries[i].due);
+		if (due < first) {
+			first = due;
+			at = i;
+		}
+	}
+	due = first > now ? 0 : fair_enter(&b->fair, now);
+	if (!due)
+		return QUEUE_NEW;
+	at &= QUEUE_WAYS - 1;
+	WRITE64(line->entries[at].due, due);
+	WRITE(line->entries[at].tag, tag);
+	return QUEUE_OWN + (number * QUEUE_WAYS + at);
+}
+
+/* The time at which an own queue is empty. */
+static __always_inline __u64 *queue_due(__u64 queue)
+{
+	__u32 at = queue - QUEUE_OWN, number = at / QUEUE_WAYS;
+	struct queue_line *line = bpf_map_lookup_elem(&flow_queues, &number);
+
+	return line ? &line->entries[at & (QUEUE_WAYS - 1)].due : NULL;
+}
+
+/* `Queue::has_room`. Called beside `queue_of`: their stacks together are too much. Verified once. */
+__noinline __u64 queue_with_room(__u32 place, __u64 queue, __u64 cost, __u64 now)
+{
+	struct bound *b = bpf_map_lookup_elem(&bounds, &place);
+	__u64 per_byte, time, wait, depth, *due;
+
+	if (!b)
+		return QUEUE_NONE;
+	per_byte = fair_per_byte(&b->fair, now, (__u32)(now >> UNIT_SHIFT) - READ(b->tcp) <= TCP_STAYS);
+	if (queue == QUEUE_NEW)
+		return has_room(READ64(b->fair.new_due), READ64(b->fair.new_per_byte), false, cost, now) ?
+			       queue :
+			       QUEUE_FULL;
+	due = queue < QUEUE_OWN ? NULL : queue_due(queue);
+	if (!due)
+		return QUEUE_NONE;
+	time = served(cost, per_byte);
+	wait = READ64(*due) > now ? READ64(*due) - now : 0;
+	depth = READ(b->fair.depth) * 1000ULL;
+	if (depth < QUEUE_PACKETS * time)
+		depth = QUEUE_PACKETS * time;
+	return wait + time <= depth ? queue : QUEUE_FULL;
+}
+
+/* `Queue::charge`. Verified once. */
+__noinline int queue_charge(__u32 place, __u64 queue, __u64 cost, __u64 now)
+{
+	struct bound *b = bpf_map_lookup_elem(&bounds, &place);
+	__u64 *due;
+
+	if (!b)
+		return 0;
+	if (queue == QUEUE_NEW) {
+		charge(&b->fair.new_due, served(cost, READ64(b->fair.new_per_byte)), now);
+		__sync_fetch_and_add(&b->fair.new_passed, cost);
+		return 0;
+	}
+	due = queue_due(queue);
+	if (due)
+		charge(due, served(cost, READ64(b->fair.per_byte)), now);
+	return 0;
+}
+
 enum kind {
 	KIND_HELD,
 	KIND_FREE,
@@ -495,7 +623,10 @@ struct judged {
 	__u64 coarse;		 /* now, by the coarse clock */
 	struct flow_bound *flow; /* record of its flow; NULL: that has no bound */
 	struct flow_bound *sender; /* record of a flow whose sender has an account */
-	__u64 in_queue;		   /* time that it takes in that one's virtual queue */
+	union {
+		__u64 in_queue; /* time that it takes in that one's virtual queue */
+		__u64 hash;	/* of a flow without an account, where that may have a virtual queue */
+	};
 	__u32 place;
 	bool beside_tcp;
 	bool beyond; /* it is more than its sender was permitted */
@@ -564,7 +695,7 @@ static __always_inline void charge_sender(struct bound *b, struct judged *j)
 }
 
 /* `admits` of traffic that its class's tally counts or bounds, as far as the tally goes. */
-static __always_inline bool tally_lets(struct judged *j, bool fits)
+static __always_inline bool tally_lets(struct judged *j, bool fits, bool queued)
 {
 	struct tally *tally = bpf_map_lookup_elem(&tallies, &j->place);
 	__u64 packets = j->load.packets, bytes = j->load.bytes;
@@ -572,7 +703,12 @@ static __always_inline bool tally_lets(struct judged *j, bool fits)
 	if (!tally)
 		return true;
 	if (j->load.kind == KIND_FREE)
-		return fits && tally_admits(tally, packets, bytes, bpf_ktime_get_ns(), j->beside_tcp);
+		return fits && queued && tally_admits(tally, packets, bytes, bpf_ktime_get_ns(), j->beside_tcp);
+	if (!queued) {
+		__sync_fetch_and_add(&tally->dropped, packets);
+		__sync_fetch_and_add(&tally->dropped_bytes, bytes);
+		return false;
+	}
 	return !fits || tally_passes(tally, packets, bytes, bpf_ktime_get_ns(), j->beside_tcp, true);
 }
 
@@ -591,6 +727,7 @@ static __always_inline bool admits(struct bound *b, struct judged *j)
 {
 	__u32 unit = j->coarse >> UNIT_SHIFT, next = READ(b->above);
 	enum kind kind = j->load.kind;
+	__u64 queue = QUEUE_NONE;
 	bool own, fits, passes;
 
 	own = READ(b->counts) & COUNTS_OWN &&
@@ -599,8 +736,12 @@ static __always_inline bool admits(struct bound *b, struct judged *j)
 	fits = sender_keeps(b, j) && (!j->flow || flow_has_room(j->flow, j->flow_most, j->cost, j->coarse)) &&
 	       class_within(b, j, own);
 	passes = fits;
+	if (fits && kind != KIND_HELD && READ(b->counts) & COUNTS_FAIR) {
+		queue = queue_of(j->place, j->hash, j->coarse);
+		queue = queue_with_room(j->place, queue, j->cost, j->coarse);
+	}
 	if (kind != KIND_HELD)
-		passes = tally_lets(j, fits);
+		passes = tally_lets(j, fits, queue != QUEUE_FULL);
 	if (!fits || (!passes && kind == KIND_FREE)) {
 		__sync_fetch_and_add(&b->dropped, j->load.packets);
 		__sync_fetch_and_add(&b->dropped_bytes, j->load.bytes);
@@ -615,6 +756,8 @@ static __always_inline bool admits(struct bound *b, struct judged *j)
 		charge(&b->own_due, served(j->cost, READ64(b->own_per_byte)), j->coarse);
 	if (j->flow)
 		flow_charge(j->flow, j->cost);
+	if (queue != QUEUE_NONE)
+		queue_charge(j->place, queue, j->cost, j->coarse);
 	if (j->sender)
 		charge_sender(b, j);
 	if (j->beyond || kind != KIND_HELD)
@@ -702,8 +845,15 @@ __noinline __u64 find_class(struct packet *p, __u32 number, __u32 ingress, bool 
 		return FOUND_NONE;
 	by = rules_by(READ(engine->rules[!!ingress]), ingress);
 	/* A port that no rule looks at, chosen again for each packet, costs no look-up. */
-	if (p->other)
+	if (p->other) {
+		if (fields & FIELDS_FAIR && !found_out) {
+			__u64 hash = hash_of(&p->key);
+
+			p->seen.seq = hash;
+			p->seen.ack = hash >> 32;
+		}
 		keep_fields(&p->key, fields);
+	}
 	place = place_of(&p->key);
 	recent = bpf_map_lookup_elem(&recents, &place);
 	if (!recent)
@@ -777,6 +927,8 @@ __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __
 	if (!b)
 		return 0;
 	j.cost = cost_of(READ(b->counts), &j.load);
+	if (READ(b->counts) & COUNTS_FAIR && j.load.kind != KIND_HELD)
+		j.hash = p->other ? pair(p->seen.ack, p->seen.seq) : hash_of(&p->key);
 	if (p->unread)
 		j.loud = host_is_loud(skb, j.place, j.cost, j.coarse, ingress);
 	if (j.load.kind == KIND_HELD && unit - READ(engine->unheld) <= SPARED) {

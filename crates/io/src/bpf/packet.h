@@ -19,6 +19,7 @@
 #define PPPOE 8
 
 struct seen {
+	/* Of a packet that is none of TCP, the halves of its flow's hash, where flows have virtual queues. */
 	__u32 seq;
 	__u32 ack;
 	__u32 payload;

@@ -231,7 +231,7 @@ fn classes(draws: &mut Draws, out: &mut String) {
                 } else {
                     draws.line(out, 4, "flow_max", &RATES[..2]);
                     draws.line(out, 3, "flow_min", &["'8kbit'"]);
-                    draws.line(out, 4, "unresponsive", &["'bound'", "'police'", "'count'"]);
+                    draws.line(out, 4, "unresponsive", &["'bound'", "'fair'", "'police'", "'count'"]);
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::ack::{AckControl, Turns, Unresponsive, When, Window};
 use crate::classify::Config;
-use crate::steer::{FlowLimit, Limit};
+use crate::steer::{FairLimit, FlowLimit, Limit};
 use crate::time::Duration;
 
 /// Time at its rate that a flow may be ahead whose window is kept: in slow start it sends up to twice what it
@@ -27,7 +27,8 @@ impl Config {
         let flow = ack.flow_limit();
         let Some(law) = ack.release.share().copied() else {
             let counts = ack.release.counts();
-            return flow.map(|_| Limit { most: None, own: None, above: None, flow, permits: false, counts });
+            let none = Limit { most: None, own: None, above: None, flow, permits: false, fair: None, counts };
+            return flow.map(|_| none);
         };
         if !config.shares_rate() {
             return None;
@@ -37,8 +38,10 @@ impl Config {
         }
         // Turns of ACKs permit segments, not bytes.
         let (permits, counts) = (law.turns == Turns::Bytes, law.counts);
+        let fair = law.unresponsive.depth().map(|depth| FairLimit { depth, most: law.flow_max });
         let Some(nested) = config.nested else {
-            return Some(Limit { most: Some(law.rate), own: None, above: None, flow, permits, counts });
+            let most = Some(law.rate);
+            return Some(Limit { most, own: None, above: None, flow, permits, fair, counts });
         };
         let parent = |class: &usize| self.classes[*class].nested?.parent;
         let bounded =
@@ -47,6 +50,6 @@ impl Config {
             core::iter::successors(nested.parent, parent).take(crate::classify::DEEPEST).find(bounded);
         let own = nested.rate.filter(|_| nested.parent.is_some());
         let (most, above) = (nested.bound(), above.map(|class| class as u32));
-        Some(Limit { most, own, above, flow, permits, counts })
+        Some(Limit { most, own, above, flow, permits, fair, counts })
     }
 }

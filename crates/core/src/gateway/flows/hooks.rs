@@ -10,8 +10,8 @@ use crate::flow::{flag, ClassId, FlowId, Key, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::steer::{
-    self, hash_of_host, hash_of_source, is_charged, slot_flag, Bound, Counted, Fields, FlowBound, Kind,
-    Limit, Load, Strangers, Tally, VirtualQueue,
+    self, hash_of_host, hash_of_source, is_charged, slot_flag, Bound, Counted, Fields, FlowBound, FlowQueues,
+    Kind, Limit, Load, Records, Strangers, Tally,
 };
 use crate::time::Time;
 use crate::wire;
@@ -194,7 +194,7 @@ impl Register {
             return self.admits_unread(direction, cx.frames.bytes(frame), frame.len(), cx.now);
         };
         let load = Load { packets: 1, bytes, payload: 0, kind: Kind::Counted };
-        let passes = self.admits(direction, &key, None, None, &load, cx.now);
+        let passes = self.admits(direction, &key, Records::default(), &load, cx.now);
         if passes {
             self.count_quic(direction, &key, cx.frames.bytes(frame), frame.len());
         }
@@ -307,6 +307,7 @@ impl Register {
                 above: None,
                 flow: None,
                 permits: false,
+                fair: None,
                 counts,
             }));
         }
@@ -345,18 +346,10 @@ impl Register {
         self.flow_bounds.get_or_init(|| Places::own(self.table.capacity())).all()
     }
 
-    /// Returns whether this may pass, of the flow with this key and record if it is TCP. It is charged to
-    /// flow and class then. `sender`: the account of a controlled flow, if that is current.
-    pub fn admits(
-        &self,
-        direction: Direction,
-        key: &Key,
-        flow: Option<&FlowBound>,
-        sender: Option<&VirtualQueue>,
-        load: &Load,
-        now: Time,
-    ) -> bool {
-        self.controls(direction, key).is_none_or(|place| self.admits_to(place, flow, sender, load, now))
+    /// Returns whether this may pass, of the flow with this key and these records. It is charged to flow and
+    /// class then.
+    pub fn admits(&self, direction: Direction, key: &Key, of: Records<'_>, load: &Load, now: Time) -> bool {
+        self.controls(direction, key).is_none_or(|place| self.admits_to(place, key, of, load, now))
     }
 
     /// Lets held TCP pass that [is spared](steer::is_spared), whatever its class's bound.
@@ -382,18 +375,14 @@ impl Register {
     }
 
     /// As [`Register::admits`], to the class at this place.
-    fn admits_to(
-        &self,
-        place: ClassId,
-        flow: Option<&FlowBound>,
-        sender: Option<&VirtualQueue>,
-        load: &Load,
-        now: Time,
-    ) -> bool {
-        if flow.is_none() && self.classes.share(place).is_none() {
+    fn admits_to(&self, place: ClassId, key: &Key, of: Records<'_>, load: &Load, now: Time) -> bool {
+        if of.flow.is_none() && self.classes.share(place).is_none() {
             return true;
         }
-        steer::admits(self.bounds.all(), self.tallies(), place.0, flow, sender, load, now)
+        let is_fair = self.bounds.all().get(place.index()).is_some_and(Bound::is_fair);
+        let queues = (is_fair && load.kind != Kind::Held)
+            .then(|| (self.queues.get_or_init(FlowQueues::default), key.hash(self.config.seed)));
+        steer::admits(self.bounds.all(), self.tallies(), place.0, Records { queues, ..of }, load, now)
     }
 
     /// Returns whether a segment may pass, in a gateway without hooks. ACKs that are [taken in
@@ -425,7 +414,8 @@ impl Register {
         let Some(class) = self.class_of(flow, direction, &key) else { return true };
         let bound = self.flow_bound_of(flow, direction, &key);
         let sender = (load.kind == Kind::Held).then(|| bound.queue());
-        self.admits_to(class, Some(bound), sender, &load, cx.now)
+        let of = Records { flow: Some(bound), sender, queues: None };
+        self.admits_to(class, &key, of, &load, cx.now)
     }
 
     /// Place of the class that controls a flow, which may have a record.

@@ -63,7 +63,7 @@ use crate::classify::{ClassConfig, Compiled, Config, Direction};
 use crate::flow::{flag, ClassId, FlowId, Key, Record, Table, Timers};
 use crate::frame::Frame;
 use crate::node::{Cx, Port, PortSet, LAN, WAN};
-use crate::steer::{slot_flag, Bound, FlowBound, Slot, Strangers, Tally};
+use crate::steer::{slot_flag, Bound, FlowBound, FlowQueues, Slot, Strangers, Tally};
 use crate::systems::ack_shaper::Congestion;
 use crate::systems::class_rate::Share;
 use crate::time::{Duration, Time};
@@ -103,6 +103,8 @@ pub struct Register {
     pub(super) flow_bounds: OnceCell<Places<FlowBound>>,
     /// Bounds of flows that have no place, in a gateway without hooks.
     pub(super) strangers: OnceCell<Strangers>,
+    /// Virtual queues of flows that ACKs do not slow, where hooks are simulated or there are none.
+    pub(super) queues: OnceCell<FlowQueues>,
     /// Some class has a bound, of uploads and downloads.
     pub(super) bounded: [bool; 2],
     /// Each flow of some class has one.

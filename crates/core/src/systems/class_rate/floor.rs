@@ -5,6 +5,9 @@
 //! released. So it is charged no faster than at the rate less a [floor](ShareRelease::floor), or than TCP
 //! leaves. The rest is a debt, which is paid in the intervals that follow: a burst counts as a whole. A debt
 //! beyond 100 ms of the rate is written off.
+//!
+//! In a fair class the shares of the other flows leave TCP its own. There the floor is far below any share: a
+//! tenth would be more than the share of one TCP flow beside forty others.
 
 use super::average::ONE;
 use super::node::List;
@@ -13,12 +16,18 @@ use crate::flow::ClassId;
 use crate::rate::Rate;
 use crate::time::{Duration, Time};
 
+/// Part of the rate that TCP keeps in a fair class, whatever the shares are: one of so many.
+const FAIR_FLOOR: u64 = 500;
+
 /// Turns pay for so much time at once, at most: they are looked at more often while they are taken.
 const LUMP: Duration = Duration::from_millis(10);
 
 impl Share {
     /// Rate that TCP keeps of `rate` beside unresponsive traffic.
     fn floor(&self, rate: Rate) -> Rate {
+        if self.law.unresponsive.depth().is_some() {
+            return Rate::from_bps(rate.bps() / FAIR_FLOOR).unwrap_or(rate);
+        }
         ShareRelease::floor(rate, self.active.value().div_ceil(ONE))
     }
 

@@ -152,7 +152,7 @@ mod tests {
     fn bounds(rates: &[Option<u64>]) -> Vec<Bound> {
         let limit = |mbit: &Option<u64>| {
             let most = mbit.map(Rate::mbit);
-            Limit { most, own: None, above: None, flow: None, permits: false, counts: Counts::Ip }
+            Limit { most, own: None, above: None, flow: None, permits: false, fair: None, counts: Counts::Ip }
         };
         let bound = |mbit| {
             let bound = Bound::default();
@@ -233,7 +233,15 @@ mod tests {
             let own = own.filter(|_| place < 2).map(Rate::mbit);
             let most = Some(Rate::mbit(mbit));
             let bound = Bound::default();
-            bound.set(Some(Limit { most, own, above, flow: None, permits: false, counts: Counts::Ip }));
+            bound.set(Some(Limit {
+                most,
+                own,
+                above,
+                flow: None,
+                permits: false,
+                fair: None,
+                counts: Counts::Ip,
+            }));
             bound
         };
         rates.into_iter().enumerate().map(bound).collect()
@@ -268,6 +276,7 @@ mod tests {
             above: None,
             flow: None,
             permits: false,
+            fair: None,
             counts: Counts::Ip,
         }));
         assert!(is(both(&fast, false).iter().sum(), second(36)), "its own rate");

@@ -17,16 +17,20 @@
 //! are not controlled is one of its source's [`Strangers`](super::Strangers) until it has shown that it
 //! lasts.
 //!
+//! In a fair class each flow of such traffic has its [fair share](FairShare) instead, by a [virtual
+//! queue](FlowQueues) of its own.
+//!
 //! A controlled sender that heeds no ACK has its [fair share](FairShare) of the class and no more: what it
 //! sends beyond what it was permitted passes a [virtual queue](VirtualQueue). While the class has
 //! controlled TCP, all that is not permitted leaves a quarter of the room to what is.
 
 use super::fair::FairShare;
 use super::flow_bound::{FlowBound, FlowLimit};
+use super::flow_queues::FlowQueues;
 use super::tally::{served, Tally};
 use super::virtual_queue::VirtualQueue;
 use crate::base::rate::Rate;
-use crate::base::time::Time;
+use crate::base::time::{Duration, Time};
 use crate::packet::Counts;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -51,9 +55,11 @@ const OWN: u32 = 1 << 17;
 const FLOWS: u32 = 1 << 18;
 /// Accounts of controlled senders are kept.
 const PERMITS: u32 = 1 << 19;
+/// Each flow that ACKs do not slow has a virtual queue of its own.
+const FAIR: u32 = 1 << 20;
 
-/// Record of what a class may send and has sent. Three lines of memory that hooks and gateway share; the last
-/// two are for few classes.
+/// Record of what a class may send and has sent. Four lines of memory that hooks and gateway share; the last
+/// three are for few classes.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Bound {
@@ -97,7 +103,7 @@ pub struct Bound {
     fair: FairShare,
 }
 
-const _: () = assert!(core::mem::size_of::<Bound>() == 192);
+const _: () = assert!(core::mem::size_of::<Bound>() == 256);
 
 /// Terms of a class's bound, from the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,8 +118,30 @@ pub struct Limit {
     pub flow: Option<FlowLimit>,
     /// True if the permissions of the senders of its controlled flows are known.
     pub permits: bool,
+    /// Terms of the virtual queues that flows have which ACKs do not slow, if they have any.
+    pub fair: Option<FairLimit>,
     /// Unit that the rates count.
     pub counts: Counts,
+}
+
+/// Terms of the virtual queues of flows that ACKs do not slow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FairLimit {
+    /// Depth of a queue, as time at the fair share.
+    pub depth: Duration,
+    /// The most that a flow may have.
+    pub most: Option<Rate>,
+}
+
+/// Records of the flow of a packet, where the class has need of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Records<'a> {
+    /// Record of the flow's own bound, if it is TCP.
+    pub flow: Option<&'a FlowBound>,
+    /// Account of a controlled flow's sender, if that is current.
+    pub sender: Option<&'a VirtualQueue>,
+    /// Table of virtual queues, and a hash of the flow.
+    pub queues: Option<(&'a FlowQueues, u64)>,
 }
 
 /// Packets with data that come as one.
@@ -194,9 +222,12 @@ impl Bound {
         let above = limit.and_then(|limit| limit.above);
         let flow = limit.and_then(|limit| limit.flow);
         let permits = limit.is_some_and(|limit| limit.permits);
+        let fair = limit.and_then(|limit| limit.fair);
+        self.fair.set(fair.and_then(|fair| fair.most), fair.map_or(Duration::ZERO, |fair| fair.depth));
         let parts = if own > 0 { OWN } else { 0 }
             | if flow.is_some() { FLOWS } else { 0 }
-            | if permits { PERMITS } else { 0 };
+            | if permits { PERMITS } else { 0 }
+            | if fair.is_some() { FAIR } else { 0 };
         let counts = limit.map_or(0, |limit| cost_of(limit.counts)) | parts;
         self.bare_by.store(0, Relaxed);
         self.flow_most.store(flow.map_or(0, |flow| flow.most()), Relaxed);
@@ -250,6 +281,11 @@ impl Bound {
     /// Returns whether the class is charged with all that its controlled flows send beyond their permissions.
     pub fn counts_beyond(&self) -> bool {
         self.counts.load(Relaxed) & PERMITS != 0
+    }
+
+    /// Returns whether each flow that ACKs do not slow has a virtual queue.
+    pub fn is_fair(&self) -> bool {
+        self.counts.load(Relaxed) & FAIR != 0
     }
 
     /// Returns whether a controlled sender sends this, of the flow with this account, beyond its permission.
@@ -423,38 +459,51 @@ pub(super) fn chain(bounds: &[Bound], place: u32) -> impl Iterator<Item = &Bound
     places.map_while(move |at| bounds.get(at as usize)).take(DEEPEST)
 }
 
-/// Returns whether packets of the class at this place may pass at `now`, of the flow with this record if it
-/// is TCP. They are charged and counted then. `sender`: the account of a controlled flow, if that is current.
+/// Returns whether packets of the class at this place may pass at `now`, of a flow with these records. They
+/// are charged and counted then.
 pub fn admits(
     bounds: &[Bound],
     tallies: &[Tally],
     place: u32,
-    flow: Option<&FlowBound>,
-    sender: Option<&VirtualQueue>,
+    of: Records<'_>,
     load: &Load,
     now: Time,
 ) -> bool {
     let Some((own, tally)) = bounds.get(place as usize).zip(tallies.get(place as usize)) else { return true };
+    let Records { flow, sender, queues } = of;
     let (cost, at) = (own.cost(load), now.as_nanos());
     let beyond = sender.filter(|sender| own.is_beyond(sender));
     let in_queue = if beyond.is_some() { served(cost, own.per_byte_beyond(at)) } else { 0 };
     if let Some(sender) = beyond {
         sender.count_beyond(load.payload as u32);
     }
-    let quarters = if beyond.is_some() || load.kind != Kind::Held && own.has_tcp(at) { 3 } else { 4 };
+    let beside_tcp = load.kind != Kind::Held && own.has_tcp(at);
+    let quarters = if beyond.is_some() || beside_tcp { 3 } else { 4 };
     let is_own = own.is_within_own(cost, at);
     let fits = flow.is_none_or(|flow| own.flow_is_within(flow, cost, at))
         && beyond.is_none_or(|sender| sender.has_room(in_queue, at))
         && own.is_within(cost, quarters, at)
         && (is_own || chain(bounds, place).skip(1).all(|c| c.is_within(cost, quarters, at)));
-    let beside_tcp = load.kind != Kind::Held && own.has_tcp(at);
-    if !fits || load.kind == Kind::Free && !tally.admits(load.packets, load.bytes, now, beside_tcp) {
+    let queue = queues.filter(|_| fits && load.kind != Kind::Held && own.is_fair()).map(|(queues, hash)| {
+        let queue = queues.of(hash, place, &own.fair, at);
+        (queue, served(cost, own.fair.per_byte(own.has_tcp(at), at)))
+    });
+    let queued = queue.is_none_or(|(queue, time)| queue.has_room(&own.fair, cost, time, at));
+    if !fits
+        || load.kind == Kind::Free && !(queued && tally.admits(load.packets, load.bytes, now, beside_tcp))
+    {
         own.dropped.fetch_add(load.packets, Relaxed);
         own.dropped_bytes.fetch_add(load.bytes, Relaxed);
         return false;
     }
-    if load.kind == Kind::Counted && !tally.passes(load.packets, load.bytes, now, beside_tcp) {
-        return false;
+    if load.kind == Kind::Counted {
+        if !queued {
+            tally.count_dropped(load.packets, load.bytes);
+            return false;
+        }
+        if !tally.passes(load.packets, load.bytes, now, beside_tcp) {
+            return false;
+        }
     }
     chain(bounds, place).for_each(|bound| bound.spend(cost, at));
     if is_own {
@@ -462,6 +511,9 @@ pub fn admits(
     }
     if let Some(flow) = flow.filter(|_| own.bounds_flows()) {
         flow.charge(cost);
+    }
+    if let Some((queue, time)) = queue {
+        queue.charge(&own.fair, cost, time, at);
     }
     if let Some(sender) = beyond {
         sender.enqueue(in_queue, at);
@@ -491,7 +543,15 @@ mod tests {
     const R: Rate = Rate::mbit(8); // a byte a microsecond
 
     fn limit(most: Rate) -> Limit {
-        Limit { most: Some(most), own: None, above: None, flow: None, permits: false, counts: Counts::Ip }
+        Limit {
+            most: Some(most),
+            own: None,
+            above: None,
+            flow: None,
+            permits: false,
+            fair: None,
+            counts: Counts::Ip,
+        }
     }
 
     fn records(n: usize) -> (Vec<Bound>, Vec<Tally>) {
@@ -513,7 +573,7 @@ mod tests {
         let mut passed = vec![0; seconds as usize];
         for us in (0..seconds * 1_000_000).step_by(gap as usize) {
             let Some(load) = of(us) else { continue };
-            if admits(bounds, tallies, 0, None, None, &load, Time::from_micros(1_000_000 + us)) {
+            if admits(bounds, tallies, 0, Records::default(), &load, Time::from_micros(1_000_000 + us)) {
                 passed[(us / 1_000_000) as usize] += load.bytes;
             }
         }
@@ -534,7 +594,7 @@ mod tests {
         bounds[0].set(Some(limit(R)));
         (0..100).for_each(|_| bounds[0].spare(&load(100_000, Kind::Held), unheld));
         assert_eq!(bounds[0].passed(), Passed { held: 10_000_000, packets: 100, ..Passed::default() });
-        assert!(admits(&bounds, &tallies, 0, None, None, &load(5_000, Kind::Held), unheld));
+        assert!(admits(&bounds, &tallies, 0, Records::default(), &load(5_000, Kind::Held), unheld));
     }
 
     #[test]
@@ -562,8 +622,7 @@ mod tests {
                     &bounds,
                     &tallies,
                     0,
-                    None,
-                    None,
+                    Records::default(),
                     &load(1_000, Kind::Held),
                     Time::from_millis(1_000 + 50 * n),
                 )
@@ -578,10 +637,24 @@ mod tests {
         let (bounds, tallies) = records(1);
         bounds[0].set(Some(limit(Rate::kbit(64))));
         let giant = Load { packets: 350, bytes: 500_000, payload: 480_000, kind: Kind::Held };
-        assert!(admits(&bounds, &tallies, 0, None, None, &giant, Time::from_secs(1)));
+        assert!(admits(&bounds, &tallies, 0, Records::default(), &giant, Time::from_secs(1)));
         // A minute of the rate, and what it is paid with.
-        assert!(!admits(&bounds, &tallies, 0, None, None, &load(1_500, Kind::Held), Time::from_secs(50)));
-        assert!(admits(&bounds, &tallies, 0, None, None, &load(1_500, Kind::Held), Time::from_secs(61)));
+        assert!(!admits(
+            &bounds,
+            &tallies,
+            0,
+            Records::default(),
+            &load(1_500, Kind::Held),
+            Time::from_secs(50)
+        ));
+        assert!(admits(
+            &bounds,
+            &tallies,
+            0,
+            Records::default(),
+            &load(1_500, Kind::Held),
+            Time::from_secs(61)
+        ));
     }
 
     #[test]
@@ -595,10 +668,17 @@ mod tests {
             n += 1;
             let now = Time::from_micros(1_000_000 + us);
             let kind = if n.is_multiple_of(2) { Kind::Free } else { Kind::Counted };
-            admits(&bounds, &tallies, 0, None, None, &load(1_000, kind), now);
+            admits(&bounds, &tallies, 0, Records::default(), &load(1_000, kind), now);
             // A tenth of the rate.
             if us.is_multiple_of(10_000) {
-                held += u64::from(admits(&bounds, &tallies, 0, None, None, &load(1_000, Kind::Held), now));
+                held += u64::from(admits(
+                    &bounds,
+                    &tallies,
+                    0,
+                    Records::default(),
+                    &load(1_000, Kind::Held),
+                    now,
+                ));
             }
         }
         assert_eq!(held, 400, "nothing of it is lost");
@@ -608,7 +688,7 @@ mod tests {
         let later = Time::from_secs(9);
         let times = (0..1_000_000u64).step_by(50).map(|us| later + Duration::from_micros(us));
         let passed = times
-            .filter(|now| admits(&bounds, &tallies, 0, None, None, &load(1_000, Kind::Free), *now))
+            .filter(|now| admits(&bounds, &tallies, 0, Records::default(), &load(1_000, Kind::Free), *now))
             .count();
         assert!((1_035..=1_045).contains(&passed), "{passed}");
     }
@@ -622,6 +702,7 @@ mod tests {
             above: Some(2),
             flow: None,
             permits: false,
+            fair: None,
             counts: Counts::Ip,
         };
         (0..2).for_each(|n| bounds[n].set(Some(child)));
@@ -629,9 +710,10 @@ mod tests {
         let (mut passed, mut lost) = ([0u64; 2], 0);
         for us in (0..4_000_000u64).step_by(50) {
             let now = Time::from_micros(1_000_000 + us);
-            passed[0] += u64::from(admits(&bounds, &tallies, 0, None, None, &load(1_000, Kind::Held), now));
+            passed[0] +=
+                u64::from(admits(&bounds, &tallies, 0, Records::default(), &load(1_000, Kind::Held), now));
             if us.is_multiple_of(4_000) {
-                let passes = admits(&bounds, &tallies, 1, None, None, &load(1_000, Kind::Held), now);
+                let passes = admits(&bounds, &tallies, 1, Records::default(), &load(1_000, Kind::Held), now);
                 passed[1] += u64::from(passes);
                 lost += u64::from(!passes);
             }

@@ -6,10 +6,24 @@
 //! has the same, or less if it wants less. Where `T` is zero, `f` rises until the class is full.
 //!
 //! The hooks compute it, each 10 ms in which such traffic passes, from what the gateway has told them.
+//!
+//! # Newcomers
+//!
+//! In a fair class each flow that ACKs do not slow has a [queue](super::FlowQueues) of its own, from its
+//! third packet on. A sender that chooses another port for each packet has no third packet of any flow. All
+//! first packets share one queue. It is served at what the other flows leave where that is more than a 32nd
+//! of the rate: a flood of new flows takes 3 % of the rate from the others, and datagrams of many flows may
+//! have all of an idle class.
+//!
+//! A flow that gets a queue may send a burst. So that a sender gains nothing by many flows of a few packets
+//! each, the bursts of new queues have a clock of their own, at the share, or at a 32nd of the rate if that
+//! is more. Whoever comes sooner than the clock allows stays a newcomer for longer.
 
-use super::tally::FRACTION;
+use super::bound::Bound;
+use super::tally::{served, FRACTION};
 use crate::base::rate::Rate;
 use crate::base::smooth;
+use crate::base::time::Duration;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Nanoseconds between two looks at what has passed.
@@ -23,8 +37,17 @@ const SHARE: u64 = 50_000_000;
 const SECOND: u64 = 1_000_000_000;
 /// The share is at least so small a part of the rate.
 const LEAST: u64 = 4_096;
+/// Newcomers have at least one of so many parts of the rate.
+const NEW_PART: u64 = 32;
+/// Lead of the clock of new queues' bursts over the time, in nanoseconds.
+const ENTRIES: u64 = 1_000_000_000;
+/// Packets that fit any queue.
+const PACKETS: u64 = 4;
+/// One, in units of 2^-16.
+const ONE: u64 = 1 << 16;
 
-/// Fair share of a class, and its terms. It is one line of memory that hooks and gateway share.
+/// Fair share of a class, and its terms. It is two lines of memory that hooks and gateway share; the second
+/// is used in fair classes.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct FairShare {
@@ -44,10 +67,28 @@ pub struct FairShare {
     beyond: AtomicU64,
     /// Average number of flows that wait for turns, in units of 2^-16. The gateway writes it.
     flows: AtomicU32,
-    spare: AtomicU32,
+    /// The most that a flow may have, in bytes per second; `u32::MAX`: no bound. The gateway writes it.
+    most: AtomicU32,
+    /// Time at which the newcomers' queue is empty, in nanoseconds of the hooks' clock.
+    new_due: AtomicU64,
+    /// Nanoseconds per byte at which it is served, in units of 2^-20.
+    new_per_byte: AtomicU64,
+    /// Bytes of newcomers, among `passed`.
+    new_passed: AtomicU64,
+    /// `new_passed` at the time of the last look.
+    new_before: AtomicU64,
+    /// Bytes per second of newcomers, on average.
+    new_average: AtomicU64,
+    /// Time at which the bursts of new queues are paid for.
+    entry_due: AtomicU64,
+    /// Part of a burst that a new queue costs, in units of 2^-16.
+    entry_part: AtomicU32,
+    /// Depth of each flow's queue in microseconds. The gateway writes it.
+    depth: AtomicU32,
+    spare: AtomicU64,
 }
 
-const _: () = assert!(core::mem::size_of::<FairShare>() == 64);
+const _: () = assert!(core::mem::size_of::<FairShare>() == 128);
 
 /// Nanoseconds per byte at so many bytes per second, in units of 2^-20.
 fn per_byte_at(bytes: u64) -> u64 {
@@ -59,6 +100,46 @@ impl FairShare {
     pub fn tell(&self, rate: Rate, flows: u64) {
         self.rate.store((rate.bps() / 8).max(1), Relaxed);
         self.flows.store(flows.min(u64::from(u32::MAX)) as u32, Relaxed);
+    }
+
+    /// Each flow may have `most` at most, and the queues of flows have this depth.
+    pub(super) fn set(&self, most: Option<Rate>, depth: Duration) {
+        let most = most.map_or(u64::MAX, |most| (most.bps() / 8).max(1));
+        self.most.store(most.min(u64::from(u32::MAX)) as u32, Relaxed);
+        self.depth.store((depth.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32, Relaxed);
+    }
+
+    /// Depth of each flow's queue in nanoseconds.
+    pub(super) fn depth(&self) -> u64 {
+        1_000 * u64::from(self.depth.load(Relaxed))
+    }
+
+    /// Returns whether there is room in the queue of a flow that is empty at `due` for what takes so long.
+    pub(super) fn has_room(&self, due: &AtomicU64, time: u64, now: u64) -> bool {
+        let wait = due.load(Relaxed).saturating_sub(now);
+        wait + time <= self.depth().max(PACKETS * time)
+    }
+
+    /// Returns whether there is room for bytes of a newcomer.
+    pub(super) fn has_room_for_new(&self, bytes: u64, now: u64) -> bool {
+        Bound::has_room(&self.new_due, self.new_per_byte.load(Relaxed), 4, bytes, now)
+    }
+
+    /// Charges the newcomers' queue with bytes that passed.
+    pub(super) fn charge_new(&self, bytes: u64, now: u64) {
+        Bound::charge(&self.new_due, served(bytes, self.new_per_byte.load(Relaxed)), now);
+        self.new_passed.fetch_add(bytes, Relaxed);
+    }
+
+    /// Returns the time at which the queue of a flow is empty that gets one at `now`: half of its depth is
+    /// free. `None` if too many have got one lately.
+    pub(super) fn enter(&self, now: u64) -> Option<u64> {
+        if self.entry_due.load(Relaxed) > now + ENTRIES {
+            return None;
+        }
+        let burst = self.depth() / 2;
+        Bound::charge(&self.entry_due, (burst >> 16) * u64::from(self.entry_part.load(Relaxed)), now);
+        Some(now + burst)
     }
 
     /// Counts bytes that passed and that ACKs did not slow.
@@ -98,13 +179,39 @@ impl FairShare {
         let old = self.per_byte.load(Relaxed);
         let share = (SECOND << FRACTION).checked_div(old).map_or(rate, |share| share.min(rate)).max(1);
         let flows = if has_tcp { u64::from(self.flows.load(Relaxed)) } else { 0 };
+        let new = self.look_at_new(elapsed);
+        let others = flows + (average.saturating_sub(new) << 16) / share;
         // The flow that asks is worth one at least.
-        let worth = flows + ((average << 16) / share).max(1 << 16);
-        let target = ((rate << 16) / worth).max(rate / LEAST);
+        let worth = flows + ((average << 16) / share).max(ONE);
+        let most = match self.most.load(Relaxed) {
+            u32::MAX | 0 => rate,
+            most => u64::from(most),
+        };
+        let target = ((rate << 16) / worth).min(most).max(rate / LEAST);
         let share = if old == 0 { target } else { follow(share, target, SHARE, elapsed) };
         let per_byte = per_byte_at(share);
         self.per_byte.store(per_byte, Relaxed);
+        self.serve_new(share, rate, others);
         per_byte
+    }
+
+    /// Returns the bytes per second of newcomers on average, `elapsed` after the last look.
+    fn look_at_new(&self, elapsed: u64) -> u64 {
+        let passed = self.new_passed.load(Relaxed);
+        let bytes = passed.wrapping_sub(self.new_before.load(Relaxed)).min(1 << 33);
+        self.new_before.store(passed, Relaxed);
+        let average = follow(self.new_average.load(Relaxed), bytes * SECOND / elapsed, PASSED, elapsed);
+        self.new_average.store(average, Relaxed);
+        average
+    }
+
+    /// Newcomers have what flows worth `others`, in units of 2^-16, leave of a share, and no less than their
+    /// part of the rate.
+    fn serve_new(&self, share: u64, rate: u64, others: u64) {
+        let left = (share * ONE.saturating_sub(others)) >> 16;
+        self.new_per_byte.store(per_byte_at(left.max(rate / NEW_PART)), Relaxed);
+        let part = NEW_PART * (share << 16) / rate.max(1);
+        self.entry_part.store(part.min(ONE) as u32, Relaxed);
     }
 
     /// Returns the share in bits per second; 0 before it is known.

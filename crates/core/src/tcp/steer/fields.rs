@@ -28,6 +28,8 @@ impl Fields {
     pub const INWARD: Fields = Fields(1 << 8);
     /// Segments of data may be [asked for](crate::tcp::steer::Slot::ask).
     pub const MEASURED: Fields = Fields(1 << 9);
+    /// Flows that ACKs do not slow have [virtual queues](crate::tcp::steer::FlowQueues).
+    pub const FAIR: Fields = Fields(1 << 10);
 
     /// These and the others.
     #[must_use]

@@ -27,8 +27,7 @@ const COUNT: u32 = 2;
 pub struct Strangers {
     /// Bounds of each source of data that goes out, and then of data that comes in.
     sources: Box<[FlowBound]>,
-    /// Packets of flows in this second.
-    young: Box<[AtomicU64]>,
+    young: Young,
     /// Times at which the queues of hosts' frames without readable addresses are empty, by a hash of their
     /// Ethernet addresses: of frames that go out, and then of those that come in.
     hosts: Box<[AtomicU64]>,
@@ -38,7 +37,7 @@ impl Default for Strangers {
     fn default() -> Strangers {
         Strangers {
             sources: (0..2 * SOURCES).map(|_| FlowBound::default()).collect(),
-            young: (0..YOUNG).map(|_| AtomicU64::new(0)).collect(),
+            young: Young::default(),
             hosts: (0..2 * HOSTS).map(|_| AtomicU64::new(0)).collect(),
         }
     }
@@ -78,9 +77,26 @@ impl Strangers {
         &self.hosts[(hash >> 32) as usize % HOSTS + if inward { HOSTS } else { 0 }]
     }
 
-    /// Counts a packet of a flow without a record. Returns whether it gets one with this packet.
+    /// See [`Young::lasts`].
     pub fn lasts(&self, hash: u64, now: Time) -> bool {
-        let cell = &self.young[(hash >> 32) as usize % YOUNG];
+        self.young.lasts(hash, now)
+    }
+}
+
+/// Packets in this second of flows without a record, by a hash of their keys.
+#[derive(Debug)]
+pub(super) struct Young(Box<[AtomicU64]>);
+
+impl Default for Young {
+    fn default() -> Young {
+        Young((0..YOUNG).map(|_| AtomicU64::new(0)).collect())
+    }
+}
+
+impl Young {
+    /// Counts a packet of a flow without a record. Returns whether it gets one with this packet.
+    pub(super) fn lasts(&self, hash: u64, now: Time) -> bool {
+        let cell = &self.0[(hash >> 32) as usize % YOUNG];
         let (count, word) = counted(cell.load(Relaxed), hash as u32, now.as_nanos());
         cell.store(word, Relaxed);
         count >= LASTS

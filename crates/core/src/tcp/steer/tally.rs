@@ -64,12 +64,17 @@ impl Tally {
     /// themselves. Where TCP has a part (`PART`) of the rate, the others have the rest.
     pub fn passes(&self, packets: u64, bytes: u64, now: Time, beside_tcp: bool) -> bool {
         if !self.admits(packets, bytes, now, beside_tcp) {
-            self.dropped.fetch_add(packets, Relaxed);
-            self.dropped_bytes.fetch_add(bytes, Relaxed);
+            self.count_dropped(packets, bytes);
             return false;
         }
         self.count(packets, bytes);
         true
+    }
+
+    /// Counts `packets` that were dropped, of `bytes` together.
+    pub(super) fn count_dropped(&self, packets: u64, bytes: u64) {
+        self.dropped.fetch_add(packets, Relaxed);
+        self.dropped_bytes.fetch_add(bytes, Relaxed);
     }
 
     /// As [`Tally::passes`], of packets that are counted elsewhere.

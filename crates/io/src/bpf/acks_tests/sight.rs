@@ -14,7 +14,7 @@ use weir_core::wire::Seq;
 
 /// No packet is dropped.
 const ALL: Limit =
-    Limit { most: None, own: None, above: None, flow: None, permits: false, counts: Counts::Ip };
+    Limit { most: None, own: None, above: None, flow: None, permits: false, fair: None, counts: Counts::Ip };
 const EDGE: u32 = 200_000;
 
 /// The flow of slot 0, from 1,000 on.

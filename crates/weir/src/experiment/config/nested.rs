@@ -31,7 +31,7 @@ static KEYS: [NestedKey; 3] = [
 ];
 
 /// Keys without a meaning for a class with children.
-const OF_FLOWS: [&str; 6] = ["match", "ack", "police", "unresponsive", "flow_max", "flow_min"];
+const OF_FLOWS: [&str; 7] = ["match", "ack", "police", "unresponsive", "burst", "flow_max", "flow_min"];
 
 const NOTHING: Nested = Nested { parent: None, rate: None, ceil: None, weight: 1, lends: false };
 

@@ -4,21 +4,39 @@ use super::{counts_words, flow_rate_of, turns, PolicyKey, COUNTS, OF_ITS_LAW};
 use crate::experiment::config::diag::Fault;
 use crate::experiment::config::keys::{self, put, set};
 use crate::experiment::config::reader::Section;
-use crate::experiment::config::value::{one_of, FromValue, Positive};
+use crate::experiment::config::value::{one_of, within, FromValue, Positive};
 use weir_core::ack::{AckControl, Release, ShareRelease, Unresponsive, Window};
 use weir_core::rate::Rate;
+use weir_core::time::Duration;
 
 /// Keys of a class whose flows share its rate, beside the rate.
 static BESIDE_RATE: &[PolicyKey] = &[
     PolicyKey::new("police", |p, v| set(&mut share_mut(p).unresponsive, bool::from_value(v).map(policing))),
     PolicyKey::new("unresponsive", |p, v| set(&mut share_mut(p).unresponsive, one_of(v, &UNRESPONSIVE, &[]))),
+    PolicyKey::new("burst", |p, v| {
+        let Unresponsive::Fair { burst } = &mut share_mut(p).unresponsive else {
+            return Err(Fault::new(
+                "`burst` of a class with a `rate` needs `unresponsive = \"fair\"`",
+                OF_FAIR,
+            ));
+        };
+        set(burst, within(v, BURSTS.0, BURSTS.1))
+    }),
     PolicyKey::new("flow_max", |p, v| put(&mut share_mut(p).flow_max, flow_rate_of(v))),
     PolicyKey::new("flow_min", |p, v| put(&mut share_mut(p).flow_min, flow_rate_of(v))),
 ];
 
 /// Treatments of unresponsive traffic, by name.
-pub(in crate::experiment::config) const UNRESPONSIVE: [(&str, Unresponsive); 3] =
-    [("bound", Unresponsive::Bound), ("police", Unresponsive::Police), ("count", Unresponsive::Count)];
+pub(in crate::experiment::config) const UNRESPONSIVE: [(&str, Unresponsive); 4] = [
+    ("bound", Unresponsive::Bound),
+    ("fair", Unresponsive::FAIR),
+    ("police", Unresponsive::Police),
+    ("count", Unresponsive::Count),
+];
+/// Depths of virtual queues.
+const BURSTS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(1));
+/// Meaning of `burst` beside a rate.
+const OF_FAIR: &str = "it is the depth of each flow's virtual queue";
 
 /// Returns the treatment that `police = true` abbreviates.
 pub(in crate::experiment::config) fn policing(police: bool) -> Unresponsive {
@@ -35,6 +53,7 @@ pub(super) static KEYS: &[PolicyKey] = &[
         let (rate, counts) = (share(p).rate, counts_words(share(p).counts));
         let police = match share(p).unresponsive {
             Unresponsive::Bound => "",
+            Unresponsive::Fair { .. } => ", to each flow that ACKs cannot slow its fair share",
             Unresponsive::Police => ", what ACKs cannot slow policed",
             Unresponsive::Count => ", not bounded: what ACKs cannot slow is counted",
         };

@@ -35,7 +35,7 @@ const CHOSEN: [&str; 15] = [
     "burst",
 ];
 /// Keys of a class whose flows share its rate in turns of bytes.
-const OF_BYTES: [&str; 4] = ["police", "unresponsive", "flow_max", "flow_min"];
+const OF_BYTES: [&str; 5] = ["police", "unresponsive", "burst", "flow_max", "flow_min"];
 /// Rate of a queue that may send as much as those above it.
 const UNBOUNDED: Rate = Rate::mbit(1000);
 

@@ -175,6 +175,11 @@ fn keys_of_gateways_and_classes() {
     for (keys, change) in [
         ("police = true", law(json!({"unresponsive": "Police"}))),
         ("unresponsive = 'count'", law(json!({"unresponsive": "Count"}))),
+        ("unresponsive = 'fair'", law(json!({"unresponsive": {"Fair": {"burst": 100_000_000}}}))),
+        (
+            "unresponsive = 'fair'\nburst = '9ms'",
+            law(json!({"unresponsive": {"Fair": {"burst": 9_000_000}}})),
+        ),
         ("flow_max = '2Mbit'", law(json!({"flow_max": 2_000_000}))),
         ("flow_min = '1Mbit'", law(json!({"flow_min": 1_000_000}))),
         ("ack = { counts = 'ip' }", law(json!({"counts": "Ip"}))),

@@ -287,7 +287,7 @@ prop_compose! {
 
 prop_compose! {
     /// The policy of a class with a rate.
-    fn shared()(rate in 8_000..=100_000_000_000u64, ip in any::<bool>(), unresponsive in prop::sample::select(vec![Unresponsive::Bound, Unresponsive::Police, Unresponsive::Count]), part in option::of(1..=1_000u64), least in option::of(1..=1_000u64), standing in times(1)) -> AckControl {
+    fn shared()(rate in 8_000..=100_000_000_000u64, ip in any::<bool>(), unresponsive in prop::sample::select(vec![Unresponsive::Bound, Unresponsive::Police, Unresponsive::FAIR, Unresponsive::Count]), part in option::of(1..=1_000u64), least in option::of(1..=1_000u64), standing in times(1)) -> AckControl {
         let flow_max = part.and_then(|part| Rate::from_bps((rate / part).max(8_000)));
         let most = flow_max.map_or(rate, Rate::bps);
         let flow_min = least.and_then(|part| Rate::from_bps((most / part).max(8_000)));

@@ -1,0 +1,260 @@
+//! Virtual queues of flows that ACKs do not slow, in fair classes.
+//!
+//! A flow's queue is what it would have waiting if it alone were served at its [fair share](FairShare) of the
+//! class (phantom queues: Alizadeh et al., 2012; core-stateless fair queueing: Stoica et al., 1998). All that
+//! is kept of it is the time at which it is empty. A packet that finds no room is dropped, and no packet is
+//! ever delayed. A flow below its share always finds its queue empty.
+//!
+//! Classes share a table of fixed size. A flow has its place in one of the four entries of a line of memory,
+//! by a hash that outsiders cannot compute. It takes an entry whose queue is empty, the one that has been so
+//! for longest: who sends more than its share keeps its entry, whatever new flows come.
+
+use super::fair::FairShare;
+use super::strangers::Young;
+use crate::base::time::Time;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// Lines of the table. A flow may be in any of the entries of its line.
+const LINES: usize = 16_384;
+const WAYS: usize = 4;
+/// Odd number by which the places of classes are spread.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Virtual queue of a flow.
+#[derive(Debug, Default)]
+#[repr(C)]
+struct Entry {
+    /// Time at which it is empty, in nanoseconds of the hooks' clock.
+    due: AtomicU64,
+    /// Low half of the flow's hash.
+    tag: AtomicU32,
+    spare: AtomicU32,
+}
+
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+struct Line([Entry; WAYS]);
+
+const _: () = assert!(core::mem::size_of::<Line>() == 64);
+
+/// See the module documentation. It has room for 65,536 flows in 1 MiB.
+#[derive(Debug)]
+pub struct FlowQueues {
+    lines: Box<[Line]>,
+    young: Young,
+}
+
+/// Queue that a packet goes to.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Queue<'a> {
+    /// Queue of its flow, with the time at which it is empty.
+    Own(&'a AtomicU64),
+    /// Queue of newcomers.
+    New,
+}
+
+impl Default for FlowQueues {
+    fn default() -> FlowQueues {
+        FlowQueues { lines: (0..LINES).map(|_| Line::default()).collect(), young: Young::default() }
+    }
+}
+
+impl FlowQueues {
+    /// Returns the queue of a packet at `now`, of the flow with this hash in the class at a place, which has
+    /// this fair share.
+    pub(super) fn of(&self, hash: u64, place: u32, share: &FairShare, now: u64) -> Queue<'_> {
+        let hash = hash ^ u64::from(place).wrapping_mul(SPREAD);
+        let tag = hash as u32 | 1;
+        let line = &self.lines[(hash >> 32) as usize % LINES].0;
+        if let Some(entry) = line.iter().find(|entry| entry.tag.load(Relaxed) == tag) {
+            return Queue::Own(&entry.due);
+        }
+        if !self.young.lasts(hash, Time::from_nanos(now)) {
+            return Queue::New;
+        }
+        let dues = [0, 1, 2, 3].map(|n| line[n].due.load(Relaxed));
+        let first = (1..WAYS).fold(0, |first, n| if dues[n] < dues[first] { n } else { first });
+        if dues[first] > now {
+            return Queue::New;
+        }
+        let Some(due) = share.enter(now) else { return Queue::New };
+        line[first].due.store(due, Relaxed);
+        line[first].tag.store(tag, Relaxed);
+        Queue::Own(&line[first].due)
+    }
+}
+
+impl Queue<'_> {
+    /// Returns whether there is room at `now` for so many bytes, where a flow's take `time` at its share.
+    pub(super) fn has_room(self, share: &FairShare, bytes: u64, time: u64, now: u64) -> bool {
+        match self {
+            Queue::Own(due) => share.has_room(due, time, now),
+            Queue::New => share.has_room_for_new(bytes, now),
+        }
+    }
+
+    /// Charges it with what passes.
+    pub(super) fn charge(self, share: &FairShare, bytes: u64, time: u64, now: u64) {
+        match self {
+            Queue::Own(due) => super::bound::Bound::charge(due, time, now),
+            Queue::New => share.charge_new(bytes, now),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::rate::Rate;
+    use crate::base::time::Duration;
+    use crate::packet::Counts;
+    use crate::steer::{admits, Bound, FairLimit, Kind, Limit, Load, Records, Tally};
+
+    /// A byte a microsecond.
+    const RATE: Rate = Rate::mbit(8);
+    const ONE: u64 = 1 << 16;
+
+    struct Class {
+        bounds: [Bound; 1],
+        tallies: [Tally; 1],
+        queues: FlowQueues,
+    }
+
+    impl Class {
+        /// A fair class in which on average so many TCP flows wait for turns.
+        fn new(waiting: u64, most: Option<Rate>) -> Class {
+            let class = Class {
+                bounds: [Bound::default()],
+                tallies: [Tally::default()],
+                queues: FlowQueues::default(),
+            };
+            class.bounds[0].set(Some(Limit {
+                most: Some(RATE),
+                own: None,
+                above: None,
+                flow: None,
+                permits: false,
+                fair: Some(FairLimit { depth: Duration::from_millis(100), most }),
+                counts: Counts::Ip,
+            }));
+            class.bounds[0].fair().tell(RATE, waiting * ONE);
+            class
+        }
+
+        /// Returns whether a datagram of 1,000 bytes passes, of a flow by its number.
+        fn passes(&self, flow: u64, now: Time) -> bool {
+            let load = Load { packets: 1, bytes: 1_000, payload: 0, kind: Kind::Counted };
+            let hash = flow.wrapping_mul(SPREAD);
+            let of = Records { queues: Some((&self.queues, hash ^ hash >> 29)), ..Records::default() };
+            admits(&self.bounds, &self.tallies, 0, of, &load, now)
+        }
+
+        /// Lets a segment of TCP pass that waited for its turn.
+        fn passes_tcp(&self, now: Time) {
+            let load = Load { packets: 1, bytes: 1_000, payload: 960, kind: Kind::Held };
+            assert!(admits(&self.bounds, &self.tallies, 0, Records::default(), &load, now));
+        }
+    }
+
+    /// Bytes per second of flows that send 1,000 bytes each so many microseconds, in 20 seconds from the
+    /// fifth on, beside TCP that takes its share of the rate. `flood`: new flows, a packet each.
+    fn shares(waiting: u64, gaps: &[u64], flood: Option<u64>) -> Vec<u64> {
+        let class = Class::new(waiting, None);
+        let mut passed = vec![0; gaps.len()];
+        let mut tcp = 0;
+        for us in (0..25_000_000).step_by(50) {
+            let now = Time::from_micros(1_000_000 + us);
+            for (flow, _) in gaps.iter().enumerate().filter(|(_, gap)| us % **gap == 0) {
+                let passes = class.passes(flow as u64 + 1, now);
+                passed[flow] += if passes && us >= 5_000_000 { 50 } else { 0 };
+            }
+            if flood.is_some_and(|gap| us % gap == 0) {
+                class.passes(1 << 32 | us, now);
+            }
+            tcp += waiting * class.bounds[0].fair().bps();
+            if tcp >= 8_000 * 20_000 {
+                tcp -= 8_000 * 20_000;
+                class.passes_tcp(now);
+            }
+        }
+        passed
+    }
+
+    #[test]
+    fn each_flow_has_its_share_whatever_it_sends() {
+        // Two, three and twenty times the rate.
+        for waiting in [0, 1, 5] {
+            let each = 1_000_000 / (waiting + 3);
+            let shares = shares(waiting, &[500, 350, 50], None);
+            assert!(shares.iter().all(|share| share.abs_diff(each) <= each / 25), "{waiting}: {shares:?}");
+        }
+    }
+
+    #[test]
+    fn a_flow_below_its_share_loses_nothing() {
+        // 50 kB/s of a share of 250 kB/s.
+        let shares = shares(2, &[20_000, 100], None);
+        assert_eq!(shares[0], 50_000);
+        assert!(shares[1].abs_diff(316_667) <= 15_000, "1,000,000 less 50,000, by three: {shares:?}");
+    }
+
+    #[test]
+    fn a_flood_of_new_flows_takes_no_more_than_a_twentieth() {
+        for (waiting, gaps) in [(2, &[400, 400][..]), (0, &[400; 3][..]), (1, &[20_000, 500][..])] {
+            let [without, with] = [None, Some(50)].map(|flood| shares(waiting, gaps, flood));
+            for (without, with) in without.iter().zip(&with) {
+                assert!(with.abs_diff(*without) <= without / 20, "{waiting}, {gaps:?}: {without}, {with}");
+            }
+        }
+    }
+
+    #[test]
+    fn datagrams_of_many_flows_may_have_all_of_an_idle_class() {
+        // Half of the rate, each of another flow.
+        let class = Class::new(0, None);
+        let times = (0..10_000_000).step_by(2_000).map(|us| Time::from_micros(1_000_000 + us));
+        assert!(times.enumerate().all(|(n, now)| class.passes(n as u64, now)));
+    }
+
+    #[test]
+    fn many_flows_of_a_few_packets_are_worth_a_flow() {
+        // Twenty times the rate, eight packets of each flow, beside one that takes its share.
+        let class = Class::new(0, None);
+        let (mut one, mut many) = (0, 0);
+        for us in (0..20_000_000u64).step_by(50) {
+            let now = Time::from_micros(1_000_000 + us);
+            many += u64::from(class.passes(us / 400 + 2, now));
+            one += u64::from(us % 500 == 0 && class.passes(1, now));
+        }
+        assert!(one >= 9_000 && many <= 11_000, "of 20 MB: {one}, {many}");
+    }
+
+    #[test]
+    fn no_flow_has_more_than_its_most() {
+        let class = Class::new(0, Some(Rate::mbit(1)));
+        let passed = (0..10_000_000)
+            .step_by(500)
+            .filter(|&us| class.passes(1, Time::from_micros(1_000_000 + us)))
+            .count();
+        // 125 kB/s, and half of a depth of 100 ms.
+        assert!((1_240..=1_275).contains(&passed), "{passed}");
+    }
+
+    #[test]
+    fn flows_with_something_in_their_queues_keep_their_entries() {
+        let (queues, share) = (FlowQueues::default(), FairShare::default());
+        share.set(None, Duration::from_millis(100));
+        let second = 1 << 30;
+        // All in one line; the fifth finds no room.
+        let of = |flow: u64, now| {
+            let found = (0..3u64).map(|n| queues.of(1 << 32 | flow << 1, 0, &share, now + n)).last();
+            matches!(found, Some(Queue::Own(_)))
+        };
+        assert_eq!([1, 2, 3, 4, 5].map(|flow| of(flow, 5 * second)), [true, true, true, true, false]);
+        // Half of the depth is waiting in each of the four for 50 ms.
+        assert!(!of(5, 5 * second + 40_000_000) && of(5, 5 * second + 60_000_000));
+        // The one that has been empty for longest has made room.
+        let found = queues.of(1 << 32 | 1 << 1, 0, &share, 5 * second + 61_000_000);
+        assert!(matches!(found, Queue::New), "{found:?}");
+    }
+}
