@@ -281,6 +281,9 @@ impl Steered {
         };
         let bytes = packet.charged_len(frame.len());
         let load = Load { packets: 1, bytes, payload: tcp.payload_len.into(), kind };
+        if let Some(slot) = slot {
+            self.gateway.flows.flow_bounds()[slot].queue().see(cx.now);
+        }
         if slot.is_some() && self.unheld.is_some_and(|unheld| steer::is_spared(unheld, cx.now)) {
             self.gateway.flows.spare(direction, &key, &load, cx.now);
             return true;

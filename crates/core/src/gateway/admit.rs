@@ -84,6 +84,8 @@ impl Gateway {
         let r = &self.flows.table[i];
         let odd = reading.odd.or_else(|| segment.cannot_be_set_back(r, tx));
         let odd = odd.or_else(|| self.flows.tells_too_much(i, segment, reading, tx));
+        let hearsay = self.flows.is_hearsay(i, segment.tcp.ack);
+        let odd = odd.or_else(|| hearsay.then_some(PassReason::Implausible));
         let r = &mut self.flows.table[i];
         match odd {
             Some(_) => r.doubt.odd(Extensions::of(&reading.options)),
@@ -100,7 +102,10 @@ impl Gateway {
         }
         let reason = odd?;
         let r = &self.flows.table[i];
-        if (r.doubt.is_odd() || reason == PassReason::Early || self.flows.is_too_early(r, segment.tcp.ack))
+        if (hearsay
+            || r.doubt.is_odd()
+            || reason == PassReason::Early
+            || self.flows.is_too_early(r, segment.tcp.ack))
             && self.flush(cx, i)
         {
             self.flows.pass_until_clean(i, reason);

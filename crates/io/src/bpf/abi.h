@@ -249,8 +249,10 @@ struct virtual_queue {
 	__u32 permitted;
 	__u32 settled;
 	__u32 edge;
+	__u32 begun;
+	__u32 seen;
 	__u32 spare;
-	__u64 spares[4];
+	__u64 spares[3];
 };
 
 #define FLOW_PARTS 15

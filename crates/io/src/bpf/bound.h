@@ -615,14 +615,15 @@ static __always_inline __u64 cost_of(__u32 counts, const struct load *load)
 	return load->payload > most ? load->payload : most;
 }
 
-/* A packet at its bound. */
+/*
+ * A packet at its bound. No pointers: functions that are verified once change it, and the verifier knows
+ * nothing of it afterwards.
+ */
 struct judged {
 	struct load load;
 	__u64 cost;
-	__u64 flow_most;	 /* bytes that any second of its flow may have */
-	__u64 coarse;		 /* now, by the coarse clock */
-	struct flow_bound *flow; /* record of its flow; NULL: that has no bound */
-	struct flow_bound *sender; /* record of a flow whose sender has an account */
+	__u64 flow_most; /* bytes that any second of its flow may have */
+	__u64 coarse;	 /* now, by the coarse clock */
 	union {
 		__u64 in_queue; /* time that it takes in that one's virtual queue */
 		__u64 hash;	/* of a flow without an account, where that may have a virtual queue */
@@ -631,16 +632,17 @@ struct judged {
 	bool beside_tcp;
 	bool beyond; /* it is more than its sender was permitted */
 	bool loud;   /* it has no readable addresses, and its host has sent much */
+	bool own;    /* there is room in what its class has for itself */
 };
 
-/* Is there room in its class, and all above it? `own`: there is in what the class has for itself. */
-static __always_inline bool class_within(struct bound *b, struct judged *j, bool own)
+/* Is there room in its class, and all above it? */
+static __always_inline bool class_within(struct bound *b, struct judged *j)
 {
 	bool part = j->beyond || j->loud || (j->load.kind != KIND_HELD && j->beside_tcp);
 	__u32 next = READ(b->above);
 
 	return bound_within(b, j->cost, part, j->coarse) &&
-	       (own || !next || above(next, j->cost, j->coarse, part ? KEPT_IN_PART : KEPT));
+	       (j->own || !next || above(next, j->cost, j->coarse, part ? KEPT_IN_PART : KEPT));
 }
 
 /* `hash_of_host`, and the host's part of `Bound::admits_alone`. Verified once. */
@@ -667,20 +669,19 @@ __noinline int host_is_loud(struct __sk_buff *skb, __u32 number, __u64 bytes, __
 }
 
 /* `Bound::is_beyond`. Returns whether there is room in the flow's virtual queue for what is. */
-static __always_inline bool sender_keeps(struct bound *b, struct judged *j)
+static __always_inline bool sender_keeps(struct bound *b, struct judged *j, struct flow_bound *sender)
 {
-	if (!j->sender || is_permitted(&j->sender->queue))
+	if (!sender || is_permitted(&sender->queue))
 		return true;
 	j->beyond = true;
 	j->in_queue = served(j->cost, per_byte_beyond(b, j->coarse));
-	__sync_fetch_and_add(&j->sender->queue.beyond, j->load.payload);
-	return queue_has_room(&j->sender->queue, j->in_queue, j->coarse);
+	__sync_fetch_and_add(&sender->queue.beyond, j->load.payload);
+	return queue_has_room(&sender->queue, j->in_queue, j->coarse);
 }
 
 /* Charges the account of the flow's sender. */
-static __always_inline void charge_sender(struct bound *b, struct judged *j)
+static __always_inline void charge_sender(struct bound *b, struct judged *j, struct virtual_queue *q)
 {
-	struct virtual_queue *q = &j->sender->queue;
 	__u64 due = READ64(q->due);
 
 	if (j->beyond) {
@@ -722,54 +723,86 @@ static __always_inline void count_held(struct bound *b, struct judged *j)
 	__sync_fetch_and_add(&b->held, j->cost);
 }
 
-/* `admits` */
-static __always_inline bool admits(struct bound *b, struct judged *j)
+/* The first part of `admits`: is there room for it? `sender` and `flow` are NULL without such a record. */
+__noinline int fits(struct judged *j, struct flow_bound *sender, struct flow_bound *flow)
 {
-	__u32 unit = j->coarse >> UNIT_SHIFT, next = READ(b->above);
-	enum kind kind = j->load.kind;
-	__u64 queue = QUEUE_NONE;
-	bool own, fits, passes;
+	struct bound *b;
+	__u32 place;
 
-	own = READ(b->counts) & COUNTS_OWN &&
-	      has_room(READ64(b->own_due), READ64(b->own_per_byte), false, j->cost, j->coarse);
-	j->beside_tcp = unit - READ(b->tcp) <= TCP_STAYS;
-	fits = sender_keeps(b, j) && (!j->flow || flow_has_room(j->flow, j->flow_most, j->cost, j->coarse)) &&
-	       class_within(b, j, own);
-	passes = fits;
-	if (fits && kind != KIND_HELD && READ(b->counts) & COUNTS_FAIR) {
-		queue = queue_of(j->place, j->hash, j->coarse);
-		queue = queue_with_room(j->place, queue, j->cost, j->coarse);
-	}
-	if (kind != KIND_HELD)
-		passes = tally_lets(j, fits, queue != QUEUE_FULL);
-	if (!fits || (!passes && kind == KIND_FREE)) {
-		__sync_fetch_and_add(&b->dropped, j->load.packets);
-		__sync_fetch_and_add(&b->dropped_bytes, j->load.bytes);
+	if (!j)
 		return false;
-	}
-	if (!passes)
+	place = j->place;
+	b = bpf_map_lookup_elem(&bounds, &place);
+	if (!b)
 		return false;
+	j->own = READ(b->counts) & COUNTS_OWN &&
+		 has_room(READ64(b->own_due), READ64(b->own_per_byte), false, j->cost, j->coarse);
+	j->beside_tcp = (__u32)(j->coarse >> UNIT_SHIFT) - READ(b->tcp) <= TCP_STAYS;
+	return sender_keeps(b, j, sender) && (!flow || flow_has_room(flow, j->flow_most, j->cost, j->coarse)) &&
+	       class_within(b, j);
+}
+
+/* The last part: what it is charged to. `queue` is that of its flow. */
+__noinline int spend(struct judged *j, struct flow_bound *sender, struct flow_bound *flow, __u64 queue)
+{
+	enum kind kind;
+	struct bound *b;
+	__u32 place, next;
+
+	if (!j)
+		return 0;
+	place = j->place;
+	kind = j->load.kind;
+	b = bpf_map_lookup_elem(&bounds, &place);
+	if (!b)
+		return 0;
 	bound_spend(b, j->cost, j->coarse);
+	next = READ(b->above);
 	if (next)
 		above(next, j->cost, j->coarse, CHARGED);
-	if (own)
+	if (j->own)
 		charge(&b->own_due, served(j->cost, READ64(b->own_per_byte)), j->coarse);
-	if (j->flow)
-		flow_charge(j->flow, j->cost);
+	if (flow)
+		flow_charge(flow, j->cost);
 	if (queue != QUEUE_NONE)
-		queue_charge(j->place, queue, j->cost, j->coarse);
-	if (j->sender)
-		charge_sender(b, j);
+		queue_charge(place, queue, j->cost, j->coarse);
+	if (sender)
+		charge_sender(b, j, &sender->queue);
 	if (j->beyond || kind != KIND_HELD)
 		__sync_fetch_and_add(&b->fair.passed, j->cost);
 	if (kind == KIND_COUNTED)
-		return true;
+		return 0;
 	if (kind == KIND_FREE)
 		__sync_fetch_and_add(&b->free, j->load.bytes);
 	else
 		count_held(b, j);
 	__sync_fetch_and_add(&b->packets, j->load.packets);
-	return true;
+	return 0;
+}
+
+/* `admits` */
+static __always_inline bool admits(struct bound *b, struct judged *j, struct flow_bound *sender,
+				   struct flow_bound *flow)
+{
+	enum kind kind = j->load.kind;
+	__u64 queue = QUEUE_NONE;
+	bool has_room, passes;
+
+	has_room = passes = fits(j, sender, flow);
+	if (has_room && kind != KIND_HELD && READ(b->counts) & COUNTS_FAIR) {
+		queue = queue_of(j->place, j->hash, j->coarse);
+		queue = queue_with_room(j->place, queue, j->cost, j->coarse);
+	}
+	if (kind != KIND_HELD)
+		passes = tally_lets(j, has_room, queue != QUEUE_FULL);
+	if (!has_room || (!passes && kind == KIND_FREE)) {
+		__sync_fetch_and_add(&b->dropped, j->load.packets);
+		__sync_fetch_and_add(&b->dropped_bytes, j->load.bytes);
+		return false;
+	}
+	if (passes)
+		spend(j, sender, flow, queue);
+	return passes;
 }
 
 /*
@@ -899,12 +932,16 @@ static __always_inline __u64 flow_most(struct hooks *engine, struct bound *b, __
 __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __u32 ingress, __u64 found)
 {
 	struct hooks *engine = bpf_map_lookup_elem(&hooks, &number);
-	struct judged j = { .place = found >> FOUND_PLACE };
+	struct flow_bound *sender = NULL, *flow = NULL;
 	__u32 slot = found, unit;
+	struct judged j;
 	struct bound *b;
 
 	if (!p || !engine)
 		return 0;
+	/* Gaps, too. */
+	__builtin_memset(&j, 0, sizeof(j));
+	j.place = found >> FOUND_PLACE;
 	j.coarse = p->coarse;
 	unit = j.coarse >> UNIT_SHIFT;
 	j.load.kind = found >> FOUND_KIND & 3;
@@ -931,22 +968,27 @@ __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __
 		j.hash = p->other ? pair(p->seen.ack, p->seen.seq) : hash_of(&p->key);
 	if (p->unread)
 		j.loud = host_is_loud(skb, j.place, j.cost, j.coarse, ingress);
+	bool back = is_back(skb, ingress);
+
+	if (READ(b->counts) & COUNTS_PERMITS && j.load.kind == KIND_HELD && !back) {
+		sender = bpf_map_lookup_elem(&flow_bounds, &slot);
+		/* `VirtualQueue::see` */
+		if (sender && READ(sender->queue.seen) != unit)
+			WRITE(sender->queue.seen, unit);
+	}
 	if (j.load.kind == KIND_HELD && unit - READ(engine->unheld) <= SPARED) {
 		count_held(b, &j);
 		__sync_fetch_and_add(&b->packets, j.load.packets);
 		return 0;
 	}
-	bool back = is_back(skb, ingress);
-
-	if (READ(b->counts) & COUNTS_PERMITS && j.load.kind == KIND_HELD && !back &&
-	    unit - READ(engine->unheld) > RECOVERS)
-		j.sender = bpf_map_lookup_elem(&flow_bounds, &slot);
+	if (unit - READ(engine->unheld) <= RECOVERS)
+		sender = NULL;
 	if (READ(b->counts) & COUNTS_FLOWS && !p->other) {
 		j.flow_most = flow_most(engine, b, j.coarse);
-		j.flow = slot == NO_SLOT || back ? stranger(&p->key, ingress, back, j.coarse) :
-						   bpf_map_lookup_elem(&flow_bounds, &slot);
+		flow = slot == NO_SLOT || back ? stranger(&p->key, ingress, back, j.coarse) :
+						 bpf_map_lookup_elem(&flow_bounds, &slot);
 	}
-	return !admits(b, &j);
+	return !admits(b, &j, sender, flow);
 }
 
 /* `PART` and `UNKNOWN` */

@@ -158,19 +158,16 @@ static __always_inline int consume(void)
 	return bpf_redirect(0, 0);
 }
 
-/* Reads a packet. Verified once: what follows knows nothing of the ways through it. */
-__noinline int parse_frame(struct __sk_buff *skb, struct packet *p, bool ethernet)
+/* Reads a packet. */
+static __always_inline enum parsed parse_frame(struct __sk_buff *skb, struct packet *p, bool ethernet)
 {
 	__u32 want = skb->len < HEADERS ? skb->len : HEADERS;
-	enum parsed parsed;
+	enum parsed parsed = read_packet(skb, p, ethernet);
 
-	if (!p)
-		return PARSED_OTHER;
-	parsed = read_packet(skb, ethernet, p);
 	/* Headers in fragments of the buffer: pull them in, once. */
 	if (parsed == PARSED_SHORT && !bpf_skb_pull_data(skb, want)) {
 		__builtin_memset(p, 0, sizeof(*p));
-		parsed = read_packet(skb, ethernet, p);
+		parsed = read_packet(skb, p, ethernet);
 	}
 	return parsed;
 }

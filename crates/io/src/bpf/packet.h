@@ -231,30 +231,28 @@ static __always_inline enum parsed read_ipv6(struct __sk_buff *skb, struct packe
 	return read_other(skb, p, next, false);
 }
 
-static __always_inline enum parsed read_ip(struct __sk_buff *skb, struct packet *p, __be16 proto)
-{
-	p->ether = proto;
-	if (proto == bpf_htons(ETH_P_IP))
-		return read_ipv4(skb, p);
-	if (proto == bpf_htons(ETH_P_IPV6))
-		return read_ipv6(skb, p);
-	return PARSED_OTHER;
-}
+/* Most bytes in front of an IP header: an Ethernet header and two tags. */
+#define L3_MOST (ETH_HLEN + 2 * sizeof(struct tag))
 
-/* `p` is zeroed by the caller. */
-static __always_inline enum parsed read_packet(struct __sk_buff *skb, bool ethernet, struct packet *p)
+/*
+ * Reads what is in front of the IP header; false if that is not at hand. `p` is zeroed by the caller. Verified
+ * once: what follows knows nothing of the ways through it.
+ */
+__noinline int find_l3(struct __sk_buff *skb, struct packet *p, bool ethernet)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	int tags = 0;
 	__be16 proto;
 
+	if (!p)
+		return false;
 	/* It is so, and the verifier is to see it. */
 	p->l3 = 0;
 	p->ether = skb->protocol;
 	if (!ethernet)
-		return read_ip(skb, p, skb->protocol);
+		return true;
 	if (data + ETH_HLEN > end)
-		return PARSED_SHORT;
+		return false;
 	if (skb->vlan_present) {
 		p->key.outer = bpf_htons(skb->vlan_tci & 0x0fff);
 		tags = 1;
@@ -268,7 +266,7 @@ static __always_inline enum parsed read_packet(struct __sk_buff *skb, bool ether
 		if (!is_tag(proto) || tags == 2)
 			break;
 		if ((void *)(tag + 1) > end)
-			return PARSED_SHORT;
+			return false;
 		if (tags == 0)
 			p->key.outer = tag->tci & bpf_htons(0x0fff);
 		else
@@ -277,7 +275,26 @@ static __always_inline enum parsed read_packet(struct __sk_buff *skb, bool ether
 		proto = tag->proto;
 		p->l3 += sizeof(*tag);
 	}
-	return read_ip(skb, p, proto);
+	p->ether = proto;
+	return true;
+}
+
+/* Reads a packet whose IP header was found. Verified once. */
+__noinline int parse_packet(struct __sk_buff *skb, struct packet *p)
+{
+	if (!p || p->l3 > L3_MOST)
+		return PARSED_OTHER;
+	if (p->ether == bpf_htons(ETH_P_IP))
+		return read_ipv4(skb, p);
+	if (p->ether == bpf_htons(ETH_P_IPV6))
+		return read_ipv6(skb, p);
+	return PARSED_OTHER;
+}
+
+/* `p` is zeroed by the caller. */
+static __always_inline enum parsed read_packet(struct __sk_buff *skb, struct packet *p, bool ethernet)
+{
+	return find_l3(skb, p, ethernet) ? parse_packet(skb, p) : PARSED_SHORT;
 }
 
 /*

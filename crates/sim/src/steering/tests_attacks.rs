@@ -69,3 +69,32 @@ fn a_flood_of_syns_frees_no_connection() {
         assert!(within(down, 5, 20) && within(up, 20, 20), "{source:?}: {up} up, {down} down");
     }
 }
+
+/// Verifies that ACKs of connections that do not exist take little of a class from an upload. A strange host
+/// sends so many a second, of a new connection each second: twelve for a segment each, and one for 60 MB more.
+#[test]
+fn acks_without_data_take_no_turns() {
+    for connections in [1, 10] {
+        let policies = [Some(AckControl::ack_share(Rate::mbit(20))), None];
+        let mut hosts = Hosts::over("cubic", MS(20), policies, Loss::None);
+        let mut before = hosts.run(2_000)[0];
+        for second in 2..8u16 {
+            for n in 0..13 {
+                for connection in 0..connections {
+                    let port = 1_000 + 100 * second + connection;
+                    let ack = SegmentBuilder::v4([10, 0, 9, 9], [10, 0, 0, 1]).ports(80, port).seq(1);
+                    let acked = if n == 12 { 60_000_000 } else { 1_448 * n };
+                    let frame = ack.ack(1 + acked).build();
+                    hosts.world.hand_in((hosts.gateway, WAN), &frame, frame.len());
+                }
+                hosts.run(1_000 * u64::from(second) + 10 * u64::from(n));
+            }
+            let after = hosts.run(1_000 * u64::from(second + 1))[0];
+            let rate = (after - before) * 8 / 1_000;
+            // Until the last of their ACKs they have nine segments each: 1 Mb/s of ten connections, and a
+            // window of the upload that recovers. Held, ten would have ten elevenths of each second.
+            assert!(rate >= 17_000, "{connections} connections, second {second}: {rate} kb/s");
+            before = after;
+        }
+    }
+}

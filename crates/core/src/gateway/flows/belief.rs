@@ -42,6 +42,11 @@ pub(in crate::gateway) const TELL_AGAIN: u32 = 20;
 /// Time at the flow's rate that odd segments may acknowledge ahead, where the window is kept.
 pub(super) const AHEAD: Duration = Duration::from_secs(2);
 
+/// Bytes that the ACKs of a flow may be ahead, and time for which it may be followed, before its data has been
+/// seen: 64 KiB, and the longest usual round trip. Its handshake was not.
+const UNSEEN: u32 = 1 << 16;
+const UNSEEN_TIME: Duration = Duration::from_millis(250);
+
 /// Finding about a segment, before anything else.
 pub(in crate::gateway) enum Admitted {
     /// It passes untouched for this reason.
@@ -165,6 +170,9 @@ impl Register {
             return false;
         }
         self.learn(i, cx, segment, frame);
+        if let Some(account) = self.account(i) {
+            account.take_up(cx.now);
+        }
         let known = self.table[i].has(flag::SCALE_KNOWN);
         self.table.set_transient(i, !known);
         let scale = self.table[i].scale;
@@ -239,6 +247,17 @@ impl Register {
         let tells = reading.seen.sack || window == 0 || r.window == 0;
         let passes = payload_len > 0 && tells && ack.is_after(tx) && !self.config.observe;
         (passes && self.is_too_much(r, ack.since(tx))).then_some(PassReason::Early)
+    }
+
+    /// Returns whether ACKs alone tell of the flow, the hooks having seen no data of it. Any host can send ACKs
+    /// of a connection that does not exist; held, they would take the turns of others.
+    pub(in crate::gateway) fn is_hearsay(&self, i: FlowId, ack: Seq) -> bool {
+        let r = &self.table[i];
+        if !self.hooked || !r.takes_turns() || r.has(flag::SENDER_SYN | flag::RECEIVER_SYN) {
+            return false;
+        }
+        let Some(account) = self.account(i).filter(|account| !account.has_data()) else { return false };
+        ack.beyond(r.tx) > UNSEEN || account.is_older_than(UNSEEN_TIME, self.now)
     }
 
     /// Returns whether a segment for `ack` that is let through would acknowledge too much ahead of its time.

@@ -186,7 +186,7 @@ fn room(per_byte: u64) -> u64 {
 }
 
 /// A time in units of 2^23 ns, which are 8.4 ms.
-fn unit(now: u64) -> u32 {
+pub(super) fn unit(now: u64) -> u32 {
     (now >> 23) as u32
 }
 

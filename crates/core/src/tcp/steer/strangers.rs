@@ -77,7 +77,8 @@ impl Strangers {
         &self.hosts[(hash >> 32) as usize % HOSTS + if inward { HOSTS } else { 0 }]
     }
 
-    /// See [`Young::lasts`].
+    /// Counts a packet of a flow without a record, by the hash of its key. Returns whether the flow gets a
+    /// record with this packet.
     pub fn lasts(&self, hash: u64, now: Time) -> bool {
         self.young.lasts(hash, now)
     }

@@ -9,6 +9,8 @@
 //! passed. What is permitted enters the queue too while something beyond it waits there: together they have
 //! no more than the share.
 
+use super::bound::unit;
+use crate::time::{Duration, Time};
 use crate::wire::Seq;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -38,8 +40,12 @@ pub struct VirtualQueue {
     settled: AtomicU32,
     /// Right edge up to which the sender was permitted, where it is known. The gateway writes it.
     edge: AtomicU32,
+    /// Time at which the flow was taken up, in units of 2^23 ns. The gateway writes it.
+    begun: AtomicU32,
+    /// Time at which data of the flow came last, in those units. The hooks write it.
+    seen: AtomicU32,
     spare: AtomicU32,
-    spares: [AtomicU64; 4],
+    spares: [AtomicU64; 3],
 }
 
 impl VirtualQueue {
@@ -47,6 +53,29 @@ impl VirtualQueue {
     pub fn begin(&self) {
         self.due.store(0, Relaxed);
         self.restart(0);
+    }
+
+    /// The flow is taken up: nothing of its data has been seen.
+    pub fn take_up(&self, now: Time) {
+        self.begun.store(unit(now.as_nanos()), Relaxed);
+    }
+
+    /// Returns whether the flow was taken up so long ago, as far as units of 8.4 ms tell.
+    pub fn is_older_than(&self, time: Duration, now: Time) -> bool {
+        unit(now.as_nanos()).wrapping_sub(self.begun.load(Relaxed)) > unit(time.as_nanos())
+    }
+
+    /// Data of the flow comes.
+    pub fn see(&self, now: Time) {
+        let now = unit(now.as_nanos());
+        if self.seen.load(Relaxed) != now {
+            self.seen.store(now, Relaxed);
+        }
+    }
+
+    /// Returns whether data of the flow has come since it was taken up.
+    pub fn has_data(&self) -> bool {
+        self.seen.load(Relaxed).wrapping_sub(self.begun.load(Relaxed)) as i32 >= 0
     }
 
     /// The sender may send `bytes` more from here on, whatever it was permitted before.
