@@ -149,6 +149,11 @@ impl Client {
         self.asked.iter().position(|&byte| byte == b'\n').map(|end| &self.asked[..end])
     }
 
+    /// Returns whether something follows the request.
+    fn says_more(&self) -> bool {
+        self.line().is_some_and(|line| self.asked.len() > line.len() + 1)
+    }
+
     /// Returns whether it has been silent long enough to make room for another client.
     fn is_silent(&self, now: Time) -> bool {
         self.answer.is_none() && self.line().is_none() && now.since(self.since) >= SILENT
@@ -268,11 +273,13 @@ impl Clients {
         });
     }
 
-    /// Takes the next client with a complete request, and the request.
-    pub fn next(&mut self) -> Option<(Client, String)> {
+    /// Takes the next client with a complete request, and the request. `None` in its place if more follows:
+    /// nothing would answer the rest.
+    pub fn next(&mut self) -> Option<(Client, Option<String>)> {
         let asks = |client: &Client| client.answer.is_none() && client.line().is_some();
         let client = self.served.iter().position(asks).and_then(|at| self.served.remove(at))?;
         let line = String::from_utf8_lossy(client.line()?).trim().to_owned();
+        let line = (!client.says_more()).then_some(line);
         Some((client, line))
     }
 

@@ -57,6 +57,9 @@ const BUSY: &str = "busy: too many requests at once, try again";
 /// Answer to a request over which the operator panicked.
 const PANICKED: &str = "the request failed by a fault of Weir itself, which the log tells";
 
+/// Answer to a client that has sent more than a line.
+const SEVERAL: &str = "one request for each connection: a line, and nothing after it";
+
 /// Operator that answers no requests.
 #[derive(Debug)]
 pub struct NoOperator;
@@ -251,6 +254,10 @@ impl Control {
             return true;
         }
         let Some((client, line)) = self.clients.next() else { return false };
+        let Some(line) = line else {
+            self.clients.answer(client, operator.refusal(SEVERAL), now);
+            return true;
+        };
         if let Some(path) = path_of(&line) {
             match &self.upgrade {
                 None => self.upgrade = Some(Upgrade::Asked { client, path }),

@@ -84,8 +84,13 @@ fn each_client_asks_once_and_a_stuck_one_is_in_nobodys_way() {
     let mut rig = Rig::new("ctl-ask");
     let stuck = rig.client("show");
     rig.serve();
-    let client = rig.client("show 10.1.2.3\nand more");
+    let client = rig.client("show 10.1.2.3\n");
     assert_eq!(rig.answer(client), "you said show 10.1.2.3");
+    // Nothing of what would be answered in part is carried out.
+    for several in ["show 10.1.2.3\nand more", "show\nshow\n", "show\n\n"] {
+        let client = rig.client(several);
+        assert!(rig.answer(client).contains("one request for each connection"), "{several:?}");
+    }
     let client = rig.client("long\n");
     assert_eq!(rig.answer(client).len(), 3_000_000);
     // A client that reads nothing occupies a place for a while.

@@ -7,7 +7,7 @@ use super::customers::label;
 use super::diag::Fault;
 use super::sweep::place::{place, set};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
@@ -34,8 +34,20 @@ impl Settings {
     /// Empty settings.
     pub const NOTHING: Settings = Settings(BTreeMap::new());
 
-    /// Adds a setting, written as `PLACE.KEY=VALUE`.
-    pub fn add(&mut self, text: &str) -> Result<(), Fault> {
+    /// Adds settings, each written as `PLACE.KEY=VALUE`. A key may occur once.
+    pub fn add_all(&mut self, texts: &[impl AsRef<str>]) -> Result<(), Fault> {
+        let mut keys = BTreeSet::new();
+        for text in texts {
+            let key = self.add(text.as_ref())?;
+            if let Some(twice) = keys.replace(key) {
+                return Err(Fault::new(format!("`{twice}` is set twice"), "leave one of the values"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a setting, written as `PLACE.KEY=VALUE`. Returns its place and key.
+    pub fn add(&mut self, text: &str) -> Result<String, Fault> {
         let wrong = || Fault::new(format!("`{text}` sets nothing"), HELP);
         let (path, value) = text.split_once('=').ok_or_else(wrong)?;
         let (kind, rest) = path.split_once('/').ok_or_else(wrong)?;
@@ -60,9 +72,9 @@ impl Settings {
         let path = if listed { format!("{kind}/{}.{key}", label(name)) } else { path.to_owned() };
         match (kind, key, value) {
             ("customer", "off", "false") => drop(self.0.remove(&path)),
-            _ => drop(self.0.insert(path, value.to_owned())),
+            _ => drop(self.0.insert(path.clone(), value.to_owned())),
         }
-        Ok(())
+        Ok(path)
     }
 
     /// Returns whether there are no settings.
@@ -149,6 +161,9 @@ mod tests {
         }
         assert!(settings.add("class/a.name=b").unwrap_err().message.contains("cannot be set"));
         assert!(settings.add("customer/7.name=b").unwrap_err().help.unwrap().contains("customer/7.down"));
+        let twice =
+            settings.add_all(&["customer/7.down=1Mbit", "customer/7.up=1Mbit", "customer/7.down=2Mbit"]);
+        assert_eq!(twice.unwrap_err().message, "`customer/7.down` is set twice");
         settings.add("site/a.up=3Mbit").unwrap();
         assert_eq!(settings.of_sites()["a"], OfCustomer { up: Some("3Mbit"), ..OfCustomer::default() });
         assert!(settings.add("site/a.off=true").unwrap_err().help.unwrap().contains("site/a.down"));

@@ -111,9 +111,7 @@ impl<'a> Desk<'a> {
         let mut all = now.settings.clone();
         let settings = settings.iter().map(|setting| by_identifier(setting, &now.file.customers));
         let settings = settings.collect::<Result<Vec<_>, _>>().map_err(Answer::wrong)?;
-        for setting in &settings {
-            all.add(setting).map_err(|fault| Answer::wrong(fault.to_string()))?;
-        }
+        all.add_all(&settings).map_err(|fault| Answer::wrong(fault.to_string()))?;
         let said = Source::new("set", settings.join(" "));
         let version =
             Version::parse(now.sources.clone(), all).map_err(|errors: Errors| errors.about(&said))?;

@@ -137,7 +137,7 @@ fn what_is_set_is_laid_over_the_list() {
     let source = Source::new("c.csv", "id,prefixes,down,up\na,10.0.0.1,5Mbit,1Mbit\n");
     let set = |texts: &[&str]| {
         let mut settings = Settings::default();
-        texts.iter().for_each(|text| settings.add(text).unwrap());
+        settings.add_all(texts).unwrap();
         read(&source, None, &settings).map(|(list, _)| list)
     };
     let list = set(&["customer/a.down=7Mbit", "customer/a.off=true"]).unwrap();
