@@ -235,8 +235,8 @@ static __always_inline enum parsed read_ipv6(struct __sk_buff *skb, struct packe
 #define L3_MOST (ETH_HLEN + 2 * sizeof(struct tag))
 
 /*
- * Reads what is in front of the IP header; false if that is not at hand. `p` is zeroed by the caller. Verified
- * once: what follows knows nothing of the ways through it.
+ * Reads what is in front of the IP header; false if that is not at hand. `p` is zeroed by the caller.
+ * Verified once: what follows knows nothing of the ways through it.
  */
 __noinline int find_l3(struct __sk_buff *skb, struct packet *p, bool ethernet)
 {

@@ -71,7 +71,8 @@ fn a_flood_of_syns_frees_no_connection() {
 }
 
 /// Verifies that ACKs of connections that do not exist take little of a class from an upload. A strange host
-/// sends so many a second, of a new connection each second: twelve for a segment each, and one for 60 MB more.
+/// sends so many a second, of a new connection each second: twelve for a segment each, and one for 60 MB
+/// more.
 #[test]
 fn acks_without_data_take_no_turns() {
     for connections in [1, 10] {

@@ -42,8 +42,8 @@ pub(in crate::gateway) const TELL_AGAIN: u32 = 20;
 /// Time at the flow's rate that odd segments may acknowledge ahead, where the window is kept.
 pub(super) const AHEAD: Duration = Duration::from_secs(2);
 
-/// Bytes that the ACKs of a flow may be ahead, and time for which it may be followed, before its data has been
-/// seen: 64 KiB, and the longest usual round trip. Its handshake was not.
+/// Bytes that the ACKs of a flow may be ahead, and time for which it may be followed, before its data has
+/// been seen: 64 KiB, and the longest usual round trip. Its handshake was not.
 const UNSEEN: u32 = 1 << 16;
 const UNSEEN_TIME: Duration = Duration::from_millis(250);
 
@@ -249,8 +249,8 @@ impl Register {
         (passes && self.is_too_much(r, ack.since(tx))).then_some(PassReason::Early)
     }
 
-    /// Returns whether ACKs alone tell of the flow, the hooks having seen no data of it. Any host can send ACKs
-    /// of a connection that does not exist; held, they would take the turns of others.
+    /// Returns whether ACKs alone tell of the flow, the hooks having seen no data of it. Any host can send
+    /// ACKs of a connection that does not exist; held, they would take the turns of others.
     pub(in crate::gateway) fn is_hearsay(&self, i: FlowId, ack: Seq) -> bool {
         let r = &self.table[i];
         if !self.hooked || !r.takes_turns() || r.has(flag::SENDER_SYN | flag::RECEIVER_SYN) {
