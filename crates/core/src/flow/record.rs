@@ -12,6 +12,10 @@ use crate::tcp::Echoes;
 /// Bytes of the timestamps option with its padding.
 const TIMESTAMPS_LEN: u16 = 12;
 
+/// Largest MSS that counts where flows share a rate: that of Ethernet's frames. SYNs may claim more than is
+/// ever sent.
+const ORDINARY_MSS: u16 = 1460;
+
 /// Bits of [`Record::flags`].
 pub mod flag {
     /// The record is in use.
@@ -181,14 +185,35 @@ impl Record {
     /// Returns the flow's full segments, in packets like the receiver's.
     pub fn segments(&self) -> Segments {
         let timestamps = self.has(flag::TIMESTAMPS);
-        let less = timestamps || !self.has(flag::SENDER_SYN | flag::RECEIVER_SYN);
         Segments {
-            payload: if less { self.mss.saturating_sub(TIMESTAMPS_LEN).max(1) } else { self.mss },
+            payload: self.payload_of(self.mss),
             ipv6: self.template.version == 6,
             tags: self.template.tags & 3,
             options: if timestamps { TIMESTAMPS_LEN as u8 } else { 0 },
         }
     }
+
+    /// Returns the payload of a segment of `mss` bytes that has the flow's options.
+    fn payload_of(&self, mss: u16) -> u16 {
+        let less = self.has(flag::TIMESTAMPS) || !self.has(flag::SENDER_SYN | flag::RECEIVER_SYN);
+        if less {
+            mss.saturating_sub(TIMESTAMPS_LEN).max(1)
+        } else {
+            mss
+        }
+    }
+
+    /// Returns the MSS by which a flow is given anything beside others: at most an ordinary one, whatever
+    /// the SYNs claim. Flows with larger segments are given as many bytes.
+    pub(crate) fn shared_mss(&self) -> u32 {
+        self.mss.min(ORDINARY_MSS).into()
+    }
+
+    /// Returns the payload of a segment of [`Record::shared_mss`].
+    pub(crate) fn shared_payload(&self) -> u16 {
+        self.payload_of(self.mss.min(ORDINARY_MSS)).max(1)
+    }
+
     /// Returns whether all of these flags are set.
     pub fn has(&self, flags: u32) -> bool {
         self.flags & flags == flags

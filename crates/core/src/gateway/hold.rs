@@ -113,7 +113,7 @@ impl Gateway {
             return; // each ACK shows its own
         }
         let r = &self.flows.table[i];
-        let bytes = r.held().min(u32::from(r.mss));
+        let bytes = r.held().min(r.shared_mss());
         if self.flows.is_too_much(r, bytes) {
             return;
         }

@@ -80,7 +80,7 @@ impl Gateway {
         } else if self.flows.driver(i) == Some(Driver::Delay) {
             self.flows.await_time(cx, i);
         } else if self.flows.may_pass(i) {
-            let payload = self.flows.table[i].segments().payload;
+            let payload = self.flows.table[i].shared_payload();
             self.release_turns(cx, i, ShareRelease::turns_for(more, payload));
         }
         self.flows.enlist(i, cx.now);
@@ -118,7 +118,7 @@ impl Gateway {
         let mut used = 0;
         while used < turns && self.flows.table[i].holds() {
             let Some(bytes) = self.release_ack(cx, i) else { return (used > 0).then_some(used) };
-            used += ShareRelease::turns_for(bytes, self.flows.table[i].segments().payload);
+            used += ShareRelease::turns_for(bytes, self.flows.table[i].shared_payload());
         }
         Some(used)
     }
@@ -126,7 +126,7 @@ impl Gateway {
     /// An ACK for this many segments leaves, or for all that is held.
     fn release_segments(&mut self, cx: &mut Cx<'_>, i: FlowId, segments: u32) -> bool {
         let r = &self.flows.table[i];
-        let bytes = segments.saturating_mul(u32::from(r.segments().payload)).min(r.held());
+        let bytes = segments.saturating_mul(u32::from(r.shared_payload())).min(r.held());
         let wanted = r.tx.plus(bytes);
         let (to, _) = window::on_grid(r, wanted, self.flows.window_limit(r));
         self.generate(cx, i, to, cx.now)

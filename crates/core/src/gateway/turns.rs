@@ -40,7 +40,7 @@ impl Gateway {
         let bytes = if r.is_ending() {
             r.held() // which lets nothing be sent
         } else if r.has(flag::LOSS) {
-            r.held().min(2 * u32::from(r.mss))
+            r.held().min(2 * r.shared_mss())
         } else {
             0
         };
@@ -137,7 +137,7 @@ impl Gateway {
         }
         let r = &mut self.flows.table[i];
         if r.law.turn().deficit <= 0 {
-            let payload = r.segments().payload;
+            let payload = r.shared_payload();
             self.flows.ask_for_least(i);
             let sure = self.flows.table[i].has(flag::GUARANTEED);
             let share = self.flows.classes.share(place);
@@ -190,7 +190,7 @@ impl Gateway {
         let Some(share) = self.flows.classes.share(r.class) else { return false };
         let (held, edge) = (r.held(), r.edge);
         let ends = r.is_ending();
-        let bytes = if ends { held } else { held.min(share.law.turn(r.segments().payload)) };
+        let bytes = if ends { held } else { held.min(share.law.turn(r.shared_payload())) };
         let payload = share.payload(r);
         let cut = self.flows.times(r).map_or(0, |times| self.flows.classes.shares.cut(r, times, bytes));
         let wanted = r.tx.plus(bytes + cut);

@@ -351,7 +351,7 @@ impl Record {
     pub(in crate::gateway) fn told_marks(&mut self, bytes: u32, ece: bool) {
         if ece {
             let step = self.kept().pace().map_or(0, Pace::step);
-            let step = step.max(2 * u32::from(self.mss));
+            let step = step.max(2 * self.shared_mss());
             let least = -i32::try_from(step).unwrap_or(i32::MAX);
             self.marked = self.marked.saturating_sub_unsigned(bytes).max(least);
         }

@@ -246,9 +246,9 @@ impl Register {
     /// Charges the flow's class for turns of the flow, each as a full segment.
     pub(in crate::gateway) fn spend_turns(&mut self, i: FlowId, turns: u32, now: Time) {
         let r = &self.table[i];
-        let (place, segments) = (r.class, r.segments());
+        let (place, segments, payload) = (r.class, r.segments(), u32::from(r.shared_payload()));
         let Some(share) = self.classes.share_mut(place) else { return };
-        let cost = share.law.cost(&segments, turns.saturating_mul(u32::from(segments.payload)));
+        let cost = share.law.cost(&segments, turns.saturating_mul(payload));
         share.clock.spend(cost, now);
     }
 

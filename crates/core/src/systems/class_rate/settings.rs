@@ -191,9 +191,9 @@ impl ShareRelease {
     }
 
     /// Returns the first window of a flow: four segments, or 4 ms at the rate.
-    pub fn first_window(&self, mss: u16) -> u32 {
+    pub fn first_window(&self, mss: u32) -> u32 {
         let bytes = self.of_flow(self.rate).bytes_in(Duration::from_millis(4)).min(1 << 30) as u32;
-        bytes.max(4 * u32::from(mss))
+        bytes.max(4 * mss)
     }
 
     /// Returns the bytes that a sender may send of a first window of `window` bytes.
@@ -203,10 +203,10 @@ impl ShareRelease {
 
     /// Returns the window of a flow with this share of the rate, as payload: the share over its round trip,
     /// and the bytes that may wait here, which are `standing` or two turns. At least two segments.
-    pub fn window(&self, share: Rate, rtt: Duration, standing: Duration, mss: u16) -> u32 {
+    pub fn window(&self, share: Rate, rtt: Duration, standing: Duration, mss: u32) -> u32 {
         let waits = share.bytes_in(standing).max(2 * u64::from(self.quantum()));
         let bytes = share.bytes_in(rtt).saturating_add(waits).min(1 << 30) as u32;
-        bytes.max(2 * u32::from(mss))
+        bytes.max(2 * mss)
     }
 }
 

@@ -32,25 +32,25 @@ impl Shares {
     ) -> Option<u32> {
         let share = self.get(r.class)?;
         if r.takes_steps() {
-            return Some(share.law.window_of_segments(share.payload(r), rtt, r.segments().payload));
+            return Some(share.law.window_of_segments(share.payload(r), rtt, r.shared_payload()));
         }
         let window = share.window(r, rtt, standing);
         if !r.has(flag::EDGE_KNOWN) {
-            return Some(window.min(share.first_window(r.mss, share.is_late(table, now), now)));
+            return Some(window.min(share.first_window(r.shared_mss(), share.is_late(table, now), now)));
         }
         let ahead = r.edge.beyond(to);
         if r.has(flag::EDGE_WAITS) {
             return Some(window.min(ahead.max(1)));
         }
         let step = to.since(r.tx).saturating_mul(2);
-        Some(window.min(ahead.saturating_add(step).max(2 * u32::from(r.mss))))
+        Some(window.min(ahead.saturating_add(step).max(2 * r.shared_mss())))
     }
 
     /// Returns the window of a flow whose right edge waits, once that has moved by a turn, and the bytes of
     /// that turn.
     pub(crate) fn edge_of_turn(&self, r: &Record, (rtt, standing): Times) -> Option<(u32, u32)> {
         let share = self.get(r.class).filter(|_| r.has(flag::EDGE_KNOWN))?;
-        let turn = share.law.turn(r.segments().payload);
+        let turn = share.law.turn(r.shared_payload());
         let ahead = r.edge.beyond(r.tx);
         Some((share.window(r, rtt, standing).min(ahead.saturating_add(turn)), turn))
     }
@@ -71,7 +71,7 @@ impl Shares {
     pub(crate) fn cut(&self, r: &Record, (rtt, standing): Times, bytes: u32) -> u32 {
         let Some(share) = self.get(r.class).filter(|_| r.has(flag::EDGE_KNOWN)) else { return 0 };
         let window = share.window(r, rtt, standing);
-        let kept = share.payload(r).bytes_in(standing + TOO_LONG).min(1 << 30) as u32 + 4 * u32::from(r.mss);
+        let kept = share.payload(r).bytes_in(standing + TOO_LONG).min(1 << 30) as u32 + 4 * r.shared_mss();
         let too_much = (r.held() - bytes).saturating_sub(kept);
         let beyond = r.edge.since(r.tx.plus(bytes)).wrapping_sub(window) as i32;
         let cut = too_much.min(beyond.max(0) as u32);
@@ -99,10 +99,10 @@ impl Share {
     /// many flows begin at once, or where others are `late` for their turns. The rest waits for turns of its
     /// own, in order of arrival: first windows alone would take all of the rate, and those that wait would
     /// time out.
-    fn first_window(&self, mss: u16, late: bool, now: Time) -> u32 {
+    fn first_window(&self, mss: u32, late: bool, now: Time) -> u32 {
         let ahead = self.node().map_or(self.clock.due(), |node| node.ahead);
         if late && !self.law.is_of_acks() || ahead > now + CROWDED {
-            return FEW * u32::from(mss);
+            return FEW * mss;
         }
         self.law.first_window(mss)
     }
@@ -112,10 +112,10 @@ impl Share {
     fn has_room_to_send(&self, r: &Record, (rtt, standing): Times) -> bool {
         let all = self.law.payload(self.law.of_flow(self.most), &r.segments());
         let open = r.edge.beyond(r.rx);
-        open > self.law.window(all, rtt, standing, r.mss) + 4 * u32::from(r.mss)
+        open > self.law.window(all, rtt, standing, r.shared_mss()) + 4 * r.shared_mss()
     }
 
     fn window(&self, r: &Record, rtt: Duration, standing: Duration) -> u32 {
-        self.law.window(self.payload(r), rtt, standing, r.mss)
+        self.law.window(self.payload(r), rtt, standing, r.shared_mss())
     }
 }

@@ -23,17 +23,23 @@ impl Uploads {
 
     /// As many flows whose handshakes took 20 ms and ended at `at`, one after the other by a microsecond.
     pub fn begun(config: Config, flows: u16, at: Time) -> Uploads {
+        Uploads::begun_with(config, &vec![1_460; usize::from(flows)], at)
+    }
+
+    /// As [`Uploads::begun`], of a flow for each MSS that both of its SYNs tell.
+    pub fn begun_with(config: Config, mss: &[u16], at: Time) -> Uploads {
+        let flows = mss.len() as u16;
         let mut u = Uploads::new(Gateway::new(config));
         let start = at.saturating_sub(Duration::from_millis(20));
-        for f in 0..flows {
-            let syn = u.sender(f).seq(ISN).ack(0).flags(Flags::SYN).mss(1460).window_scale(7);
+        for (f, &mss) in (0..).zip(mss) {
+            let syn = u.sender(f).seq(ISN).ack(0).flags(Flags::SYN).mss(mss).window_scale(7);
             u.inject(start + Duration::from_micros(u64::from(f)), LAN, syn);
         }
-        for f in 0..flows {
+        for (f, &mss) in (0..).zip(mss) {
             let answer =
                 u.receiver(f).seq(0).ack(ISN.wrapping_add(1)).flags(Flags(Flags::SYN.0 | Flags::ACK.0));
             let at = at + Duration::from_micros(u64::from(f));
-            u.inject(at, WAN, answer.mss(1460).window_scale(7).window(64_000));
+            u.inject(at, WAN, answer.mss(mss).window_scale(7).window(64_000));
         }
         u.run(at + Duration::from_micros(u64::from(flows)));
         u
