@@ -379,8 +379,8 @@ impl Register {
         if of.flow.is_none() && self.classes.share(place).is_none() {
             return true;
         }
-        let is_fair = self.bounds.all().get(place.index()).is_some_and(Bound::is_fair);
-        let queues = (is_fair && load.kind != Kind::Held)
+        let is_fair = || self.bounds.all().get(place.index()).is_some_and(Bound::is_fair);
+        let queues = (load.kind != Kind::Held && is_fair())
             .then(|| (self.queues.get_or_init(FlowQueues::default), key.hash(self.config.seed)));
         steer::admits(self.bounds.all(), self.tallies(), place.0, Records { queues, ..of }, load, now)
     }
