@@ -16,6 +16,7 @@
 mod bare;
 mod bound;
 mod clock;
+mod due;
 mod fair;
 mod fields;
 mod flow_bound;

@@ -591,7 +591,8 @@ fn claims_take_nothing_from_a_neighbour() {
 
 /// Verifies that two flows have half of the rate each, within 2 %, whatever larger size of segments than
 /// ordinary ones the SYNs of one tell, and whatever its sender sends: 2,000,000 bytes of 8 Mbit/s in 4 s.
-/// Turns of an ACK leave the neighbour as much: 1,946,667 bytes, where IP headers of 40 bytes for 1,460 count.
+/// Turns of an ACK leave the neighbour as much: 1,946,667 bytes, where IP headers of 40 bytes for 1,460
+/// count.
 #[test]
 fn no_share_grows_with_the_size_of_segments() {
     let half = 2_000_000;

@@ -2,7 +2,7 @@
 
 use crate::turns::{FIRST_PORT, FLOWS, OF_CLASS};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use weir_core::ack::{AckControl, Counts};
+use weir_core::ack::AckControl;
 use weir_core::flow::Key;
 use weir_core::gateway::{ClassConfig, Compiled, Config, Direction, Match, Prefix, Verdict};
 use weir_core::rate::Rate;
@@ -162,15 +162,7 @@ impl Hooks {
     fn bound(&self, config: &Compiled) {
         let flow =
             (self.kind == Kind::Flows).then_some(FlowLimit { rate: RATE, ahead: Duration::ZERO, burst: 0 });
-        let limit = Limit {
-            most: Some(RATE),
-            own: None,
-            above: None,
-            flow,
-            permits: true,
-            fair: None,
-            counts: Counts::Ip,
-        };
+        let limit = Limit { most: Some(RATE), flow, permits: true, ..Limit::NONE };
         let bounds = self.acks.bounds_of(0);
         bounds.iter().for_each(|bound| bound.set(Some(limit)));
         let [out, inward] = [Direction::Out, Direction::In].map(|direction| config.rules(direction));

@@ -552,7 +552,7 @@ static __always_inline __u64 *queue_due(__u64 queue)
 __noinline __u64 queue_with_room(__u32 place, __u64 queue, __u64 cost, __u64 now)
 {
 	struct bound *b = bpf_map_lookup_elem(&bounds, &place);
-	__u64 per_byte, time, wait, depth, *due;
+	__u64 per_byte, *due;
 
 	if (!b)
 		return QUEUE_NONE;
@@ -564,12 +564,7 @@ __noinline __u64 queue_with_room(__u32 place, __u64 queue, __u64 cost, __u64 now
 	due = queue < QUEUE_OWN ? NULL : queue_due(queue);
 	if (!due)
 		return QUEUE_NONE;
-	time = served(cost, per_byte);
-	wait = READ64(*due) > now ? READ64(*due) - now : 0;
-	depth = READ(b->fair.depth) * 1000ULL;
-	if (depth < QUEUE_PACKETS * time)
-		depth = QUEUE_PACKETS * time;
-	return wait + time <= depth ? queue : QUEUE_FULL;
+	return fits_queue(due, READ(b->fair.depth) * 1000ULL, served(cost, per_byte), now) ? queue : QUEUE_FULL;
 }
 
 /* `Queue::charge`. Verified once. */
@@ -676,7 +671,7 @@ static __always_inline bool sender_keeps(struct bound *b, struct judged *j, stru
 	j->beyond = true;
 	j->in_queue = served(j->cost, per_byte_beyond(b, j->coarse));
 	__sync_fetch_and_add(&sender->queue.beyond, j->load.payload);
-	return queue_has_room(&sender->queue, j->in_queue, j->coarse);
+	return fits_queue(&sender->queue.due, QUEUE_DEPTH, j->in_queue, j->coarse);
 }
 
 /* Charges the account of the flow's sender. */

@@ -29,12 +29,12 @@ static __always_inline bool is_permitted(struct virtual_queue *q)
 	return (__s32)(READ(q->permitted) - READ(q->passed)) > 0;
 }
 
-/* `VirtualQueue::has_room` */
-static __always_inline bool queue_has_room(struct virtual_queue *q, __u64 time, __u64 now)
+/* `fits` */
+static __always_inline bool fits_queue(__u64 *when, __u64 depth, __u64 time, __u64 now)
 {
-	__u64 due = READ64(q->due), wait = due > now ? due - now : 0, most = QUEUE_PACKETS * time;
+	__u64 due = READ64(*when), wait = due > now ? due - now : 0, most = QUEUE_PACKETS * time;
 
-	return wait + time <= (most > QUEUE_DEPTH ? most : QUEUE_DEPTH);
+	return wait + time <= (most > depth ? most : depth);
 }
 
 /* `follow` */

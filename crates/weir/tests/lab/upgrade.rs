@@ -18,33 +18,24 @@ const FRAME: f64 = 1_514.0 / 1_448.0;
 /// room for 64 kB and 50 ms of its rate.
 const WINDOWS: [(f64, f64); 2] = [(1.0, 1.15 * RATE + 64e3), (0.1, FRAME * (0.15 * RATE + 64e3))];
 
-/// Uploads through a queue, and downloads by their ACKs.
-const QUEUED: &str = r#"
+/// Uploads and downloads by their ACKs, or uploads through a `queue`.
+fn classes(queue: bool) -> String {
+    let up = if queue { "discipline = \"pfq\"" } else { "" };
+    format!(
+        r#"
 [ports]
 dev = "wan"
 [[gateway.class]]
 name = "up"
-direction = "out"
 rate = "20Mbit"
-discipline = "pfq"
+{up}
 [[gateway.class]]
 name = "down"
 direction = "in"
 rate = "20Mbit"
-"#;
-/// Both by their ACKs.
-const HELD: &str = r#"
-[ports]
-dev = "wan"
-[[gateway.class]]
-name = "up"
-direction = "out"
-rate = "20Mbit"
-[[gateway.class]]
-name = "down"
-direction = "in"
-rate = "20Mbit"
-"#;
+"#
+    )
+}
 
 impl Nets {
     fn with_gateway(file: &str) -> Nets {
@@ -184,8 +175,8 @@ fn with_other_maps(weir: &[u8]) -> Vec<u8> {
 fn another_version_takes_over_under_traffic() {
     let _turn = turn();
     if root() && installed("iperf3") {
-        judged("an upgrade under traffic", || upgrades(HELD));
-        judged("an upgrade with queues under traffic", || upgrades(QUEUED));
+        judged("an upgrade under traffic", || upgrades(&classes(false)));
+        judged("an upgrade with queues under traffic", || upgrades(&classes(true)));
     }
 }
 

@@ -27,8 +27,7 @@ impl Config {
         let flow = ack.flow_limit();
         let Some(law) = ack.release.share().copied() else {
             let counts = ack.release.counts();
-            let none = Limit { most: None, own: None, above: None, flow, permits: false, fair: None, counts };
-            return flow.map(|_| none);
+            return flow.map(|_| Limit { flow, counts, ..Limit::NONE });
         };
         if !config.shares_rate() {
             return None;

@@ -4,7 +4,7 @@ use super::segment::Headers;
 use super::slots::Places;
 use super::verdicts::Verdict;
 use super::{direction_of, Register};
-use crate::ack::{Counts, Turns, Window};
+use crate::ack::{Turns, Window};
 use crate::classify::Direction;
 use crate::flow::{flag, ClassId, FlowId, Key, Record};
 use crate::frame::Frame;
@@ -300,16 +300,7 @@ impl Register {
             let of = classes.filter(|(_, class)| class.direction == direction);
             let most =
                 of.filter_map(|(class, _)| self.config.limit(class)?.most).max_by_key(|rate| rate.bps());
-            let counts = Counts::Ip;
-            bound.set(most.map(|rate| Limit {
-                most: Some(rate),
-                own: None,
-                above: None,
-                flow: None,
-                permits: false,
-                fair: None,
-                counts,
-            }));
+            bound.set(most.map(|rate| Limit { most: Some(rate), ..Limit::NONE }));
         }
     }
 

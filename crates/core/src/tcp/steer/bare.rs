@@ -17,7 +17,7 @@
 //! rate, and 20 Mbit/s. Where they have no room, a class still has its guaranteed rate, which pays for it.
 
 use super::bound::{above, chain, Bound};
-use super::tally::{served, FRACTION};
+use super::due::{charge, has_room, served, FRACTION};
 use crate::base::time::Time;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -100,9 +100,9 @@ pub fn admits_bare(
     let room = |per_byte, quarters| {
         let fits = |class: &Bound| {
             let per_byte = per_bare_byte_above(bounds, class);
-            Bound::has_room(&class.bare_due, per_byte, quarters, bytes, at)
+            has_room(&class.bare_due, per_byte, quarters, bytes, at)
         };
-        match Bound::has_room(&own.bare_due, per_byte, quarters, bytes, at) {
+        match has_room(&own.bare_due, per_byte, quarters, bytes, at) {
             false => Room::None,
             true if parents().all(fits) => Room::Shared,
             true if own.is_within_own(bytes, at) => Room::Own,
@@ -129,9 +129,9 @@ pub fn admits_bare(
         own.count_dropped(bytes);
         return false;
     }
-    Bound::charge(&own.bare_due, served(bytes, per_byte), at);
+    charge(&own.bare_due, served(bytes, per_byte), at);
     for class in parents() {
-        Bound::charge(&class.bare_due, served(bytes, per_bare_byte_above(bounds, class)), at);
+        charge(&class.bare_due, served(bytes, per_bare_byte_above(bounds, class)), at);
     }
     if found == Room::Own {
         own.spend_own(bytes, at);
@@ -144,7 +144,6 @@ mod tests {
     use super::super::bound::Limit;
     use super::*;
     use crate::base::rate::Rate;
-    use crate::packet::Counts;
 
     /// An ACK with timestamps.
     const ACK: u64 = 52;
@@ -152,7 +151,7 @@ mod tests {
     fn bounds(rates: &[Option<u64>]) -> Vec<Bound> {
         let limit = |mbit: &Option<u64>| {
             let most = mbit.map(Rate::mbit);
-            Limit { most, own: None, above: None, flow: None, permits: false, fair: None, counts: Counts::Ip }
+            Limit { most, ..Limit::NONE }
         };
         let bound = |mbit| {
             let bound = Bound::default();
@@ -233,15 +232,7 @@ mod tests {
             let own = own.filter(|_| place < 2).map(Rate::mbit);
             let most = Some(Rate::mbit(mbit));
             let bound = Bound::default();
-            bound.set(Some(Limit {
-                most,
-                own,
-                above,
-                flow: None,
-                permits: false,
-                fair: None,
-                counts: Counts::Ip,
-            }));
+            bound.set(Some(Limit { most, own, above, ..Limit::NONE }));
             bound
         };
         rates.into_iter().enumerate().map(bound).collect()
@@ -270,15 +261,7 @@ mod tests {
             assert!(is(passed.iter().sum(), bytes), "{data}: {passed:?}");
         }
         let fast = nested(240, None);
-        fast[2].set(Some(Limit {
-            most: Some(Rate::mbit(36)),
-            own: None,
-            above: None,
-            flow: None,
-            permits: false,
-            fair: None,
-            counts: Counts::Ip,
-        }));
+        fast[2].set(Some(Limit { most: Some(Rate::mbit(36)), ..Limit::NONE }));
         assert!(is(both(&fast, false).iter().sum(), second(36)), "its own rate");
     }
 

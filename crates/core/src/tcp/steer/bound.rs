@@ -24,10 +24,11 @@
 //! sends beyond what it was permitted passes a [virtual queue](VirtualQueue). While the class has
 //! controlled TCP, all that is not permitted leaves a quarter of the room to what is.
 
+use super::due::{charge, has_room, room, served, unit};
 use super::fair::FairShare;
 use super::flow_bound::{FlowBound, FlowLimit};
 use super::flow_queues::FlowQueues;
-use super::tally::{served, Tally};
+use super::tally::Tally;
 use super::virtual_queue::VirtualQueue;
 use crate::base::rate::Rate;
 use crate::base::time::{Duration, Time};
@@ -36,9 +37,6 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Served beyond the rate, as a part of it.
 const BEYOND: u64 = 20;
-/// Room in bytes, and beside that as a part of what is served in a second.
-const ROOM: u64 = 64_000;
-const ROOM_OF_SECOND: u64 = 20;
 /// Bytes of the longest segment without data: headers of IPv6 and TCP, with all of TCP's options. What is
 /// longer carries something in its other headers.
 const BARE: u64 = 40 + 60;
@@ -124,6 +122,19 @@ pub struct Limit {
     pub counts: Counts,
 }
 
+impl Limit {
+    /// Terms that bound nothing.
+    pub const NONE: Limit = Limit {
+        most: None,
+        own: None,
+        above: None,
+        flow: None,
+        permits: false,
+        fair: None,
+        counts: Counts::Ip,
+    };
+}
+
 /// Terms of the virtual queues of flows that ACKs do not slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FairLimit {
@@ -178,16 +189,6 @@ fn per_byte(rate: Rate, beyond: bool) -> u64 {
     let bps = u128::from(rate.bps());
     let bps = if beyond { bps + bps / u128::from(BEYOND) } else { bps };
     ((8_000_000_000u128 << 20) / bps).clamp(1, 1 << 44) as u64
-}
-
-/// Room of a virtual queue of this rate, in nanoseconds.
-fn room(per_byte: u64) -> u64 {
-    served(ROOM, per_byte) + 1_000_000_000 / ROOM_OF_SECOND
-}
-
-/// A time in units of 2^23 ns, which are 8.4 ms.
-pub(super) fn unit(now: u64) -> u32 {
-    (now >> 23) as u32
 }
 
 /// TCP counts as there for so long after its last segment, in those units: three seconds, in which a sender
@@ -266,16 +267,9 @@ impl Bound {
         load.payload.max(load.bytes / 4 * 3)
     }
 
-    /// Returns whether there is room for `bytes` in these `quarters` of the room of a queue of this rate.
-    pub(super) fn has_room(due: &AtomicU64, per_byte: u64, quarters: u64, bytes: u64, now: u64) -> bool {
-        let wait = due.load(Relaxed).saturating_sub(now);
-        // However long it is, a packet finds room where nothing waits.
-        wait == 0 || wait + served(bytes, per_byte) <= room(per_byte) / 4 * quarters
-    }
-
     fn is_within(&self, cost: u64, quarters: u64, now: u64) -> bool {
         let per_byte = self.per_byte.load(Relaxed);
-        per_byte == 0 || Bound::has_room(&self.due, per_byte, quarters, cost, now)
+        per_byte == 0 || has_room(&self.due, per_byte, quarters, cost, now)
     }
 
     /// Returns whether the class is charged with all that its controlled flows send beyond their permissions.
@@ -308,21 +302,12 @@ impl Bound {
 
     pub(super) fn is_within_own(&self, cost: u64, now: u64) -> bool {
         let per_byte = self.own_per_byte.load(Relaxed);
-        self.counts.load(Relaxed) & OWN != 0 && Bound::has_room(&self.own_due, per_byte, 4, cost, now)
+        self.counts.load(Relaxed) & OWN != 0 && has_room(&self.own_due, per_byte, 4, cost, now)
     }
 
     /// Charges what the class has for itself.
     pub(super) fn spend_own(&self, cost: u64, now: u64) {
-        Bound::charge(&self.own_due, served(cost, self.own_per_byte.load(Relaxed)), now);
-    }
-
-    /// Moves a record by what takes so long.
-    pub(super) fn charge(due: &AtomicU64, time: u64, now: u64) {
-        let old = due.load(Relaxed);
-        // Who comes at the same moment on another processor has moved it to now or later.
-        if due.compare_exchange(old, old.max(now) + time, Relaxed, Relaxed).is_err() {
-            due.fetch_add(time, Relaxed);
-        }
+        charge(&self.own_due, served(cost, self.own_per_byte.load(Relaxed)), now);
     }
 
     /// Returns whether TCP whose ACKs are controlled has been here lately.
@@ -347,7 +332,7 @@ impl Bound {
     fn spend(&self, cost: u64, now: u64) {
         let per_byte = self.per_byte.load(Relaxed);
         if per_byte != 0 {
-            Bound::charge(&self.due, served(cost, per_byte), now);
+            charge(&self.due, served(cost, per_byte), now);
         }
     }
 
@@ -373,7 +358,7 @@ impl Bound {
         let (at, per_byte) = (now.as_nanos(), self.per_byte() * QUIET);
         let is_quiet = own.load(Relaxed).saturating_sub(at) <= QUIET_DEPTH;
         if is_quiet {
-            Bound::charge(own, served(bytes, per_byte), at);
+            charge(own, served(bytes, per_byte), at);
         }
         if !self.is_within(bytes, if is_quiet { 4 } else { 3 }, at) {
             self.count_dropped(bytes);
@@ -543,15 +528,7 @@ mod tests {
     const R: Rate = Rate::mbit(8); // a byte a microsecond
 
     fn limit(most: Rate) -> Limit {
-        Limit {
-            most: Some(most),
-            own: None,
-            above: None,
-            flow: None,
-            permits: false,
-            fair: None,
-            counts: Counts::Ip,
-        }
+        Limit { most: Some(most), ..Limit::NONE }
     }
 
     fn records(n: usize) -> (Vec<Bound>, Vec<Tally>) {
@@ -696,15 +673,7 @@ mod tests {
     #[test]
     fn what_a_class_has_for_itself_no_sibling_takes() {
         let (bounds, tallies) = records(3);
-        let child = Limit {
-            most: Some(R),
-            own: Some(Rate::mbit(2)),
-            above: Some(2),
-            flow: None,
-            permits: false,
-            fair: None,
-            counts: Counts::Ip,
-        };
+        let child = Limit { most: Some(R), own: Some(Rate::mbit(2)), above: Some(2), ..Limit::NONE };
         (0..2).for_each(|n| bounds[n].set(Some(child)));
         bounds[2].set(Some(limit(R)));
         let (mut passed, mut lost) = ([0u64; 2], 0);
@@ -719,7 +688,7 @@ mod tests {
             }
         }
         assert_eq!((passed[1], lost), (1_000, 0), "2 Mbit/s for four seconds");
-        assert!(passed[0] + passed[1] <= 4 * 1_050 + ROOM / 1_000 + 53, "{passed:?}");
+        assert!(passed[0] + passed[1] <= 4 * 1_050 + super::super::due::ROOM / 1_000 + 53, "{passed:?}");
     }
 
     #[test]

@@ -19,8 +19,7 @@
 //! each, the bursts of new queues have a clock of their own, at the share, or at a 32nd of the rate if that
 //! is more. Whoever comes sooner than the clock allows stays a newcomer for longer.
 
-use super::bound::Bound;
-use super::tally::{served, FRACTION};
+use super::due::{charge, fits, has_room, served, FRACTION};
 use crate::base::rate::Rate;
 use crate::base::smooth;
 use crate::base::time::Duration;
@@ -41,8 +40,6 @@ const LEAST: u64 = 4_096;
 const NEW_PART: u64 = 32;
 /// Lead of the clock of new queues' bursts over the time, in nanoseconds.
 const ENTRIES: u64 = 1_000_000_000;
-/// Packets that fit any queue.
-const PACKETS: u64 = 4;
 /// One, in units of 2^-16.
 const ONE: u64 = 1 << 16;
 
@@ -116,18 +113,17 @@ impl FairShare {
 
     /// Returns whether there is room in the queue of a flow that is empty at `due` for what takes so long.
     pub(super) fn has_room(&self, due: &AtomicU64, time: u64, now: u64) -> bool {
-        let wait = due.load(Relaxed).saturating_sub(now);
-        wait + time <= self.depth().max(PACKETS * time)
+        fits(due, self.depth(), time, now)
     }
 
     /// Returns whether there is room for bytes of a newcomer.
     pub(super) fn has_room_for_new(&self, bytes: u64, now: u64) -> bool {
-        Bound::has_room(&self.new_due, self.new_per_byte.load(Relaxed), 4, bytes, now)
+        has_room(&self.new_due, self.new_per_byte.load(Relaxed), 4, bytes, now)
     }
 
     /// Charges the newcomers' queue with bytes that passed.
     pub(super) fn charge_new(&self, bytes: u64, now: u64) {
-        Bound::charge(&self.new_due, served(bytes, self.new_per_byte.load(Relaxed)), now);
+        charge(&self.new_due, served(bytes, self.new_per_byte.load(Relaxed)), now);
         self.new_passed.fetch_add(bytes, Relaxed);
     }
 
@@ -138,7 +134,7 @@ impl FairShare {
             return None;
         }
         let burst = self.depth() / 2;
-        Bound::charge(&self.entry_due, (burst >> 16) * u64::from(self.entry_part.load(Relaxed)), now);
+        charge(&self.entry_due, (burst >> 16) * u64::from(self.entry_part.load(Relaxed)), now);
         Some(now + burst)
     }
 

@@ -9,6 +9,7 @@
 //! by a hash that outsiders cannot compute. It takes an entry whose queue is empty, the one that has been so
 //! for longest: who sends more than its share keeps its entry, whatever new flows come.
 
+use super::due::charge;
 use super::fair::FairShare;
 use super::strangers::Young;
 use crate::base::time::Time;
@@ -96,7 +97,7 @@ impl Queue<'_> {
     /// Charges it with what passes.
     pub(super) fn charge(self, share: &FairShare, bytes: u64, time: u64, now: u64) {
         match self {
-            Queue::Own(due) => super::bound::Bound::charge(due, time, now),
+            Queue::Own(due) => charge(due, time, now),
             Queue::New => share.charge_new(bytes, now),
         }
     }
@@ -107,7 +108,6 @@ mod tests {
     use super::*;
     use crate::base::rate::Rate;
     use crate::base::time::Duration;
-    use crate::packet::Counts;
     use crate::steer::{admits, Bound, FairLimit, Kind, Limit, Load, Records, Tally};
 
     /// A byte a microsecond.
@@ -128,15 +128,8 @@ mod tests {
                 tallies: [Tally::default()],
                 queues: FlowQueues::default(),
             };
-            class.bounds[0].set(Some(Limit {
-                most: Some(RATE),
-                own: None,
-                above: None,
-                flow: None,
-                permits: false,
-                fair: Some(FairLimit { depth: Duration::from_millis(100), most }),
-                counts: Counts::Ip,
-            }));
+            let fair = Some(FairLimit { depth: Duration::from_millis(100), most });
+            class.bounds[0].set(Some(Limit { most: Some(RATE), fair, ..Limit::NONE }));
             class.bounds[0].fair().tell(RATE, waiting * ONE);
             class
         }

@@ -2,12 +2,11 @@
 //! TCP that cannot be controlled. The hooks count them, the gateway charges them to the class's rate, and a
 //! hook drops those beyond the rate if the class is policed.
 
+use super::due::{charge, served, FRACTION};
 use crate::base::rate::Rate;
 use crate::base::time::{Duration, Time};
 use core::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-/// Fraction bits of [`Tally::per_byte`]: 100 Gb/s are exact to a millionth.
-pub(super) const FRACTION: u32 = 20;
 /// TCP has one of this many parts of a class's rate, whatever else comes.
 pub(crate) const PART: u64 = 10;
 
@@ -32,11 +31,6 @@ pub struct Tally {
     burst: AtomicU64,
     /// Bytes that each packet costs beside its own: may be negative.
     overhead: AtomicI64,
-}
-
-/// Nanoseconds that this many bytes take.
-pub(super) const fn served(bytes: u64, per_byte: u64) -> u64 {
-    bytes.wrapping_mul(per_byte) >> FRACTION
 }
 
 /// A [`Tally`] as it was at one time.
@@ -88,16 +82,10 @@ impl Tally {
     fn is_within(&self, packets: u64, bytes: u64, per_byte: u64, now: u64) -> bool {
         let overhead = self.overhead.load(Relaxed).wrapping_mul(packets as i64);
         let cost = (bytes as i64).wrapping_add(overhead).max(0) as u64;
-        let time = served(cost, per_byte);
-        let old = self.due.load(Relaxed);
-        let from = old.max(now);
-        if from - now > self.burst.load(Relaxed) {
+        if self.due.load(Relaxed).saturating_sub(now) > self.burst.load(Relaxed) {
             return false;
         }
-        // Who comes at the same moment on another processor has moved it to now or later.
-        if self.due.compare_exchange(old, from + time, Relaxed, Relaxed).is_err() {
-            self.due.fetch_add(time, Relaxed);
-        }
+        charge(&self.due, served(cost, per_byte), now);
         true
     }
 

@@ -9,15 +9,13 @@
 //! passed. What is permitted enters the queue too while something beyond it waits there: together they have
 //! no more than the share.
 
-use super::bound::unit;
+use super::due::{charge, fits, unit};
 use crate::time::{Duration, Time};
 use crate::wire::Seq;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Depth of the queue of what was not permitted, in nanoseconds, or in packets of the one that arrives if
-/// that is more.
+/// Depth of the queue of what was not permitted, in nanoseconds.
 const DEPTH: u64 = 50_000_000;
-const PACKETS: u64 = 4;
 
 /// Repeated data is charged as it passes, and its receiver never gets it a second time. It is forgotten with
 /// so many times as much that is permitted.
@@ -139,8 +137,7 @@ impl VirtualQueue {
 
     /// Returns whether there is room for a packet that takes so long to serve.
     pub(super) fn has_room(&self, time: u64, now: u64) -> bool {
-        let wait = self.due.load(Relaxed).saturating_sub(now);
-        wait + time <= DEPTH.max(PACKETS * time)
+        fits(&self.due, DEPTH, time, now)
     }
 
     /// Counts payload that was not permitted.
@@ -150,11 +147,7 @@ impl VirtualQueue {
 
     /// Enqueues what takes so long.
     pub(super) fn enqueue(&self, time: u64, now: u64) {
-        let due = self.due.load(Relaxed);
-        // On another processor one may have come at the same moment, and moved it.
-        if self.due.compare_exchange(due, due.max(now) + time, Relaxed, Relaxed).is_err() {
-            self.due.fetch_add(time, Relaxed);
-        }
+        charge(&self.due, time, now);
     }
 }
 

@@ -7,7 +7,7 @@ use crate::sys::clock::now;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use weir_core::ack::{AckControl, Counts};
+use weir_core::ack::AckControl;
 use weir_core::flow::Key;
 use weir_core::gateway::{ClassConfig, Compiled, Config, Direction, Match, Prefix, Verdict};
 use weir_core::rate::Rate;
@@ -323,15 +323,7 @@ fn hold(rig: Rig, limit: Limit, rules: Vec<Match>) -> Rig {
     rig
 }
 
-pub(super) const LIMIT: Limit = Limit {
-    most: Some(Rate::mbit(1)),
-    own: None,
-    above: None,
-    flow: None,
-    permits: false,
-    fair: None,
-    counts: Counts::Ip,
-};
+pub(super) const LIMIT: Limit = Limit { most: Some(Rate::mbit(1)), ..Limit::NONE };
 
 /// Data of the flow whose ACKs come from 5001: its sender is B.
 fn data(port: u16) -> Vec<u8> {

@@ -5,7 +5,6 @@ use super::random::Random;
 use super::rig::*;
 use crate::bpf::Hook;
 use crate::sys::clock::now;
-use weir_core::ack::Counts;
 use weir_core::quality::{units, Data, Sight, Told};
 use weir_core::steer::{slot_flag, Limit, Slot};
 use weir_core::wire::build::SegmentBuilder;
@@ -13,8 +12,7 @@ use weir_core::wire::Flags;
 use weir_core::wire::Seq;
 
 /// No packet is dropped.
-const ALL: Limit =
-    Limit { most: None, own: None, above: None, flow: None, permits: false, fair: None, counts: Counts::Ip };
+const ALL: Limit = Limit::NONE;
 const EDGE: u32 = 200_000;
 
 /// The flow of slot 0, from 1,000 on.
