@@ -2,7 +2,7 @@
 # make test   everything that is checked before a change lands
 # make quick  format, clippy and unit tests of the crates that differ from HEAD, or from BASE
 # make repro  the papers' figures, tables and claims again: out/repro/report.html
-# make build  target/release/weir, and weir-bench
+# make build  target/release/weir
 # make deb    Debian packages and a tarball, in target/debian
 # make book   the pages of docs as a book, in target/book
 # make py     the Python package, in the environment target/python
@@ -41,7 +41,7 @@ PARTS := deny book commands packages kernels hosts miri random additions papers 
 PART ?= $(PARTS)
 
 build: setup
-	cargo build --release --locked
+	cargo build --release --locked -p weir
 
 deb: setup
 	scripts/package
@@ -64,6 +64,7 @@ book:
 
 # Every command of README and docs, those of minutes too.
 commands: build
+	cargo build --release --locked -p weir-bench
 	$(SUDO) scripts/commands --all
 
 # Packages installed, upgraded and removed in roots of Debian 12 and 13, with systemd as process 1.
@@ -139,6 +140,7 @@ privileged: build
 	scripts/lab experiments/papers/ack-shaper/fig11-short.toml
 
 bench: build
+	cargo build --release --locked -p weir-bench
 	cargo bench -p weir-core --locked
 	cargo bench -p weir-sim --locked
 	$(WEIR)-bench sim

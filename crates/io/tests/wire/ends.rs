@@ -129,7 +129,12 @@ fn what_six_thousand_flows_hold_is_delivered() {
         let crowd = scope.spawn(|| lab.host("c", &["crowd", SERVER, FLOWS, "20000"]));
         eventually("flows hold something", || lab.stat("held") > 1_000_000);
         std::thread::sleep(std::time::Duration::from_secs(1));
-        let held = lab.stat("held");
+        // An engine that the machine gave no time for has delivered all meanwhile, and begins anew.
+        let mut held = 0;
+        eventually("flows hold something", || {
+            held = lab.stat("held");
+            held > 1_000_000
+        });
         weir.signal(TERM);
         assert_eq!(weir.wait(), Some(0), "{}", lab.log());
         let stopped = weir_io::sys::clock::now().as_nanos() / 1_000_000;
@@ -137,7 +142,6 @@ fn what_six_thousand_flows_hold_is_delivered() {
     });
     let after = done as i64 - stopped as i64;
     println!("  {held} bytes were held, all is delivered after {after} ms; {:?}", lab.stats());
-    assert!(held > 1_000_000, "{held}");
     assert_eq!(lab.stat("held"), 0);
     assert!(after < 1_000, "{after} ms");
 }

@@ -4,6 +4,7 @@ use super::random::Random;
 use super::rig::*;
 use crate::bpf::{AcksOptions, Hook, RuleBook, UnlistedAddress};
 use crate::sys::clock::now;
+use rustix::time::ClockId;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,11 +16,22 @@ use weir_core::steer::{
     admits, admits_bare, slot_flag, Bound, FairLimit, Fields, FlowBound, FlowLimit, FlowQueues, Kind, Limit,
     Load, Passed, Records, Tally,
 };
-use weir_core::time::Duration;
+use weir_core::time::{Duration, Time};
 use weir_core::wire;
 use weir_core::wire::build::{arp, Disguise, SegmentBuilder};
 
 const CLASSES: u32 = 24;
+
+/// Clock of the core and that of the hooks, which ticks.
+fn clocks() -> [Time; 2] {
+    let tick = rustix::time::clock_gettime(ClockId::MonotonicCoarse);
+    [now(), Time::from_nanos(tick.tv_sec as u64 * 1_000_000_000 + tick.tv_nsec as u64)]
+}
+
+/// Returns whether neither has moved on so far since then that a fair share is computed again: 10 ms.
+fn is_soon_after(then: [Time; 2]) -> bool {
+    clocks().iter().zip(then).all(|(now, then)| now.since(then) < Duration::from_millis(10))
+}
 
 fn rig() -> Rig {
     Rig::new(AcksOptions { tallies: CLASSES, ..options() })
@@ -676,18 +688,19 @@ fn what_was_not_permitted_is_bounded_as_by_the_core() {
     for round in 0..16 {
         let rig = bounded(limit);
         rig.control(key4(0, 0), 0, slot_flag::SCALED);
+        let of_hook = rig.acks.flow_bounds_of(0)[0].queue();
+        of_hook.take_up(now());
+        assert!(!of_hook.has_data());
         std::thread::sleep(std::time::Duration::from_millis(20));
         let (bounds, tallies, flow) = ([Bound::default()], [Tally::default()], FlowBound::default());
         bounds[0].set(Some(limit));
         let flows = random.below(4);
         tell(&bounds[0], flows);
         tell(&rig.acks.bounds_of(0)[0], flows);
-        let queues = [flow.queue(), rig.acks.flow_bounds_of(0)[0].queue()];
+        let queues = [flow.queue(), of_hook];
         queues.iter().for_each(|queue| queue.restart(4_000));
-        queues[1].take_up(now());
-        assert!(!queues[1].has_data());
         let of = Records { flow: Some(&flow), sender: Some(flow.queue()), queues: None };
-        let (from, mut apart, mut found) = (now(), Duration::ZERO, Vec::new());
+        let (from, mut found) = (clocks(), Vec::new());
         for _ in 0..60 {
             if random.percent(20) {
                 let (bytes, most) = (random.below(3_000) as u32, random.below(6_000) as u32);
@@ -696,14 +709,11 @@ fn what_was_not_permitted_is_bounded_as_by_the_core() {
             let payload = 100 + random.below(1_300);
             let frame = SegmentBuilder::v4(B, A).ports(80, 5001).payload(payload as usize).build();
             let load = Load { packets: 1, bytes: 40 + payload, payload, kind: Kind::Held };
-            let asked = now();
-            let core = admits(&bounds, &tallies, 0, of, &load, asked);
+            let core = admits(&bounds, &tallies, 0, of, &load, now());
             found.push((rig.hook(Hook::Egress, &frame, 0).0 == PASS, core));
-            apart = apart.max(now().since(asked));
         }
-        assert!(queues[1].has_data());
-        // What is served between the two answers may be the byte that decides.
-        if now().since(from) > Duration::from_millis(9) || apart > Duration::from_micros(500) {
+        assert!(of_hook.has_data());
+        if !is_soon_after(from) {
             continue;
         }
         assert!(found.iter().all(|(hook, core)| hook == core), "round {round}: {found:?}");
@@ -716,7 +726,7 @@ fn what_was_not_permitted_is_bounded_as_by_the_core() {
         dropped += of_hook.passed().dropped;
     }
     println!("{passed} passed, {dropped} dropped");
-    assert!(passed == 0 && dropped == 0 || passed > 100 && dropped > 100);
+    assert!(passed == 0 || dropped > passed / 10, "{passed} passed, {dropped} dropped");
 }
 
 /// Datagrams, and segments of flows that are not controlled, of few flows that last and of many that do not,
@@ -740,10 +750,10 @@ fn flows_have_fair_queues_as_with_the_core() {
         for bound in [&bounds[0], &rig.acks.bounds_of(0)[0]] {
             bound.fair().tell(Rate::kbit(8), waiting);
         }
-        let (from, mut found) = (now(), Vec::new());
+        let (from, mut found) = (clocks(), Vec::new());
         // Flows that last begin with three packets in a row: no other one takes their place meanwhile.
         let first = (0..18).map(|n| n / 3);
-        let more = (0..200).map(|n| if random.percent(50) { random.below(6) } else { 100 + n });
+        let more = (0..70).map(|n| if random.percent(50) { random.below(6) } else { 100 + n });
         for flow in first.chain(more.collect::<Vec<_>>()) {
             let bytes = 100 * (2 + random.below(12));
             let udp = flow % 2 == 0;
@@ -758,7 +768,7 @@ fn flows_have_fair_queues_as_with_the_core() {
             let core = admits(&bounds, &tallies, 0, of, &load, now());
             found.push((rig.hook(Hook::Egress, &frame, 0).0 == PASS, core));
         }
-        if now().since(from) > Duration::from_millis(9) || now().as_nanos() >> 30 != from.as_nanos() >> 30 {
+        if !is_soon_after(from) || now().as_nanos() >> 30 != from[1].as_nanos() >> 30 {
             continue;
         }
         assert!(found.iter().all(|(hook, core)| hook == core), "round {round}, {waiting}: {found:?}");
@@ -768,7 +778,7 @@ fn flows_have_fair_queues_as_with_the_core() {
         dropped += found.iter().filter(|(hook, _)| !*hook).count();
     }
     println!("{passed} passed, {dropped} dropped");
-    assert!(passed == 0 && dropped == 0 || passed > 100 && dropped > 100);
+    assert!(passed == 0 || dropped > passed / 10, "{passed} passed, {dropped} dropped");
 }
 
 /// The share that a hook computes follows that of the core, over 300 ms of a flow that takes all it gets
