@@ -1,5 +1,5 @@
-//! Arithmetic of records in which traffic is charged by time (the generic cell rate algorithm, ITU-T I.371): a
-//! record says when what it has let pass is paid for.
+//! Arithmetic of records in which traffic is charged by time (the generic cell rate algorithm, ITU-T I.371):
+//! a record says when what it has let pass is paid for.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
