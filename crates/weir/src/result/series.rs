@@ -11,7 +11,8 @@ pub struct Series {
     #[serde(serialize_with = "numbers")]
     pub t_s: Vec<f64>,
     /// Other columns by name. `received_bytes` of a flow is the payload received from `t_s` until the next
-    /// row, at the bin length of the plan. The simulator leaves out bins outside the flow's life.
+    /// row, at the bin length of the plan. The simulator leaves out bins before its first byte and after its
+    /// last one.
     #[serde(flatten)]
     pub columns: BTreeMap<String, Column>,
 }

@@ -37,7 +37,7 @@ pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> R
         let row = flow_result(plan, topology, &flow, wired, &reports, class, covered);
         let recorded = recorder.of_flow(n, &reports.sender.trace, wired.ends.payload);
         let received = if recorded.is_empty() { flow.id.clone() } else { format!("{}.received", flow.id) };
-        series.insert(received, received_series(plan, &row, &reports.bins));
+        series.insert(received, received_series(plan, &reports.bins));
         flows.push(row);
         series.extend(recorded.into_iter().map(|(part, s)| (format!("{}{part}", flow.id), s)));
     }
@@ -164,13 +164,11 @@ impl EndReports {
     }
 }
 
-/// Returns the bytes received in the bins from the start of a flow to its end or its last byte.
-fn received_series(plan: &Plan, row: &FlowResult, bins: &[u64]) -> Series {
-    let (nanos, bin) = (|s: f64| (s * 1e9).round() as u64, plan.bin.as_nanos().max(1));
-    let end = (nanos(row.until_s()).div_ceil(bin) as usize).min(bins.len());
-    // The last byte may have come as a bin began.
-    let end = end + usize::from(bins.get(end).is_some_and(|bytes| *bytes > 0));
-    let first = ((nanos(row.start_s) / bin) as usize).min(end);
+/// Returns the bytes received in the bins from the first byte to the last one.
+fn received_series(plan: &Plan, bins: &[u64]) -> Series {
+    let is_full = |bytes: &u64| *bytes > 0;
+    let first = bins.iter().position(is_full).unwrap_or(0);
+    let end = bins.iter().rposition(is_full).map_or(0, |last| last + 1);
     Series::received_from(plan.bin, first, &bins[first..end])
 }
 

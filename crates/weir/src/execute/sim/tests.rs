@@ -273,6 +273,20 @@ fn series_at_every_change() {
     assert!(r.column("a.1", "held_bytes").unwrap().1.iter().any(|&b| b > 0.0));
 }
 
+/// Connections that nobody answers have no bins, however long they wait.
+#[test]
+fn series_of_what_receives_nothing() {
+    let r = simulate(
+        "name = 't'\nduration = '20s'\npath.wan = { rate = '10Mbit' }\nhost = [{ name = 'c', side = 'lan', loss = 1 }]
+        [[flow]]\nid = 'a'\nclient = 'c'\ncount = 3\nbytes = 1",
+    );
+    assert_eq!(r.flows.len(), 3);
+    for flow in &r.flows {
+        assert_eq!((flow.bytes, flow.end_s), (0, 20.0));
+        assert!(r.column(&flow.id, "received_bytes").unwrap().1.is_empty());
+    }
+}
+
 #[test]
 fn series_at_a_period() {
     let r = simulate(&format!("series = ['cwnd', 'held']\nsample = '10ms'\n{SHAPED}"));

@@ -22,7 +22,7 @@ pub(super) fn window(duration: Duration, bin: Duration) -> Duration {
 
 /// Returns the goodput of windows in bits per second, each placed at the middle of the flow's life within it.
 /// Windows with less than half of their length inside the flow's life are left out. `received` begins with
-/// bin `first`.
+/// bin `first`; bins outside it are empty.
 pub(super) fn goodput(
     flow: &FlowResult,
     first: usize,
@@ -32,14 +32,15 @@ pub(super) fn goodput(
 ) -> Vec<Point> {
     let n = (window.as_nanos() / bin.as_nanos().max(1)).max(1) as usize;
     let at = |bins: usize| bin.saturating_mul(bins as u64).as_secs_f64();
-    let end = first + received.len();
+    let bins = |s: f64| (s * 1e9 / bin.as_nanos().max(1) as f64).round().max(0.0) as usize;
+    let (begin, end) = (bins(flow.start_s), bins(flow.end_s));
     let point = |k: usize| {
-        let (begin, next) = ((k * n).max(first), ((k + 1) * n).min(end));
-        let (from, to) = (at(k * n).max(flow.start_s), at(next).min(flow.end_s));
-        let sum: f64 = received.get(begin - first..next - first)?.iter().sum();
+        let within = |bin: usize| bin.clamp(first, first + received.len()) - first;
+        let (from, to) = (at(k * n).max(flow.start_s), at((k + 1) * n).min(flow.end_s));
+        let sum: f64 = received[within(k * n)..within((k + 1) * n)].iter().sum();
         (to - from >= at(n) / 2.0).then(|| ((from + to) / 2.0, sum * 8.0 / (to - from)))
     };
-    (first / n..end.div_ceil(n)).filter_map(point).collect()
+    (begin / n..end.div_ceil(n)).filter_map(point).collect()
 }
 
 /// Thins `points`: stretches of length `width` with more points than can be told apart keep the lowest and

@@ -6,7 +6,7 @@ use weir_core::time::Duration;
 
 /// Bins of a flow that lie wholly inside the measured time and the flow's own life.
 pub(super) struct Bins {
-    /// Sum of the bytes before each bin from `offset` on.
+    /// Sum of the bytes before each bin from `offset` on. Bins outside are empty.
     before: Vec<f64>,
     offset: usize,
     /// First bin.
@@ -30,8 +30,7 @@ impl Bins {
         let from = m.from.as_nanos().max(nanos(f.start_s));
         let until =
             m.until.map_or(u64::MAX, Duration::as_nanos).min(nanos(f.end_s)).min(nanos(result.duration_s));
-        let first = (from.div_ceil(width) as usize).max(offset);
-        let last = ((until / width) as usize).min(offset + received.len());
+        let (first, last) = (from.div_ceil(width) as usize, (until / width) as usize);
         (first < last).then_some(Bins { before, offset, first, last, bin })
     }
 
@@ -64,8 +63,8 @@ impl Bins {
 
     /// Returns the rate in bits per second from bin `from` up to bin `to`.
     pub fn rate(&self, from: usize, to: usize) -> Option<f64> {
-        let before = |bin: usize| self.before.get(bin.checked_sub(self.offset)?);
-        let bytes = before(to)? - before(from)?;
+        let before = |bin: usize| self.before[bin.saturating_sub(self.offset).min(self.before.len() - 1)];
+        let bytes = before(to) - before(from);
         (to > from).then(|| bytes * 8.0 / self.bin.saturating_mul((to - from) as u64).as_secs_f64())
     }
 

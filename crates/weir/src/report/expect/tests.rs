@@ -359,3 +359,34 @@ fn a_sum_of_rates_is_of_one_window() {
         [Some(10e6), Some(5e6), Some(10e6)]
     );
 }
+
+/// A flow that lives for 4 s and receives 10 Mbit/s in the third of them alone: bins that its series leaves
+/// out are of its life.
+#[test]
+fn bins_without_a_byte_may_be_left_out() {
+    let found = |series: Series, how: &str| {
+        let row = FlowResult { id: "a.0".into(), end_s: 4.0, bytes: 100 * FULL, ..FlowResult::default() };
+        let series = BTreeMap::from([("a.0".to_string(), series)]);
+        let result = RunResult { duration_s: 4.0, flows: vec![row], series, ..RunResult::default() };
+        let text = format!(
+            "name = 't'\nduration = '4s'\npath.wan = {{ rate = '10Mbit' }}\n[[flow]]\nid = 'a'
+            [[expect]]\nwhat = 'flow.a.0.{how}\nop = 'at_most'\ntarget = '10Mbit'"
+        );
+        let plan = experiment::parse(&Source::new("t.toml", text)).unwrap_or_else(|e| panic!("{e}")).plan;
+        evaluate(&plan, &result)[0].found
+    };
+    let bin = Duration::from_millis(10);
+    let whole: Vec<u64> = (0..400).map(|n| if (200..300).contains(&n) { FULL } else { 0 }).collect();
+    for (how, bps) in [
+        ("goodput_bps'", 2.5e6),
+        ("goodput_bps'\nfrom = '1s'", 10e6 / 3.0),
+        ("max_bps'\nwindow = '1s'", 10e6),
+        ("max_bps'\nwindow = '2s'", 5e6),
+        ("min_bps'\nwindow = '1s'", 0.0),
+    ] {
+        let all = found(Series::received(bin, &whole), how).unwrap();
+        assert!((all - bps).abs() < 1.0, "{how}: {all}");
+        assert_eq!(found(Series::received_from(bin, 200, &whole[200..300]), how), Some(all), "{how}");
+        assert_eq!(found(Series::received(bin, &[]), how), Some(0.0), "{how}");
+    }
+}
