@@ -6,7 +6,7 @@
 
 use super::Gateway;
 use crate::ack::window;
-use crate::flow::{flag, ClassId, FlowId};
+use crate::flow::{flag, ClassId, FlowId, Record};
 use crate::node::{Cx, Port};
 use crate::packet::wire::Seq;
 use crate::systems::postack::Driver;
@@ -87,7 +87,7 @@ impl Gateway {
         for _ in 0..VISITS {
             let Some((i, class)) = self.flows.ready(place, now) else { break };
             let r = &self.flows.table[i];
-            let would = self.flows.awaits_turn(i) && (r.takes_steps() || r.law.turn().deficit > 0);
+            let would = self.flows.awaits_turn(i) && (r.takes_steps() || is_due(r));
             if released && would {
                 break;
             }
@@ -136,12 +136,11 @@ impl Gateway {
             return Visit::Passed;
         }
         let r = &mut self.flows.table[i];
-        if r.law.turn().deficit <= 0 {
-            let payload = r.shared_payload();
+        if !is_due(r) {
             self.flows.ask_for_least(i);
             let sure = self.flows.table[i].has(flag::GUARANTEED);
             let share = self.flows.classes.share(place);
-            let part = share.map_or(0, |share| share.part_of(sure, share.law.turn(payload)) as i32);
+            let part = share.map_or(0, |share| share.part_of(sure, share.law.round()) as i32);
             self.flows.table[i].law.turn_mut().deficit += part;
             self.flows.queue_again(i);
             return Visit::Passed;
@@ -190,7 +189,8 @@ impl Gateway {
         let Some(share) = self.flows.classes.share(r.class) else { return false };
         let (held, edge) = (r.held(), r.edge);
         let ends = r.is_ending();
-        let bytes = if ends { held } else { held.min(share.law.turn(r.shared_payload())) };
+        let turn = r.law.turn().bytes(share.law.round(), r.shared_payload());
+        let bytes = if ends { held } else { held.min(turn) };
         let payload = share.payload(r);
         let cut = self.flows.times(r).map_or(0, |times| self.flows.classes.shares.cut(r, times, bytes));
         let wanted = r.tx.plus(bytes + cut);
@@ -204,6 +204,11 @@ impl Gateway {
         }
         made
     }
+}
+
+/// Returns whether the flow, whose turns are of bytes, has one now.
+fn is_due(r: &Record) -> bool {
+    r.law.turn().is_due(r.held(), r.shared_payload())
 }
 
 /// Until another try where no ACK can be made.

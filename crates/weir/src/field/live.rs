@@ -196,7 +196,8 @@ pub(super) struct Seen {
 }
 
 /// Returns the counters of the class with this index, without rate and flows. Hooks count all of its bytes if
-/// it has a bound. Otherwise those of TCP are known by their acknowledgement.
+/// it has a bound. Otherwise those of TCP are known by their acknowledgement. Data that passed before its flow
+/// was known is acknowledged later: it is in both parts, and in the whole once.
 fn load(gateway: &Gateway, class: usize, stats: &ClassStats) -> Load {
     let Passed { held, free, packets, dropped, dropped_bytes, repeated, reordered, quic, .. } =
         gateway.flows.bound_of(class).passed();
@@ -207,7 +208,7 @@ fn load(gateway: &Gateway, class: usize, stats: &ClassStats) -> Load {
     let also = |dropped: u64| if observes { dropped } else { 0 };
     let unresponsive_bytes = others.bytes + also(others.dropped_bytes);
     Load {
-        bytes: tcp_controlled_bytes + free + unresponsive_bytes,
+        bytes: (held + free).max(stats.acked_bytes) + unresponsive_bytes,
         packets: packets + others.packets + also(dropped + others.dropped),
         tcp_controlled_bytes,
         tcp_passed_bytes: free,

@@ -167,16 +167,12 @@ impl ShareRelease {
         bytes.saturating_add_signed(self.overhead_of_packet().saturating_mul(packets as i64))
     }
 
-    /// Returns the bytes of a turn of a flow with segments of this payload: the whole segments in
-    /// [`ShareRelease::quantum`], at least one. A remainder of a turn would let a flow have two in a row, and
-    /// others wait twice as long.
-    pub fn turn(&self, payload: u16) -> u32 {
-        let payload = u32::from(payload.max(1));
-        let quantum = match self.flow_max {
+    /// Returns the bytes that a flow earns in each round, whatever the size of its segments.
+    pub fn round(&self) -> u32 {
+        match self.flow_max {
             Some(most) => self.quantum().min(ShareRelease::new(most).quantum()),
             None => self.quantum(),
-        };
-        (quantum / payload).max(1) * payload
+        }
     }
 
     /// Returns the payload rate that `rate` allows flows of these segments.
@@ -276,12 +272,6 @@ mod tests {
         assert_eq!([window(800, 50, 1_250), window(800, 50, 1_448)], [5_000, 4 * 1_448]);
         assert_eq!(window(80, 1, 1_448), 1_448, "never less than one");
         assert_eq!([1, 1_448, 1_449, 0].map(|bytes| ShareRelease::turns_for(bytes, 1_448)), [1, 1, 2, 1]);
-    }
-
-    #[test]
-    fn a_turn_is_whole_segments() {
-        let law = ShareRelease::new(Rate::mbit(8)); // 2,920 bytes
-        assert_eq!([536, 1_448, 1_460, 8_948].map(|payload| law.turn(payload)), [2_680, 2_896, 2_920, 8_948]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub struct Turn {
     place: Place,
     /// Bytes that its sender was permitted to send and that the receiver has not been seen to get.
     pub early: u32,
-    /// Bytes that it may be released in this round, at least minus two turns.
+    /// Bytes that it has earned in its rounds and was not released, at least minus two turns.
     pub deficit: i32,
     /// Bytes of the last grant, and its time.
     granted: u32,
@@ -60,6 +60,22 @@ impl Turn {
         self.early = self.early.saturating_sub(bytes);
         self.take(grown, quantum);
         grown
+    }
+
+    /// Returns whether a flow that holds `held` bytes has a turn: it has earned more than half of a segment of
+    /// this payload, or all that it holds. What a turn left of a round gives none: others would wait twice as
+    /// long.
+    pub fn is_due(&self, held: u32, payload: u16) -> bool {
+        let earned = u32::try_from(self.deficit).unwrap_or(0);
+        earned > u32::from(payload) / 2 || held > 0 && earned >= held
+    }
+
+    /// Returns the bytes of a turn, where each round earns `round`: the whole segments of this payload nearest
+    /// to that or to what was earned beyond it, at least one.
+    pub fn bytes(&self, round: u32, payload: u16) -> u32 {
+        let payload = u32::from(payload.max(1));
+        let earned = u32::try_from(self.deficit).unwrap_or(0).max(round);
+        ((earned + payload / 2) / payload).max(1) * payload
     }
 
     fn take(&mut self, bytes: u32, quantum: u32) {
@@ -110,6 +126,20 @@ impl Turn {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_turn_is_the_whole_segments_nearest_to_what_is_earned() {
+        let with = |deficit| Turn { deficit, ..Turn::begin(Time::ZERO) };
+        let of_round = [536, 1_000, 1_448, 1_460].map(|payload| with(2_920).bytes(2_920, payload));
+        assert_eq!(of_round, [2_680, 3_000, 2_896, 2_920]);
+        let of_ordinary = [-500, 1_460, 3_649, 3_650].map(|deficit| with(deficit).bytes(2_920, 1_460));
+        assert_eq!(of_ordinary, [2_920, 2_920, 2_920, 4_380]);
+        assert_eq!(
+            [-1, 0, 730, 731].map(|deficit| with(deficit).is_due(0, 1_460)),
+            [false, false, false, true]
+        );
+        assert_eq!([99, 100].map(|deficit| with(deficit).is_due(100, 1_460)), [false, true]);
+    }
 
     #[test]
     fn what_arrives_unpermitted_is_growth() {
