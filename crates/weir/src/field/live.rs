@@ -196,8 +196,8 @@ pub(super) struct Seen {
 }
 
 /// Returns the counters of the class with this index, without rate and flows. Hooks count all of its bytes if
-/// it has a bound. Otherwise those of TCP are known by their acknowledgement. Data that passed before its flow
-/// was known is acknowledged later: it is in both parts, and in the whole once.
+/// it has a bound. Otherwise those of TCP are known by their acknowledgement. Data that passed before its
+/// flow was known is acknowledged later: it is in both parts, and in the whole once.
 fn load(gateway: &Gateway, class: usize, stats: &ClassStats) -> Load {
     let Passed { held, free, packets, dropped, dropped_bytes, repeated, reordered, quic, .. } =
         gateway.flows.bound_of(class).passed();

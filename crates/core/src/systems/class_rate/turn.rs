@@ -62,16 +62,16 @@ impl Turn {
         grown
     }
 
-    /// Returns whether a flow that holds `held` bytes has a turn: it has earned more than half of a segment of
-    /// this payload, or all that it holds. What a turn left of a round gives none: others would wait twice as
-    /// long.
+    /// Returns whether a flow that holds `held` bytes has a turn: it has earned more than half of a segment
+    /// of this payload, or all that it holds. What a turn left of a round gives none: others would wait twice
+    /// as long.
     pub fn is_due(&self, held: u32, payload: u16) -> bool {
         let earned = u32::try_from(self.deficit).unwrap_or(0);
         earned > u32::from(payload) / 2 || held > 0 && earned >= held
     }
 
-    /// Returns the bytes of a turn, where each round earns `round`: the whole segments of this payload nearest
-    /// to that or to what was earned beyond it, at least one.
+    /// Returns the bytes of a turn, where each round earns `round`: the whole segments of this payload that
+    /// are nearest to it, or to what was earned beyond it; at least one.
     pub fn bytes(&self, round: u32, payload: u16) -> u32 {
         let payload = u32::from(payload.max(1));
         let earned = u32::try_from(self.deficit).unwrap_or(0).max(round);
