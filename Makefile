@@ -88,6 +88,7 @@ lint:
 	scripts/prose --check
 	scripts/additions --check
 	cargo fmt --all --check
+	for crate in fuzz py stacks; do cargo fmt --manifest-path $$crate/Cargo.toml --check || exit 1; done
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy -p weir-core --features loom --test protocols --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked

@@ -34,7 +34,11 @@ fuzz_target!(|data: &[u8]| -> Corpus {
         File::Sweep(runs) => assert!(!runs.is_empty()),
         File::Gateway(file) => {
             let written = serde_json::to_string(&file).unwrap();
-            assert_eq!(serde_json::from_str::<GatewayFile>(&written).as_ref().ok(), Some(&*file), "{written}");
+            assert_eq!(
+                serde_json::from_str::<GatewayFile>(&written).as_ref().ok(),
+                Some(&*file),
+                "{written}"
+            );
         }
         File::Wan(file) => {
             let written = serde_json::to_string(&file).unwrap();

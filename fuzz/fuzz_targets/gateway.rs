@@ -11,7 +11,7 @@ use weir_core::ack::AckControl;
 use weir_core::gateway::{ClassConfig, Config, Direction, Gateway, LAN, WAN};
 use weir_core::node::Port;
 use weir_core::rate::Rate;
-use weir_core::rig::{TestFrame, Rig};
+use weir_core::rig::{Rig, TestFrame};
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::{checksum, packet, Flags};
@@ -30,9 +30,19 @@ fn gateway(hooked: bool) -> Gateway {
 }
 
 fn handshake(rig: &mut Rig<Gateway>) {
-    let syn = SegmentBuilder::v4(SENDER, RECEIVER).ports(4, 5).seq(0).flags(Flags::SYN).mss(1460).window_scale(7).ts(1, 0);
+    let syn = SegmentBuilder::v4(SENDER, RECEIVER)
+        .ports(4, 5)
+        .seq(0)
+        .flags(Flags::SYN)
+        .mss(1460)
+        .window_scale(7)
+        .ts(1, 0);
     rig.at(Time::ZERO).inject(LAN, TestFrame::bytes(&syn.build()));
-    let answer = SegmentBuilder::v4(RECEIVER, SENDER).ports(5, 4).seq(0).ack(1).flags(Flags(Flags::SYN.0 | Flags::ACK.0));
+    let answer = SegmentBuilder::v4(RECEIVER, SENDER)
+        .ports(5, 4)
+        .seq(0)
+        .ack(1)
+        .flags(Flags(Flags::SYN.0 | Flags::ACK.0));
     rig.inject(WAN, TestFrame::bytes(&answer.mss(1460).window_scale(7).ts(1, 1).build()));
 }
 
@@ -55,7 +65,11 @@ fuzz_target!(|data: &[u8]| {
             _ => SegmentBuilder::v4(SENDER, RECEIVER).ports(4, 5).seq(1 + n).ack(1),
         };
         let flags = Flags(u16::from(head[4]) | if head[4] & 0x40 != 0 { 0 } else { Flags::ACK.0 });
-        let segment = segment.flags(flags).window(head[5].into()).ts(n, 1).sack(&[(n, n + 1)][..(head[6] & 1) as usize]);
+        let segment = segment
+            .flags(flags)
+            .window(head[5].into())
+            .ts(n, 1)
+            .sack(&[(n, n + 1)][..(head[6] & 1) as usize]);
         let mut frame = segment.payload((head[6] >> 2).into()).build();
         for change in changes.chunks_exact(2) {
             let at = change[0] as usize % frame.len();

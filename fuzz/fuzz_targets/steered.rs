@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 use weir_core::ack::AckControl;
 use weir_core::gateway::{ClassConfig, Config, Direction, LAN, WAN};
 use weir_core::rate::Rate;
-use weir_core::rig::{TestFrame, Rig, Sent};
+use weir_core::rig::{Rig, Sent, TestFrame};
 use weir_core::steer::after;
 use weir_core::time::{Duration, Time};
 use weir_core::wire::build::SegmentBuilder;
@@ -22,7 +22,13 @@ const HOSTS: [[u8; 4]; 2] = [[10, 0, 0, 1], [10, 0, 1, 1]];
 const FIRST: [u32; 2] = [1, 0xffff_f001];
 
 fn config(rates: u8) -> Config {
-    let class = |direction, mbit: u8| ClassConfig::controlled("all", direction, AckControl::ack_shaper(Rate::mbit(1 + u64::from(mbit) * 50)));
+    let class = |direction, mbit: u8| {
+        ClassConfig::controlled(
+            "all",
+            direction,
+            AckControl::ack_shaper(Rate::mbit(1 + u64::from(mbit) * 50)),
+        )
+    };
     let classes = vec![class(Direction::Out, rates & 15), class(Direction::In, rates >> 4)];
     Config { classes, max_flows: 16, ..Config::default() }
 }
@@ -66,7 +72,8 @@ fuzz_target!(|data: &[u8]| {
             2 => rig.node_mut().come_back(),
             _ => {
                 let number = |i: usize| u32::from(u16::from_be_bytes([r[i], r[i + 1]])) * 97;
-                let (seq, ack) = (FIRST[from].wrapping_add(number(2)), FIRST[1 - from].wrapping_add(number(4)));
+                let (seq, ack) =
+                    (FIRST[from].wrapping_add(number(2)), FIRST[1 - from].wrapping_add(number(4)));
                 if after(ack, acknowledged[from]) {
                     acknowledged[from] = ack;
                 }

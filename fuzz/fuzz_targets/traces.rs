@@ -22,5 +22,9 @@ fuzz_target!(|data: &[u8]| -> Corpus {
             Err(errors) => assert!(!errors.to_string().is_empty()),
         }
     }
-    if accepted { Corpus::Keep } else { Corpus::Reject }
+    if accepted {
+        Corpus::Keep
+    } else {
+        Corpus::Reject
+    }
 });

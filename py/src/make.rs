@@ -123,7 +123,8 @@ impl Sweep {
     /// Makes a run. One that cannot be made has an error.
     fn make(&self, py: Python<'_>, number: usize) -> PyResult<Run> {
         let job = self.job(number)?;
-        let made = py.detach(|| sweep::run(&[job.clone()], 1, &self.stop, |_, job| one(job, &self.stop)));
+        let made =
+            py.detach(|| sweep::run(std::slice::from_ref(job), 1, &self.stop, |_, job| one(job, &self.stop)));
         Ok(Run { result: made.into_iter().next().unwrap_or_else(|| interrupted(job)) })
     }
 

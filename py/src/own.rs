@@ -376,7 +376,7 @@ impl QueueDiscipline for Queueing {
                 Ok(both) => both,
                 Err(_) => match returned.extract::<String>() {
                     Ok(decision) => (decision, 0),
-                    Err(error) => ended(py, self.object.name, &error.into()),
+                    Err(error) => ended(py, self.object.name, &error),
                 },
             };
             match decision.as_str() {
@@ -420,7 +420,9 @@ fn add<E: std::fmt::Display>(
     register: impl FnOnce(&'static str) -> Result<(), E>,
 ) -> PyResult<()> {
     if !make.bind(py).is_callable() {
-        return Err(PyTypeError::new_err("a class is expected, or a function of a seed that makes an object"));
+        return Err(PyTypeError::new_err(
+            "a class is expected, or a function of a seed that makes an object",
+        ));
     }
     let added = register(Box::leak(name.into_boxed_str()));
     added.map_err(|refused| PyValueError::new_err(refused.to_string()))
