@@ -139,8 +139,12 @@ impl Gateway {
         if !is_due(r) {
             self.flows.ask_for_least(i);
             let sure = self.flows.table[i].has(flag::GUARANTEED);
-            let share = self.flows.classes.share(place);
-            let part = share.map_or(0, |share| share.part_of(sure, share.law.round()) as i32);
+            let payload = self.flows.table[i].shared_payload();
+            let share = self.flows.classes.share_mut(place);
+            let part = share.map_or(0, |share| {
+                let earned = share.round.earn(share.law.turn(), payload);
+                share.part_of(sure, earned) as i32
+            });
             self.flows.table[i].law.turn_mut().deficit += part;
             self.flows.queue_again(i);
             return Visit::Passed;
@@ -189,7 +193,7 @@ impl Gateway {
         let Some(share) = self.flows.classes.share(r.class) else { return false };
         let (held, edge) = (r.held(), r.edge);
         let ends = r.is_ending();
-        let turn = r.law.turn().bytes(share.law.round(), r.shared_payload());
+        let turn = r.law.turn().bytes(share.law.turn(), r.shared_payload());
         let bytes = if ends { held } else { held.min(turn) };
         let payload = share.payload(r);
         let cut = self.flows.times(r).map_or(0, |times| self.flows.classes.shares.cut(r, times, bytes));

@@ -167,8 +167,8 @@ impl ShareRelease {
         bytes.saturating_add_signed(self.overhead_of_packet().saturating_mul(packets as i64))
     }
 
-    /// Returns the bytes that a flow earns in each round, whatever the size of its segments.
-    pub fn round(&self) -> u32 {
+    /// Returns about the bytes of a flow's turn: [`ShareRelease::quantum`], of its maximum rate if it has one.
+    pub fn turn(&self) -> u32 {
         match self.flow_max {
             Some(most) => self.quantum().min(ShareRelease::new(most).quantum()),
             None => self.quantum(),

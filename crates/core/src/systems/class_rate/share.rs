@@ -5,6 +5,7 @@ use super::clock::Clock;
 use super::debt::Debt;
 use super::node::{self, List, Node, Standing};
 use super::others::Others;
+use super::turn::Round;
 use super::{Nested, ShareRelease};
 use crate::base::linked::LinkedList;
 use crate::flow::{ClassId, FlowId, Table};
@@ -33,6 +34,8 @@ pub(crate) struct Share {
     pub(crate) most: Rate,
     /// Bytes of a turn.
     pub(crate) quantum: u32,
+    /// What each flow earns in a round.
+    pub(crate) round: Round,
     /// Clock of the most that it may send.
     pub(crate) clock: Clock,
     /// Flows that came to hold something and have not had a turn.
@@ -69,6 +72,7 @@ impl Share {
             law: *law,
             most: law.rate,
             quantum: law.quantum(),
+            round: Round::default(),
             clock: Clock::new(law.rate, law.credit()),
             fresh: LinkedList::EMPTY,
             old: LinkedList::EMPTY,

@@ -10,6 +10,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// Most that a flow may be ahead of its maximum rate, as time. Any excess is written off.
 const MOST_AHEAD: Duration = Duration::from_millis(100);
 
+/// Turns of a class that [`Round`] looks back on.
+const LATELY: u16 = 1024;
+
 /// State of a flow with turns of bytes.
 #[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
@@ -31,6 +34,39 @@ pub struct Turn {
 }
 
 law_state!(pub Turn, turn, turn_mut);
+
+/// What each flow of a class earns in a round: the largest turn of its flows lately. So flows with segments of
+/// one size have whole ones in each round, and others as many bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Round {
+    bytes: u32,
+    /// The largest turn since `left` was set.
+    largest: u32,
+    /// Turns until `bytes` is set to that.
+    left: u16,
+}
+
+impl Round {
+    /// Returns the bytes that a flow with segments of this payload earns, where turns are of about `quantum`
+    /// bytes.
+    pub(crate) fn earn(&mut self, quantum: u32, payload: u16) -> u32 {
+        let turn = nearest(quantum, payload);
+        if self.left == 0 {
+            *self = Round { bytes: self.largest, largest: 0, left: LATELY };
+        }
+        self.left -= 1;
+        self.largest = self.largest.max(turn);
+        // The quantum was larger perhaps.
+        self.bytes = self.bytes.min(quantum + quantum / 4).max(turn);
+        self.bytes
+    }
+}
+
+/// Returns the whole segments of this payload nearest to `bytes`, at least one, in bytes.
+fn nearest(bytes: u32, payload: u16) -> u32 {
+    let payload = u32::from(payload.max(1));
+    ((bytes + payload / 2) / payload).max(1) * payload
+}
 
 impl Turn {
     /// Returns the state of a flow that begins at `now`.
@@ -70,12 +106,10 @@ impl Turn {
         earned > u32::from(payload) / 2 || held > 0 && earned >= held
     }
 
-    /// Returns the bytes of a turn, where each round earns `round`: the whole segments of this payload that
-    /// are nearest to it, or to what was earned beyond it; at least one.
-    pub fn bytes(&self, round: u32, payload: u16) -> u32 {
-        let payload = u32::from(payload.max(1));
-        let earned = u32::try_from(self.deficit).unwrap_or(0).max(round);
-        ((earned + payload / 2) / payload).max(1) * payload
+    /// Returns the bytes of a turn, where turns are of about `quantum` bytes: the whole segments of this
+    /// payload that are nearest to it, or to what was earned beyond it; at least one.
+    pub fn bytes(&self, quantum: u32, payload: u16) -> u32 {
+        nearest(u32::try_from(self.deficit).unwrap_or(0).max(quantum), payload)
     }
 
     fn take(&mut self, bytes: u32, quantum: u32) {
@@ -139,6 +173,18 @@ mod tests {
             [false, false, false, true]
         );
         assert_eq!([99, 100].map(|deficit| with(deficit).is_due(100, 1_460)), [false, true]);
+    }
+
+    #[test]
+    fn a_round_earns_the_largest_turn_lately() {
+        let mut round = Round::default();
+        assert_eq!([round.earn(2_920, 1_448), round.earn(2_920, 1_448)], [2_896, 2_896]);
+        assert_eq!([round.earn(2_920, 1_000), round.earn(2_920, 1_448)], [3_000, 3_000]);
+        // All of the turns that are looked back on, twice: 1,000 bytes are not among the second ones.
+        let last = (0..2 * u32::from(LATELY)).map(|_| round.earn(2_920, 1_448)).last();
+        assert_eq!(last, Some(2_896));
+        round.earn(29_200, 1_460);
+        assert!(round.earn(2_920, 1_460) <= 3_650, "a class whose rate fell");
     }
 
     #[test]

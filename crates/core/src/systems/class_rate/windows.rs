@@ -50,7 +50,7 @@ impl Shares {
     /// that turn.
     pub(crate) fn edge_of_turn(&self, r: &Record, (rtt, standing): Times) -> Option<(u32, u32)> {
         let share = self.get(r.class).filter(|_| r.has(flag::EDGE_KNOWN))?;
-        let turn = r.law.turn().bytes(share.law.round(), r.shared_payload());
+        let turn = r.law.turn().bytes(share.law.turn(), r.shared_payload());
         let ahead = r.edge.beyond(r.tx);
         Some((share.window(r, rtt, standing).min(ahead.saturating_add(turn)), turn))
     }
