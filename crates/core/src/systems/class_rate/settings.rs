@@ -167,7 +167,8 @@ impl ShareRelease {
         bytes.saturating_add_signed(self.overhead_of_packet().saturating_mul(packets as i64))
     }
 
-    /// Returns about the bytes of a flow's turn: [`ShareRelease::quantum`], of its maximum rate if it has one.
+    /// Returns about the bytes of a flow's turn: [`ShareRelease::quantum`], or less where flows have a
+    /// maximum rate.
     pub fn turn(&self) -> u32 {
         match self.flow_max {
             Some(most) => self.quantum().min(ShareRelease::new(most).quantum()),

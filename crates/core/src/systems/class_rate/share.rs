@@ -34,7 +34,7 @@ pub(crate) struct Share {
     pub(crate) most: Rate,
     /// Bytes of a turn.
     pub(crate) quantum: u32,
-    /// What each flow earns in a round.
+    /// Earnings of each flow in a round.
     pub(crate) round: Round,
     /// Clock of the most that it may send.
     pub(crate) clock: Clock,

@@ -35,8 +35,8 @@ pub struct Turn {
 
 law_state!(pub Turn, turn, turn_mut);
 
-/// What each flow of a class earns in a round: the largest turn of its flows lately. So flows with segments of
-/// one size have whole ones in each round, and others as many bytes.
+/// Earnings of each flow of a class in a round: the largest turn of its flows lately. So flows with segments
+/// of one size have whole ones in each round, and others as many bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Round {
     bytes: u32,
