@@ -3,6 +3,7 @@
 # make quick  format, clippy and unit tests of the crates that differ from HEAD, or from BASE
 # make repro  the papers' figures, tables and claims again: out/repro/report.html
 # make build  target/release/weir
+# make benchmarks  target/release/weir-bench
 # make deb    Debian packages and a tarball, in target/debian
 # make book   the pages of docs as a book, in target/book
 # make py     the Python package, in the environment target/python
@@ -35,13 +36,16 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 		table5-unpaced.toml table5-tbf.toml table5-tbf-4m.toml window.toml window-clock.toml fig3.toml fig8.toml fig8-unpaced.toml fig9.toml fig9-unpaced.toml) \
 	$(addprefix experiments/papers/paced-chirping/,lone.toml pair.toml fig6.toml both-start.toml both-fig6.toml vanish.toml reorder.toml fig5.toml fig5-alone.toml fig7.toml)
 
-.PHONY: demo test quick build repro repro-short deb book py python deny packages commands bench kernels hosts miri random additions papers mutations prometheus page evidence verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
+.PHONY: demo test quick build benchmarks repro repro-short deb book py python deny packages commands bench kernels hosts miri random additions papers mutations prometheus page evidence verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
 
 PARTS := deny book commands packages kernels hosts miri random additions papers mutations prometheus python page evidence
 PART ?= $(PARTS)
 
 build: setup
 	cargo build --release --locked -p weir
+
+benchmarks: setup
+	cargo build --release --locked -p weir-bench
 
 deb: setup
 	scripts/package
@@ -63,8 +67,7 @@ book:
 	mdbook build docs
 
 # Every command of README and docs, those of minutes too.
-commands: build
-	cargo build --release --locked -p weir-bench
+commands: build benchmarks
 	$(SUDO) scripts/commands --all
 
 # Packages installed, upgraded and removed in roots of Debian 12 and 13, with systemd as process 1.
@@ -140,8 +143,7 @@ privileged: build
 	scripts/lab experiments/papers/ack-shaper/fig12-short.toml
 	scripts/lab experiments/papers/ack-shaper/fig11-short.toml
 
-bench: build
-	cargo build --release --locked -p weir-bench
+bench: build benchmarks
 	cargo bench -p weir-core --locked
 	cargo bench -p weir-sim --locked
 	$(WEIR)-bench sim

@@ -102,14 +102,17 @@ impl Turn {
     /// of this payload, or all that it holds. What a turn left of a round gives none: others would wait twice
     /// as long.
     pub fn is_due(&self, held: u32, payload: u16) -> bool {
-        let earned = u32::try_from(self.deficit).unwrap_or(0);
-        earned > u32::from(payload) / 2 || held > 0 && earned >= held
+        self.earned() > u32::from(payload) / 2 || held > 0 && self.earned() >= held
     }
 
     /// Returns the bytes of a turn, where turns are of about `quantum` bytes: the whole segments of this
     /// payload that are nearest to it, or to what was earned beyond it; at least one.
     pub fn bytes(&self, quantum: u32, payload: u16) -> u32 {
-        nearest(u32::try_from(self.deficit).unwrap_or(0).max(quantum), payload)
+        nearest(self.earned().max(quantum), payload)
+    }
+
+    fn earned(&self) -> u32 {
+        self.deficit.max(0).unsigned_abs()
     }
 
     fn take(&mut self, bytes: u32, quantum: u32) {
