@@ -20,6 +20,10 @@ WEIR := target/release/weir
 RUNNER := $(or $(SUDO),env)
 AS_ROOT := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$(RUNNER)" CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$(RUNNER)"
 
+# Cargo's options for the integration tests of crates. A selection of the whole workspace builds no crate twice.
+tests = $(foreach crate,$(1),$(patsubst crates/$(crate)/tests/%.rs,--test %,\
+	$(wildcard crates/$(crate)/tests/*.rs)) $(patsubst crates/$(crate)/tests/%/main.rs,--test %,$(wildcard crates/$(crate)/tests/*/main.rs)))
+
 # Experiments that run in virtual time, in seconds.
 VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.toml ack-shaper/fig4.toml \
 	ack-shaper/fig6.toml ack-shaper/fig7.toml ack-shaper/fig8.toml ack-shaper/fig9.toml ack-shaper/fig10.toml \
@@ -36,7 +40,7 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 		table5-unpaced.toml table5-tbf.toml table5-tbf-4m.toml window.toml window-clock.toml fig3.toml fig8.toml fig8-unpaced.toml fig9.toml fig9-unpaced.toml) \
 	$(addprefix experiments/papers/paced-chirping/,lone.toml pair.toml fig6.toml both-start.toml both-fig6.toml vanish.toml reorder.toml fig5.toml fig5-alone.toml fig7.toml)
 
-.PHONY: demo test quick build benchmarks repro repro-short deb book py python deny packages commands bench kernels hosts miri random additions papers mutations prometheus page evidence verify setup lint unit virtual virtual-files truth instructions privileged fuzz clean
+.PHONY: demo test quick build benchmarks repro repro-short deb book py python deny packages commands bench kernels hosts miri random additions papers mutations prometheus page evidence verify setup format lint unit virtual virtual-files truth instructions privileged-build privileged fuzz clean
 
 PARTS := deny book commands packages kernels hosts miri random additions papers mutations prometheus python page evidence
 PART ?= $(PARTS)
@@ -78,7 +82,7 @@ demo: build
 	$(SUDO) $(WEIR) lab experiments/papers/ack-shaper/fig12-short.toml --out out/demo
 
 test:
-	@scripts/parts setup lint unit virtual repro-short truth instructions privileged
+	@scripts/parts setup format unit virtual repro-short truth instructions privileged-build privileged+lint
 
 quick:
 	@scripts/quick $(BASE)
@@ -86,12 +90,15 @@ quick:
 setup:
 	@scripts/setup
 
-# The simulator builds without what needs Linux, the gateway without experiments, and fuzz targets as they are.
-lint:
+# What takes seconds to see.
+format:
 	scripts/prose --check
 	scripts/additions --check
 	cargo fmt --all --check
 	for crate in fuzz py stacks; do cargo fmt --manifest-path $$crate/Cargo.toml --check || exit 1; done
+
+# The simulator builds without what needs Linux, the gateway without experiments, and fuzz targets as they are.
+lint: format
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy -p weir-core --features loom --test protocols --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
@@ -103,8 +110,7 @@ lint:
 # run, so that a change is judged by what it changed; `make random` tries others.
 unit: export PROPTEST_RNG_SEED ?= 1
 unit:
-	cargo test --workspace --locked --lib --bins
-	cargo test -p weir-core -p weir-conformance -p weir-chirp --locked --test '*'
+	cargo test --workspace --locked --lib --bins $(call tests,core conformance chirp)
 	cargo test -p weir-core --features loom --locked --test protocols
 	cargo test --workspace --locked --doc
 
@@ -136,10 +142,14 @@ truth: build
 instructions: setup
 	scripts/instructions
 
+# Tests that need root, built and not run.
+privileged-build: build
+	cargo test --workspace --locked --no-run $(call tests,io weir weir-bench)
+
 # BPF programs loaded for real, packet sockets, supervisor, short lab runs. Those of weir-io have run with `unit` if that was root's.
 privileged: build
 	$(if $(SUDO),$(AS_ROOT) cargo test -p weir-io --locked --lib)
-	$(AS_ROOT) cargo test -p weir-io -p weir -p weir-bench --locked --test '*' -- --test-threads=1
+	$(AS_ROOT) cargo test --workspace --locked $(call tests,io weir weir-bench) -- --test-threads=1
 	scripts/lab experiments/papers/ack-shaper/fig12-short.toml
 	scripts/lab experiments/papers/ack-shaper/fig11-short.toml
 
