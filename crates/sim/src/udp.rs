@@ -2,8 +2,9 @@
 //! counts them.
 //!
 //! Frames have Ethernet, IPv4 and UDP headers (RFC 768) with a valid checksum. The payload is a length, of
-//! which only the first eight bytes are present and number the datagrams. With a shorter payload, the IP
-//! identification numbers them.
+//! which only the first sixteen bytes are present: the datagram's number and its departure in nanoseconds.
+//! With a payload below eight bytes, the IP identification numbers them, and below sixteen none tells when it
+//! left.
 
 mod numbers;
 mod sink;
@@ -26,3 +27,5 @@ pub const MAX_PAYLOAD: u16 = 65_535 - 20 - 8;
 
 /// Bytes of the number in front of the payload.
 const NUMBER: usize = 8;
+/// Bytes of the number and of the departure behind it.
+const STAMPED: usize = 16;

@@ -91,14 +91,23 @@ fn the_short_form() {
     assert!(said.contains("downloads: nothing is taken") && said.contains("each flow 20Mbit"), "{said}");
     assert!(said.contains("there is no interface weir-none0"), "{said}");
 
+    let out = weir(&["check", "--dev", "weir-none0", "--up", "2Mbit", "--down", "20Mbit"]);
+    let said = text(&out.stdout);
+    assert!(said.contains("hosts in turn, and the flows of each"), "{said}");
+    // One and a half full frames at 2 Mbit/s take 9.084 ms, more than CoDel's 5.
+    assert!(said.contains("CoDel (target 9084us, interval 100ms, marks)"), "{said}");
+    assert!(said.contains("to each flow that ACKs cannot slow its fair share"), "{said}");
+
     for (args, says) in [
-        (&["run"][..], "give a file, or an interface and a rate"),
+        (&["run"][..], "give a file, or an interface and the rates of its line"),
         (&["run", "--dev", "eth1"], "--dev eth1 without a rate"),
         (&["run", "--dev", "eth1", "--out-flow-rate", "1kbit"], "not from 8kbit to 100Gbit"),
         (&["run", "--dev", "eth1", "--out-flow-rate", "1Mbit", "--json", "/dev/null"], "no regular file"),
-        (&["run", "--dev", "eth1", "--uplink", "0Mbit", "--ack-filter"], "a rate of zero"),
-        (&["run", "--dev", "eth1", "--uplink", "1Mbit"], "--ack-filter"),
-        (&["run", "--dev", "eth1", "--uplink", "1Mbit", "--ack-filter", "delay"], "unknown value `delay`"),
+        (&["run", "--dev", "eth1", "--up", "0Mbit"], "a rate of zero"),
+        (&["run", "--up", "1Mbit"], "--dev <INTERFACE>"),
+        (&["run", "--dev", "eth1", "--ack-filter", "delayed"], "--up <RATE>"),
+        (&["run", "--dev", "eth1", "--up", "1Mbit", "--out-flow-rate", "1Mbit"], "cannot be used with"),
+        (&["run", "--dev", "eth1", "--up", "1Mbit", "--ack-filter", "delay"], "unknown value `delay`"),
         (&["wan", "--dev", "eth1", "--ack-filter", "classical"], "needs"),
         (&["model", "ack-filter", "--rate", "0bit", "--rtt", "1s"], "a rate of zero"),
         (&["model", "ack-filter", "--rate", "1Mbit", "--rtt", "0s"], "0s"),

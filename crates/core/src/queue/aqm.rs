@@ -28,7 +28,8 @@ impl Aqm {
     /// Returns whether this AQM marks packets.
     pub fn marks(&self) -> bool {
         match self {
-            Aqm::None | Aqm::AckFilter(_) => false,
+            Aqm::None => false,
+            Aqm::AckFilter(filter) => filter.codel.is_some_and(|codel| codel.ecn),
             // It may.
             Aqm::Own(_) => true,
             Aqm::Codel(codel) => codel.ecn,
@@ -47,7 +48,10 @@ impl Aqm {
             Aqm::Codel(codel) => codel.full_frame = bytes,
             Aqm::FqCodel(fq) => (fq.quantum, fq.codel.full_frame) = (bytes, bytes),
             Aqm::Red(red) => (red.min, red.max) = (5 * u64::from(bytes), 15 * u64::from(bytes)),
-            Aqm::AckFilter(filter) => filter.quantum = bytes,
+            Aqm::AckFilter(filter) => {
+                filter.quantum = bytes;
+                filter.codel.iter_mut().for_each(|codel| codel.full_frame = bytes);
+            }
         }
         self
     }

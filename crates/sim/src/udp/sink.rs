@@ -1,10 +1,10 @@
 //! A sink of datagrams.
 
-use super::{Numbers, NUMBER};
+use super::{Numbers, NUMBER, STAMPED};
 use std::net::SocketAddrV4;
 use weir_core::frame::{Checksum, Frame};
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
-use weir_core::stats::DropReason;
+use weir_core::stats::{DropReason, Histogram};
 use weir_core::time::{Duration, Time};
 use weir_core::wire;
 
@@ -25,6 +25,16 @@ pub struct UdpReport {
     pub reordered: u64,
     /// Payload bytes by bin; bins after the last byte are left out.
     pub bins: Vec<u32>,
+    /// One-way delays in nanoseconds, copies left out, of datagrams that tell when they left.
+    pub delays: Histogram,
+}
+
+/// Datagram that arrived.
+struct Arrival {
+    payload: u64,
+    number: u64,
+    /// Departure, if it tells.
+    left: Option<Time>,
 }
 
 /// Receives the datagrams of one source on [`WIRE`](super::WIRE). Other frames are dropped.
@@ -49,9 +59,8 @@ impl UdpSink {
         &self.report
     }
 
-    /// Returns the payload bytes of a datagram of the source, and its number: all of it, or the lowest 16
-    /// bits.
-    fn parse(&self, head: &[u8], len: usize) -> Option<(u64, u64)> {
+    /// Returns a datagram of the source. Its number is all there, or the lowest 16 bits are.
+    fn parse(&self, head: &[u8], len: usize) -> Option<Arrival> {
         let packet = wire::packet(head, len).ok().filter(|p| p.version == 4 && p.protocol == wire::UDP)?;
         let (l3, l4) = (usize::from(packet.l3), usize::from(packet.l4));
         let be16 = |i: usize| Some(u16::from_be_bytes(head.get(i..i + 2)?.try_into().ok()?));
@@ -62,11 +71,14 @@ impl UdpSink {
         if !ours || payload > u64::from(packet.l4_len()).saturating_sub(8) {
             return None;
         }
+        let word = |i: usize| Some(u64::from_be_bytes(head.get(l4 + 8 + i..l4 + 16 + i)?.try_into().ok()?));
         let number = match payload {
             0..8 => self.unwrap(be16(l3 + 4)?),
-            _ => u64::from_be_bytes(head.get(l4 + 8..l4 + 8 + NUMBER)?.try_into().ok()?),
+            _ => word(0)?,
         };
-        Some((payload, number))
+        let stamped = payload >= STAMPED as u64;
+        let left = if stamped { Some(Time::from_nanos(word(NUMBER)?)) } else { None };
+        Some(Arrival { payload, number, left })
     }
 
     /// Returns the number that ends in these 16 bits and is nearest to the expected one.
@@ -76,7 +88,7 @@ impl UdpSink {
         next.saturating_add_signed(i64::from(ahead))
     }
 
-    fn count(&mut self, now: Time, payload: u64, number: u64) {
+    fn count(&mut self, now: Time, Arrival { payload, number, left }: Arrival) {
         let new = self.numbers.note(number);
         let (r, n) = (&mut self.report, &self.numbers);
         (r.datagrams, r.copies) = (n.distinct(), n.copies());
@@ -85,6 +97,7 @@ impl UdpSink {
             return;
         }
         r.received += payload;
+        left.into_iter().for_each(|left| r.delays.record(now.since(left).as_nanos()));
         r.last_received = Some(now);
         let bin = (now.as_nanos() / self.bin.as_nanos().max(1)) as usize;
         if bin >= r.bins.len() {
@@ -100,8 +113,8 @@ impl Node for UdpSink {
             return cx.drop(frame, DropReason::Corrupt);
         }
         match self.parse(cx.frames.bytes(&frame), frame.len()) {
-            Some((payload, number)) => {
-                self.count(cx.now, payload, number);
+            Some(arrival) => {
+                self.count(cx.now, arrival);
                 cx.frames.absorb(frame);
             }
             None => cx.drop(frame, DropReason::NotWired),

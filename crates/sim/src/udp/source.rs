@@ -1,7 +1,7 @@
 //! A source of datagrams.
 
 use super::timetable::Timetable;
-use super::{MAX_PAYLOAD, NUMBER, WIRE};
+use super::{MAX_PAYLOAD, NUMBER, STAMPED, WIRE};
 use std::net::SocketAddrV4;
 use weir_core::dist::Distribution;
 use weir_core::frame::{Checksum, Frame, Frames};
@@ -100,14 +100,18 @@ impl UdpSource {
 
     /// Makes the next datagram. Returns `None` if the pool has no free chunk; the datagram is then lost.
     fn emit(&self, frames: &mut Frames, payload: u16) -> Option<Frame> {
-        let mut head = [0; PAYLOAD + NUMBER];
+        let mut head = [0; PAYLOAD + STAMPED];
         head[..PAYLOAD].copy_from_slice(&self.head);
         let mut len = PAYLOAD;
         if usize::from(payload) >= NUMBER {
-            head[PAYLOAD..].copy_from_slice(&self.datagrams.to_be_bytes());
+            head[PAYLOAD..PAYLOAD + NUMBER].copy_from_slice(&self.datagrams.to_be_bytes());
             len += NUMBER;
         } else {
             head[L3 + 4..L3 + 6].copy_from_slice(&(self.datagrams as u16).to_be_bytes());
+        }
+        if usize::from(payload) >= STAMPED {
+            head[PAYLOAD + NUMBER..].copy_from_slice(&self.table.next().as_nanos().to_be_bytes());
+            len = PAYLOAD + STAMPED;
         }
         head[L3 + 2..L3 + 4].copy_from_slice(&(28 + payload).to_be_bytes());
         head[L4 + 4..L4 + 6].copy_from_slice(&(8 + payload).to_be_bytes());

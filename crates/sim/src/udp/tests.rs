@@ -54,9 +54,10 @@ fn datagrams_are_on_rate_and_their_headers_right() {
         // The frame equals, byte for byte, that of the tests' builder with a payload of zeros.
         let mut payload = [0; 1250];
         payload[..8].copy_from_slice(&n.to_be_bytes());
+        payload[8..16].copy_from_slice(&((3 + n) * 1_000_000).to_be_bytes());
         let whole =
             SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(7000, 7001).udp().data(&payload).build();
-        assert_eq!((&s.bytes[..], s.len), (&whole[..50], 14 + 20 + 8 + 1250));
+        assert_eq!((&s.bytes[..], s.len), (&whole[..58], 14 + 20 + 8 + 1250));
         assert_eq!(s.checksum, Checksum::Valid);
     }
     assert_eq!((rig.node().datagrams(), rig.node().bytes()), (3, 3750));

@@ -28,7 +28,7 @@ The tables of a file tell what it is for: [ports] and [gateway] for `weir run`, 
 other file is an experiment.")]
 pub struct Args {
     /// An experiment, or the configuration of a gateway or an emulator
-    #[arg(value_name = "FILE.toml", conflicts_with_all = ["dev", "out_flow_rate", "in_flow_rate", "uplink", "ack_filter"])]
+    #[arg(value_name = "FILE.toml", conflicts_with_all = super::short::OPTIONS)]
     file: Option<PathBuf>,
     #[command(flatten)]
     short: super::short::Short,

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   sudo weir run --dev eth1 --out-flow-rate 20Mbit --in-flow-rate 50Mbit
-  sudo weir run --dev eth0 --uplink 1Mbit --ack-filter
+  sudo weir run --dev eth0 --up 20Mbit --down 100Mbit
   sudo weir run gateway.toml --json /run/weir/stats.json
 
 The interface is the one towards the WAN, whether this host is a router, a masquerading router, a bridge or the end \
@@ -30,7 +30,7 @@ pub struct Args {
 #[derive(clap::Args, Debug)]
 pub struct Origin {
     /// Configuration file
-    #[arg(help = "The configuration: [ports] and [gateway]", value_name = "GATEWAY.toml", conflicts_with_all = ["dev", "out_flow_rate", "in_flow_rate", "uplink", "ack_filter"])]
+    #[arg(help = "The configuration: [ports] and [gateway]", value_name = "GATEWAY.toml", conflicts_with_all = super::short::OPTIONS)]
     config: Option<PathBuf>,
     #[command(flatten)]
     short: Short,

@@ -4,43 +4,52 @@ use crate::command::error::Failure;
 use crate::experiment::config::{addresses, gateway, policy, units, Source};
 use weir_core::rate::Rate;
 
-/// A gateway without a file: every flow of a direction at a rate of its own, or a thin uplink with an ACK
-/// filter.
+/// A gateway without a file: a line of some rate each way, or every flow of a direction at a rate of its own.
 #[derive(clap::Args, Debug)]
 pub struct Short {
     /// Interface towards the WAN, instead of a file
     #[arg(long, value_name = "INTERFACE", value_parser = addresses::interface)]
     dev: Option<String>,
+    /// Rate of the line for what leaves by the interface: hosts and flows have queues in front of it, with
+    /// CoDel and an ACK filter
+    #[arg(long, value_name = "RATE", value_parser = units::rate, requires = "dev", conflicts_with_all = FLOW_RATES)]
+    up: Option<Rate>,
+    /// Rate of the line for what comes in: flows share it without a queue, TCP by its ACKs
+    #[arg(long, value_name = "RATE", value_parser = units::rate, requires = "dev", conflicts_with_all = FLOW_RATES)]
+    down: Option<Rate>,
+    /// Policy of the ACK filter in front of the line
+    #[arg(long, value_name = "POLICY", requires = "up", default_value = "delayed-per-flow")]
+    ack_filter: String,
     /// Rate of each flow whose data leaves by the interface (uploads), e.g. 20Mbit
     #[arg(long, value_name = "RATE", value_parser = policy::flow_rate, requires = "dev")]
     out_flow_rate: Option<Rate>,
     /// Rate of each flow whose data comes in by the interface (downloads)
     #[arg(long, value_name = "RATE", value_parser = policy::flow_rate, requires = "dev")]
     in_flow_rate: Option<Rate>,
-    /// Rate of a thin uplink: traffic that leaves by the interface is queued in front of it, served flow by
-    /// flow, and its ACKs are filtered
-    #[arg(long, value_name = "RATE", value_parser = units::rate, requires_all = ["dev", "ack_filter"], conflicts_with_all = ["out_flow_rate", "in_flow_rate"])]
-    uplink: Option<Rate>,
-    /// Policy of the ACK filter in front of the uplink
-    #[arg(long, value_name = "POLICY", num_args = 0..=1, default_missing_value = "delayed-per-flow", requires = "uplink")]
-    ack_filter: Option<String>,
 }
+
+/// Options with the rate of each flow.
+const FLOW_RATES: [&str; 2] = ["out_flow_rate", "in_flow_rate"];
+
+/// All options: a command that reads a file takes none of them beside it.
+pub const OPTIONS: [&str; 6] = ["dev", "up", "down", "ack_filter", FLOW_RATES[0], FLOW_RATES[1]];
 
 impl Short {
     /// Returns the file that the options stand for.
     pub fn load(&self) -> Result<Source, Failure> {
         let Some(dev) = &self.dev else {
-            let text = "nothing to run: give a file, or an interface and a rate, for example \
-                        --dev eth1 --out-flow-rate 20Mbit";
+            let text = "nothing to run: give a file, or an interface and the rates of its line, for example \
+                        --dev eth0 --up 20Mbit --down 100Mbit";
             return Err(Failure::Input(text.into()));
         };
-        if let Some((uplink, filter)) = self.uplink.zip(self.ack_filter.as_deref()) {
-            return gateway::uplink(dev, uplink, filter).map_err(|fault| Failure::Input(fault.to_string()));
+        if self.up.is_some() || self.down.is_some() {
+            return gateway::line(dev, self.up, self.down, &self.ack_filter)
+                .map_err(|fault| Failure::Input(fault.to_string()));
         }
         if self.out_flow_rate.is_none() && self.in_flow_rate.is_none() {
             let text = format!(
-                "--dev {dev} without a rate: give --out-flow-rate, --in-flow-rate or both, for example \
-                 --out-flow-rate 20Mbit, or --uplink with --ack-filter"
+                "--dev {dev} without a rate: give the rates of the line, for example --up 20Mbit --down \
+                 100Mbit, or a rate of each flow: --out-flow-rate, --in-flow-rate or both"
             );
             return Err(Failure::Input(text));
         }

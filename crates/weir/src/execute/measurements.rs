@@ -2,7 +2,7 @@
 
 use crate::experiment::plan::{Flow, Plan};
 use crate::result::observe::flow_rate;
-use crate::result::{intervals, FlowResult, Quantiles};
+use crate::result::{intervals, FlowResult, Quantiles, QuantilesMax};
 use weir_core::gateway::ClassConfig;
 use weir_core::time::Duration;
 
@@ -21,6 +21,8 @@ pub struct FlowMeasurements<'a> {
     pub gave_up: bool,
     /// See [`FlowResult::loss`].
     pub loss: Option<f64>,
+    /// See [`FlowResult::delay_us`].
+    pub delay_us: Option<QuantilesMax>,
     /// Round-trip times measured by the sender.
     pub rtt_us: Quantiles,
     /// Bytes received up to the end of the run.
@@ -93,6 +95,7 @@ impl FlowMeasurements<'_> {
             rtos: self.rtos,
             gave_up: u64::from(self.gave_up),
             loss: self.loss,
+            delay_us: self.delay_us,
             rtt_us: self.rtt_us,
             back: None,
             exchanges: None,

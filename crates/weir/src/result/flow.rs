@@ -1,6 +1,6 @@
 //! Results of a flow.
 
-use super::{Latency, Most, Quantiles};
+use super::{Latency, Most, Quantiles, QuantilesMax};
 use serde::{Deserialize, Serialize};
 use weir_core::time::Duration;
 
@@ -50,6 +50,10 @@ pub struct FlowResult {
     /// Lost share of a UDP flow's datagrams, 0 to 1; absent for TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
+    /// One-way delays of the datagrams that arrived; absent for TCP, for datagrams of less than 16 bytes, and
+    /// if none arrived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_us: Option<QuantilesMax>,
     /// Round-trip times measured by the sender.
     pub rtt_us: Quantiles,
     /// Other direction of a flow with data both ways.

@@ -1,6 +1,7 @@
 //! Quantiles of results, computed by [`weir_core::stats::nearest_rank`].
 
 use serde::{Deserialize, Serialize};
+use weir_core::stats::Histogram;
 
 /// Two quantiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +21,18 @@ pub struct QuantilesMax {
     pub p99: u64,
     /// Largest value.
     pub max: u64,
+}
+
+impl QuantilesMax {
+    /// Returns those of times in nanoseconds, in microseconds. `None` without times.
+    pub fn of_nanos(times: &Histogram) -> Option<QuantilesMax> {
+        let us = |ns: u64| ns / 1000;
+        (times.count() > 0).then(|| QuantilesMax {
+            p50: us(times.p50()),
+            p99: us(times.p99()),
+            max: us(times.max()),
+        })
+    }
 }
 
 /// Upper bounds of three quantiles; `None` where a value that is not known yet leaves none.

@@ -5,7 +5,7 @@ use weir::experiment::config::{experiment, gateway, Source};
 use weir::result::Backend;
 use weir_core::rate::Rate;
 
-/// A gateway of `weir run --dev eth0 --uplink 100kbit --ack-filter`: all that goes out is taken whole, and
+/// A gateway of `weir run --dev eth0 --up 100kbit`: all that goes out is taken whole, and
 /// downloads stay in the kernel.
 #[test]
 fn a_download_behind_a_thin_uplink_has_its_rate() {
@@ -18,7 +18,7 @@ fn a_download_behind_a_thin_uplink_has_its_rate() {
     let parsed = experiment::parse(&Source::new("experiment", text)).unwrap_or_else(|e| panic!("{e}"));
     let mut plan = parsed.plan_for(Backend::Lab).unwrap_or_else(|e| panic!("{e}"));
     let uplink = Rate::kbit(100);
-    let file = gateway::uplink("eth0", uplink, "delayed-per-flow").unwrap();
+    let file = gateway::line("eth0", Some(uplink), None, "delayed-per-flow").unwrap();
     plan.gateway = Some(gateway::parse(&file).unwrap().gateway);
     judged("ACK filter", || {
         let outcome = run(&plan, &options(&id("filter")));

@@ -1,6 +1,7 @@
 //! Flows of an ACK filter: a bounded table. A flow becomes inactive as its rate disappears. The state from
 //! its segments is kept until another flow needs its place.
 
+use super::super::codel::Law;
 use super::super::rounds::{TakesTurns, Turn};
 use super::super::sizes::Size;
 use crate::base::linked::LinkedList;
@@ -23,7 +24,7 @@ const FREE: usize = 3;
 /// A flow: packets with the same addresses, ports, protocol and tags.
 #[derive(Debug)]
 pub(super) struct Flow {
-    key: Key,
+    pub(super) key: Key,
     hash: u32,
     /// Queued packets, the oldest first.
     pub(super) waiting: LinkedList,
@@ -32,6 +33,10 @@ pub(super) struct Flow {
     /// Queued ACKs.
     pub(super) acks: u32,
     pub(super) turn: Turn,
+    /// Host that has its turns.
+    pub(super) host: u16,
+    /// CoDel's state.
+    pub(super) codel: Law,
     /// Position by queued bytes.
     pub(super) length: Size,
     /// Position by the rate of its ACKs, while one is queued.
@@ -69,6 +74,8 @@ impl Flow {
             bytes: 0,
             acks: 0,
             turn: Turn::NONE,
+            host: 0,
+            codel: Law::default(),
             length: Size::NONE,
             speed: Size::NONE,
             rate: Meter::new(now),

@@ -1,7 +1,7 @@
 //! Full queues (§4.2).
 
 use super::flows::Flow;
-use super::{AckFilter, Drop, Policy, Service};
+use super::{AckFilter, Drop, Policy};
 use crate::node::Cx;
 use crate::stats::DropReason;
 use crate::systems::ack_filter::redundant::Stands;
@@ -53,13 +53,8 @@ impl AckFilter {
                 }
                 None => _ = self.backlog.drop(cx, taken.waiting.frame, DropReason::QueueFull),
             }
-            let ends = self.flows.table[victim as usize].packets == 0;
-            if ends && self.service == Service::RoundRobin {
-                self.rounds.end(&mut self.flows.table, victim);
-                self.rounds.go_on(&mut self.flows.table);
-            }
-            dropped |= ends && victim == i;
-            self.sort(victim, cx.now);
+            dropped |= self.flows.table[victim as usize].packets == 0 && victim == i;
+            self.end_lost(victim, cx.now);
         }
         dropped
     }

@@ -15,7 +15,10 @@
 //!   only delay it. Flows of data count as active.
 //! - **Service** is in order of arrival, or round-robin over flows by bytes. With the latter a bulk upload
 //!   gets its share and no more, and so do ACKs. A flow that becomes backlogged has the next turn, once in a
-//!   round. All such flows share one quantum in a round. Erased ACKs are not charged.
+//!   round. All such flows share one quantum in a round. Erased ACKs are not charged. With [`Params::hosts`]
+//!   hosts take turns in this way, and the flows of each in rounds of their own (`turns`).
+//! - **CoDel** ([`Params::codel`]) judges each flow's packets other than pure ACKs, as in
+//!   [FQ-CoDel](super::fq_codel).
 //! - **Full queues** (§4.2): the arriving packet is dropped unless a better choice is known. With
 //!   [`Policy::Delayed`], while nothing is filtered, the flow with the largest backlog loses its oldest
 //!   packet. With [`Policy::DelayedPerFlow`] that flow loses its oldest packet if it has data queued or if
@@ -31,10 +34,10 @@
 //! that it erases and one more, and erases 64 at most.
 
 use super::backlog::Backlog;
+use super::codel::{self, Fate};
 use super::limit::{Bound, QueueLimit};
-use super::rounds::Rounds;
 use super::sizes::Sizes;
-use super::Discipline;
+use super::{mark, Discipline};
 use crate::base::linked::LinkedList;
 use crate::frame::{Frames, Head, Waiting};
 use crate::node::Cx;
@@ -45,6 +48,7 @@ use crate::time::Time;
 use flows::Flows;
 use gauge::Gauge;
 use nodes::Nodes;
+use turns::Turns;
 
 mod arrive;
 mod erase;
@@ -55,8 +59,9 @@ mod nodes;
 mod policy;
 #[cfg(test)]
 mod tests;
+mod turns;
 
-pub use crate::systems::ack_filter::{Drop, Measure, Params, Policy, Rule, Service, Threshold};
+pub use crate::systems::ack_filter::{Drop, Host, Measure, Params, Policy, Rule, Service, Threshold};
 
 /// See the [module documentation](self).
 #[derive(Debug)]
@@ -71,8 +76,10 @@ pub struct AckFilter {
     nodes: Nodes,
     /// Order of [`Service::Fifo`].
     order: LinkedList,
-    /// Rounds of [`Service::RoundRobin`].
-    rounds: Rounds,
+    /// Order of [`Service::RoundRobin`].
+    turns: Turns,
+    /// CoDel of each flow's packets that are not pure ACKs.
+    codel: Option<codel::Params>,
     lengths: Sizes,
     speeds: Sizes,
     gauge: Gauge,
@@ -102,7 +109,8 @@ impl AckFilter {
             most,
             nodes: Nodes::default(),
             order: LinkedList::EMPTY,
-            rounds: Rounds::new(params.quantum),
+            turns: Turns::new(params.hosts, params.quantum, params.seed),
+            codel: params.codel,
             lengths: Sizes::EMPTY,
             speeds: Sizes::EMPTY,
             gauge: Gauge::new(&params, rate),
@@ -126,12 +134,13 @@ impl AckFilter {
         flow.waiting.push(&mut self.nodes.own(), n);
         self.backlog.enter_first(charge);
         if begins {
+            flow.host = self.turns.host_of(&flow.key);
             self.flows.begin(i);
         }
         match self.service {
             Service::Fifo => self.order.push(&mut self.nodes.order(), n),
             Service::RoundRobin if begins => {
-                self.rounds.begin_first(&mut self.flows.table, i, charge.bytes);
+                self.turns.begin(&mut self.flows.table, i, charge.bytes);
             }
             Service::RoundRobin => {}
         }
@@ -166,6 +175,7 @@ impl AckFilter {
         let of = &mut self.flows.table[flow as usize];
         of.count_out(waiting.charge, ack.is_some());
         if of.packets == 0 {
+            of.codel.found_nothing();
             self.flows.end(flow);
         }
         Some(Taken { waiting, flow, ack, since })
@@ -175,7 +185,7 @@ impl AckFilter {
     fn next(&self) -> Option<u32> {
         match self.service {
             Service::Fifo => self.order.first(),
-            Service::RoundRobin => self.flows.table[self.rounds.next()? as usize].waiting.first(),
+            Service::RoundRobin => self.flows.table[self.turns.next()? as usize].waiting.first(),
         }
     }
 
@@ -183,9 +193,39 @@ impl AckFilter {
         let taken = self.take(self.next()?)?;
         if self.service == Service::RoundRobin {
             let ends = self.flows.table[taken.flow as usize].packets == 0;
-            self.rounds.charge(&mut self.flows.table, taken.flow, taken.waiting.charge.bytes, ends);
+            self.turns.charge(&mut self.flows.table, taken.flow, taken.waiting.charge.bytes, ends);
         }
         Some(taken)
+    }
+
+    /// Lets CoDel judge the packet that leaves next. Returns its flow if it was dropped. `dropped` is the flow
+    /// of the packet that was dropped just before. ACKs are not judged: newer ones keep them few.
+    fn signal(&mut self, cx: &mut Cx<'_>, dropped: Option<u32>) -> Option<u32> {
+        let (codel, n) = (self.codel?, self.next()?);
+        let node = &mut self.nodes.all[n as usize];
+        let (i, waiting) = (node.flow, node.waiting.as_mut().filter(|_| node.ack.is_none())?);
+        let flow = &mut self.flows.table[i as usize];
+        let (waited, behind) = (cx.now.since(waiting.since), flow.bytes - waiting.charge.bytes);
+        if flow.codel.judge(&codel, cx.now, waited, behind, dropped == Some(i)) == Fate::Pass {
+            return None;
+        }
+        if codel.ecn && mark::mark(cx.frames.parked_bytes_mut(&waiting.frame)) {
+            flow.codel.marked(&codel);
+            self.backlog.stats.marks += u64::from(waiting.charge.packets);
+            return None;
+        }
+        let taken = self.take(n)?;
+        self.backlog.drop(cx, taken.waiting.frame, DropReason::Aqm);
+        self.end_lost(i, cx.now);
+        Some(i)
+    }
+
+    /// Ends the turn of a flow whose last packet was dropped.
+    fn end_lost(&mut self, i: u32, now: Time) {
+        if self.flows.table[i as usize].packets == 0 && self.service == Service::RoundRobin {
+            self.turns.end(&mut self.flows.table, i);
+        }
+        self.sort(i, now);
     }
 
     /// Notes a departing packet of a flow.
@@ -211,6 +251,7 @@ impl Discipline for AckFilter {
     fn push(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<DropReason> {
         let (i, ack) = self.meet(cx.frames, &waiting, cx.now);
         let charge = waiting.charge;
+        self.codel.iter_mut().for_each(|codel| codel.note_packet(charge));
         if let Some(ack) = ack {
             if let Some(place) = self.make_place(cx, i, &ack, charge) {
                 self.take_place(place, waiting, ack, cx.now);
@@ -240,6 +281,10 @@ impl Discipline for AckFilter {
     }
 
     fn pop(&mut self, cx: &mut Cx<'_>) -> Option<Waiting> {
+        let mut dropped = None;
+        while let Some(flow) = self.signal(cx, dropped) {
+            dropped = Some(flow);
+        }
         let Taken { waiting, flow, ack, since } = self.take_next()?;
         self.note_left(flow, ack.as_ref(), waiting.charge.bytes, since, cx.now);
         Some(waiting)

@@ -10,6 +10,7 @@ mod accecn;
 mod bounds;
 mod growth;
 mod model;
+mod turns;
 
 /// An ACK in the paper: 40 bytes, 3.2 ms at 100 kb/s.
 const ACK: Charge = Charge { packets: 1, bytes: 40 };

@@ -1,5 +1,6 @@
 //! Settings of an ACK filter.
 
+use crate::queue::codel;
 use crate::time::Duration;
 
 /// Settings of an ACK filter.
@@ -26,6 +27,11 @@ pub struct Params {
     pub flows: u32,
     /// Bytes that each flow may send in a round, at least 1.
     pub quantum: u32,
+    /// Hosts that have turns of their own, which their flows share. `None`: each flow has turns. Only
+    /// [`Service::RoundRobin`] may have it.
+    pub hosts: Option<Host>,
+    /// CoDel of each flow's packets that are not pure ACKs. Only [`Service::RoundRobin`] may have it.
+    pub codel: Option<codel::Params>,
     /// Seed of the hash. It keeps outsiders from choosing flows that collide.
     pub seed: u64,
 }
@@ -44,6 +50,8 @@ impl Default for Params {
             window: None,
             flows: 1024,
             quantum: 1514,
+            hosts: None,
+            codel: None,
             seed: 1,
         }
     }
@@ -110,6 +118,15 @@ pub enum Service {
     Fifo,
     /// Each flow in turn, by bytes.
     RoundRobin,
+}
+
+/// End of a flow whose address is the host that has turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Host {
+    /// Source address.
+    Source,
+    /// Destination address.
+    Destination,
 }
 
 /// Measurement of the channel's use.

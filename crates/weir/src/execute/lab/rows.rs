@@ -102,6 +102,7 @@ impl<'a> Rows<'a> {
                 under_way: under_way(self.plan, flow),
             }
             .loss(),
+            delay_us: receiver.delay_us,
             bytes: bins.iter().sum(),
             in_time: got.map_or(0, |r| r.bytes_in_time),
             bins: &bins,

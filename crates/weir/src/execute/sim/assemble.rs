@@ -10,7 +10,7 @@ use crate::experiment::plan::{Classifier, Flow, Plan};
 use crate::result::observe;
 use crate::result::{
     parent, with_flows, Backend, Bursts, ClassResult, FlowResult, GatewayResult, Latency, LinkResult, MadeBy,
-    Most, PortPace, Quantiles, RunResult, Series,
+    Most, PortPace, Quantiles, QuantilesMax, RunResult, Series,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -117,6 +117,7 @@ struct EndReports {
     last_received: Option<Time>,
     gave_up: bool,
     loss: Option<f64>,
+    delay_us: Option<QuantilesMax>,
 }
 
 impl EndReports {
@@ -145,22 +146,19 @@ impl EndReports {
         let EndpointReport { received, last_received, first_bin, bins, failure, .. } =
             tcp_report(topology, flow.receiver, to);
         let gave_up = sender.failure.into_iter().chain(failure).any(Failure::gave_up);
-        (
-            EndReports { sender, received, last_received, gave_up, loss: None, bins: Vec::new() },
-            first_bin,
-            bins,
-        )
+        (EndReports { sender, received, last_received, gave_up, ..EndReports::default() }, first_bin, bins)
     }
 
     fn of_udp(topology: &Topology, flow: &WiredFlow) -> (EndReports, usize, Vec<u32>) {
         let sink =
             topology.world.get::<UdpSink>(flow.receiver).map(|s| s.report().clone()).unwrap_or_default();
-        let UdpReport { datagrams, received, last_received, lost, bins, .. } = sink;
+        let UdpReport { datagrams, received, last_received, lost, bins, delays, .. } = sink;
         let sent = topology.world.get::<UdpSource>(flow.sender).map_or(0, UdpSource::datagrams);
         let frames = topology.world.frames();
         let under_way = (frames.chunks() - frames.free_chunks()) as u64;
         let loss = Datagrams { sent, arrived: datagrams, missing: lost, under_way }.loss();
-        (EndReports { received, last_received, loss, ..EndReports::default() }, 0, bins)
+        let delay_us = QuantilesMax::of_nanos(&delays);
+        (EndReports { received, last_received, loss, delay_us, ..EndReports::default() }, 0, bins)
     }
 }
 
@@ -211,6 +209,7 @@ fn flow_result(
         rtos: reports.sender.rtos,
         gave_up: reports.gave_up,
         loss: reports.loss,
+        delay_us: reports.delay_us,
         rtt_us: reports
             .sender
             .rtt

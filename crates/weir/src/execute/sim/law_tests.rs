@@ -61,6 +61,7 @@ const FLOWS: &[Law] = &[
     ("rtt_us.p50 rtt_us.p99 fct_s", AtLeast, Late::Apart, Twice::Apart),
     ("retransmits rtos gave_up start_s end_s", Has, Late::Apart, Twice::Apart),
     ("loss", Nothing, Late::Apart, Once),
+    ("delay_us.p50 delay_us.p99 delay_us.max", Nothing, Late::Apart, Twice::Apart),
     ("exchanges.count bursts.count", Has, LeftOut, Once),
     (
         "exchanges.latency_us.p50 exchanges.latency_us.p90 exchanges.latency_us.p99",

@@ -33,6 +33,8 @@ fn datagrams_by_hand() {
     let f = &r.flows[0];
     assert_eq!((f.id.as_str(), f.cc.as_str(), f.class.as_str()), ("u.0", "udp", ""));
     assert_eq!((f.bytes, f.loss, f.fct_s), (990_000, Some(0.0), None));
+    let delay = f.delay_us.unwrap();
+    assert_eq!((delay.p99, delay.max), (10_833, 10_833));
     // By 500 ms, 490 have arrived: the one sent at 489 ms arrives at 499.8336 ms.
     assert_eq!(f.intervals.iter().map(|i| i.bytes).collect::<Vec<_>>(), [490_000, 500_000]);
     let names: Vec<&str> = r.links.iter().map(|l| l.name.as_str()).collect();

@@ -1,6 +1,7 @@
 //! The report of a traffic process.
 
 use super::{Bins, Quantiles};
+use crate::result::QuantilesMax;
 use serde::{Deserialize, Serialize};
 
 /// Reports of the ends of a process's flows and probes. All times count from the epoch.
@@ -60,6 +61,9 @@ pub struct DatagramReport {
     pub arrived: u64,
     /// Count of missing numbers below the highest received one. A late arrival reduces it.
     pub missing: u64,
+    /// One-way delays of the datagrams that arrived, at the receiving end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_us: Option<QuantilesMax>,
     /// Account of the receiving end.
     pub received: Option<Received>,
 }

@@ -132,6 +132,8 @@ pub struct FlowSpec {
 
 /// Bytes of a datagram's number.
 pub(super) const NUMBER: usize = 8;
+/// Bytes of the number and of the time of departure behind it.
+pub(super) const STAMPED: usize = 16;
 /// Most payload bytes of a datagram.
 const LONGEST: u16 = 65_507;
 

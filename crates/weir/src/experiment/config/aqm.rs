@@ -36,8 +36,10 @@ pub(super) fn read_of_one_queue(value: &DeValue) -> Result<Aqm, Fault> {
 
 /// Returns the name of a discipline; `None` for none.
 pub(super) fn name(aqm: &Aqm) -> Option<&'static str> {
-    if let Aqm::Own(own) = aqm {
-        return Some(own.name());
+    match aqm {
+        Aqm::Own(own) => return Some(own.name()),
+        Aqm::AckFilter(filter) => return filter.codel.map(|_| "codel"),
+        _ => {}
     }
     let same = |(_, other): &&(&str, Aqm)| core::mem::discriminant(other) == core::mem::discriminant(aqm);
     all().iter().find(same).map(|(name, _)| *name)
@@ -60,6 +62,7 @@ fn codel(aqm: &mut Aqm) -> Option<&mut codel::Params> {
     match aqm {
         Aqm::Codel(codel) => Some(codel),
         Aqm::FqCodel(fq) => Some(&mut fq.codel),
+        Aqm::AckFilter(filter) => filter.codel.as_mut(),
         _ => None,
     }
 }
@@ -192,7 +195,8 @@ pub(super) fn words(aqm: &Aqm) -> Option<String> {
         format!("target {}, interval {}, {}", c.target, c.interval, if c.ecn { "marks" } else { "drops" })
     };
     Some(match aqm {
-        Aqm::None | Aqm::AckFilter(_) => return None,
+        Aqm::None => return None,
+        Aqm::AckFilter(filter) => return filter.codel.map(|c| format!("CoDel ({})", codel(&c))),
         Aqm::Own(own) => own.name().to_string(),
         Aqm::Codel(c) => format!("CoDel ({})", codel(c)),
         Aqm::FqCodel(fq) => {

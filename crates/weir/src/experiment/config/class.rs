@@ -126,6 +126,8 @@ fn class(s: &Section, share: Option<Spec>, nested: Option<Nested>) -> Option<Cla
     if share.is_none_or(|share| share.pace.is_none()) {
         pace::refuse_lanes(s);
     }
+    let share =
+        share.map(|spec| Spec { queue: spec.queue.map(|queue| share::towards(direction, queue)), ..spec });
     let matches: Vec<Match> = s.sections("match").into_iter().map(rule).collect();
     let ack = match share.map(|share| share.queue) {
         Some(Some(queue)) => {

@@ -20,6 +20,8 @@ use std::path::Path;
 use toml::de::DeValue;
 use weir_core::ack::AckControl;
 use weir_core::gateway::{ClassConfig, Config, Direction};
+use weir_core::queue::ack_filter::Service;
+use weir_core::queue::codel;
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
@@ -96,33 +98,60 @@ pub fn short(dev: &str, out: Option<Rate>, inward: Option<Rate>) -> Source {
     on_command_line(dev, DIRECTIONS.into_iter().zip([out, inward]).filter_map(class).collect())
 }
 
-/// Returns the file of a thin uplink, one line without a file: all packets sent by the interface wait in one
-/// queue with an ACK filter, which an option names or describes.
-pub fn uplink(dev: &str, rate: Rate, filter: &str) -> Result<Source, Fault> {
+/// Returns the file of a line with one rate or two, without a file. What leaves waits here instead of in the
+/// modem, in a queue of each host and flow, with CoDel and an ACK filter, which an option names or describes.
+/// What comes in waits nowhere: ACKs hold TCP to the rate, and the rest has its fair share.
+pub fn line(dev: &str, up: Option<Rate>, down: Option<Rate>, filter: &str) -> Result<Source, Fault> {
+    let up = up.map(|rate| upwards(rate, filter)).transpose()?;
+    let down = down.map(|rate| {
+        format!(
+            "\n[[gateway.class]]\nname = \"down\"\ndirection = \"in\"\nrate = \"{rate}\"\n\
+             unresponsive = \"fair\"\nack = {{ counts = \"frame\" }}\n"
+        )
+    });
+    Ok(on_command_line(dev, [up, down].into_iter().flatten().collect()))
+}
+
+/// Returns the class of what leaves by a line.
+fn upwards(rate: Rate, filter: &str) -> Result<String, Fault> {
     let options = [("ack_filter", filter.to_string())];
     let table = options_table(&options);
     let sink = Sink::default();
     let read = |value: &DeValue| ack_filter::read(value, Some(rate), FULL_FRAME as u32);
-    Section::options(&table, &sink).value("ack_filter", read);
+    let params = Section::options(&table, &sink).value("ack_filter", read);
     if let Some(fault) = sink.into_faults().into_iter().next() {
         return Err(fault);
     }
+    let in_turn = params.is_some_and(|params| params.service == Service::RoundRobin);
     let filter = match table["ack_filter"].get_ref() {
+        DeValue::String(name) if in_turn => {
+            let quantum = rate.bytes_in(UP_TURN).clamp(UP_QUANTUM, FULL_FRAME);
+            format!("{{ policy = {}, quantum = {quantum} }}", toml::Value::from(name.as_ref()))
+        }
         DeValue::String(name) => toml::Value::from(name.as_ref()).to_string(),
         _ => filter.to_string(),
     };
-    let limit = rate.bytes_in(UPLINK_WAIT).max(UPLINK_LEAST);
-    let keys = format!("rate = \"{rate}\"\nqueue = \"{limit}B\"\nack_filter = {filter}");
-    Ok(on_command_line(dev, format!("\n[[gateway.class]]\nname = \"uplink\"\n{keys}\n")))
+    let limit = rate.bytes_in(UP_WAIT).max(UP_LEAST);
+    let mut keys = format!("rate = \"{rate}\"\nqueue = \"{limit}B\"\nack_filter = {filter}\n");
+    if in_turn {
+        let target = rate.time_for(3 * FULL_FRAME / 2).max(codel::Params::default().target);
+        let target = target.as_nanos().div_ceil(1000);
+        keys.push_str(&format!("hosts = true\naqm = \"codel\"\ntarget = \"{target}us\"\necn = true\n"));
+    }
+    Ok(format!("\n[[gateway.class]]\nname = \"up\"\n{keys}"))
 }
 
 fn on_command_line(dev: &str, classes: String) -> Source {
     Source::new("command line", format!("[ports]\ndev = {}\n{classes}", toml::Value::from(dev)))
 }
 
-/// Longest wait in front of an uplink, at its rate; the queue also has room for twenty full frames.
-const UPLINK_WAIT: Duration = Duration::from_millis(500);
-const UPLINK_LEAST: u64 = 20 * FULL_FRAME;
+/// Longest wait before a line, at its rate; the queue also has room for twenty full frames.
+const UP_WAIT: Duration = Duration::from_millis(500);
+const UP_LEAST: u64 = 20 * FULL_FRAME;
+/// A turn before a line, as time at its rate, and the least bytes of it, as in CAKE. Where a full frame takes
+/// several turns, ACKs have turns between frames.
+const UP_TURN: Duration = Duration::from_micros(244);
+const UP_QUANTUM: u64 = 300;
 
 /// Builds a gateway with all flows of a direction at one rate, if that is given, and the ACK shaper's
 /// defaults.

@@ -16,9 +16,10 @@ use super::value::{int, one_of, FromValue};
 use core::ops::RangeInclusive;
 use toml::de::DeValue;
 use weir_core::class::{FlowMin, Refusal, Spec, Unsound, PRIORITIES, WEIGHTS};
-use weir_core::gateway::{ClassConfig, Config};
+use weir_core::gateway::{ClassConfig, Config, Direction};
 use weir_core::pace::Port;
-use weir_core::queue::{self, fq_codel, pfq, Aqm, Kind, QueueLimit};
+use weir_core::queue::ack_filter::{Host, Params, Service};
+use weir_core::queue::{self, codel, fq_codel, pfq, Aqm, Kind, QueueLimit};
 use weir_core::rate::Rate;
 use weir_core::sharing::{self, Why};
 
@@ -109,13 +110,17 @@ static RATES: [ShareKey; 4] = [
 ];
 
 /// Keys of a class's queue.
-static QUEUE: [ShareKey; 17] = [
+static QUEUE: [ShareKey; 18] = [
     ShareKey::new("discipline", |d, v| {
         set(&mut d.per_flow, one_of(v, &[("fifo", false), ("pfq", true)], &["fq-codel"]))
     })
     .words(|d| {
         let pfq = || format!("a queue for each of {} flows", d.pfq.flows);
-        Some(if d.per_flow { pfq() } else { "one queue".to_string() })
+        Some(match filter(d).map(|params| params.service) {
+            _ if d.per_flow => pfq(),
+            Some(Service::RoundRobin) => "a queue for each flow".to_string(),
+            _ => "one queue".to_string(),
+        })
     }),
     ShareKey::new("queue", |d, v| set(&mut d.limit, queue_limit::read(v)))
         .words(|d| Some(format!("holds {}", queue_limit::counted(d.limit)))),
@@ -135,10 +140,22 @@ static QUEUE: [ShareKey; 17] = [
     .words(|d| aqm::words(&d.aqm)),
     ShareKey::new("ack_filter", |d, v| {
         let params = ack_filter::read(v, d.spec.ceil.or(d.spec.rate), FULL_FRAME as u32)?;
-        set(&mut d.aqm, Ok(Aqm::AckFilter(params)))
+        let codel = with_filter(&d.aqm, &params)?;
+        set(&mut d.aqm, Ok(Aqm::AckFilter(Params { codel, ..params })))
     })
-    .instead_of(&["discipline", "aqm"], "a queue has one discipline")
+    .instead_of(&["discipline"], "a queue has one discipline")
     .words(|d| filter(d).map(|params| ack_filter::words(&params))),
+    ShareKey::new("hosts", |d, v| {
+        let hosts = bool::from_value(v)?;
+        match &mut d.aqm {
+            Aqm::AckFilter(params) if params.service == Service::RoundRobin => {
+                set(&mut params.hosts, Ok(hosts.then_some(Host::Source)))
+            }
+            _ => Err(Fault::new("flows of this queue take no turns", IN_TURN)),
+        }
+    })
+    .needs(&["ack_filter"], IN_TURN)
+    .words(|d| filter(d)?.hosts.map(|_| "hosts in turn, and the flows of each".to_string())),
     ShareKey::new("target", |d, v| aqm::target(&mut d.aqm, v)).needs(&["aqm"], AQM),
     ShareKey::new("interval", |d, v| aqm::interval(&mut d.aqm, v)).needs(&["aqm"], AQM),
     ShareKey::new("ecn", |d, v| aqm::ecn(&mut d.aqm, v)).needs(&["aqm"], AQM),
@@ -185,8 +202,27 @@ static QUEUE: [ShareKey; 17] = [
     .needs(&["flow_min"], "it is what becomes of a connection beyond those that have their `flow_min`"),
 ];
 
+const IN_TURN: &str = "hosts and flows take turns with ack_filter = \"delayed-per-flow\"";
+
+/// Returns the CoDel of a queue with an ACK filter.
+fn with_filter(aqm: &Aqm, filter: &Params) -> Result<Option<codel::Params>, Fault> {
+    match aqm {
+        Aqm::None => Ok(None),
+        Aqm::Codel(_) if filter.service == Service::Fifo => Err(Fault::new(
+            "aqm = \"codel\" judges flows by themselves, and this filter serves in the order of arrival",
+            IN_TURN,
+        )),
+        Aqm::Codel(codel) => Ok(Some(*codel)),
+        other => {
+            let name = aqm::name(other).unwrap_or_default();
+            let message = format!("`ack_filter` cannot be combined with aqm = \"{name}\"");
+            Err(Fault::new(message, "beside an ACK filter there is aqm = \"codel\""))
+        }
+    }
+}
+
 /// Returns the ACK filter of a queue.
-fn filter(draft: &Draft) -> Option<weir_core::queue::ack_filter::Params> {
+fn filter(draft: &Draft) -> Option<Params> {
     match draft.aqm {
         Aqm::AckFilter(params) => Some(params),
         _ => None,
@@ -251,6 +287,21 @@ impl Tree {
         let why = "it takes no flows itself: its children do, and they have the queues";
         self.0.refuse(s, class, QUEUE.iter().map(|key| key.name).chain(["match", "ack"]), why);
         draft.spec
+    }
+}
+
+/// Returns the queue of a class of this direction: hosts that take turns are those of the LAN.
+pub(super) fn towards(direction: Direction, queue: queue::Config) -> queue::Config {
+    let host = match direction {
+        Direction::Out => Host::Source,
+        Direction::In => Host::Destination,
+    };
+    match queue.kind {
+        Kind::AckFilter(params) => {
+            let kind = Kind::AckFilter(Params { hosts: params.hosts.map(|_| host), ..params });
+            queue::Config { kind, ..queue }
+        }
+        _ => queue,
     }
 }
 

@@ -117,6 +117,21 @@ pub static FLOW: &[Flow] = &[
     )
     .number(|f| f.loss)
     .at_least(|f| (f.cc == "udp").then_some(0.0)),
+    Flow::new(
+        "delay_us.p50",
+        Unit::Micros,
+        Total::Mean,
+        Udp,
+        "median one-way delay of the datagrams that arrived",
+    )
+    .number(|f| whole(f.delay_us?.p50))
+    .at_least(no_delay),
+    Flow::new("delay_us.p99", Unit::Micros, Total::Mean, Udp, "its 99th percentile")
+        .number(|f| whole(f.delay_us?.p99))
+        .at_least(no_delay),
+    Flow::new("delay_us.max", Unit::Micros, Total::Most, Udp, "the longest")
+        .number(|f| whole(f.delay_us?.max))
+        .at_least(no_delay),
     Flow::new("back.bytes", Unit::Bytes, Total::Sum, BothWays, "payload received in the other direction")
         .number(|f| whole(f.back.as_ref()?.bytes)),
     Flow::new("back.goodput_bps", Unit::Rate, Total::Mean, BothWays, "goodput of the other direction")
@@ -185,6 +200,11 @@ pub static FLOW: &[Flow] = &[
 /// Returns a lower bound of 0 for a TCP flow whose sender had no sample of the round-trip time.
 fn no_round_trip(f: &FlowResult) -> Option<f64> {
     (f.cc != "udp" && f.rtt_us.p50 == 0).then_some(0.0)
+}
+
+/// Returns a lower bound of 0 for a flow of datagrams of which none tells its delay.
+fn no_delay(f: &FlowResult) -> Option<f64> {
+    (f.cc == "udp" && f.delay_us.is_none()).then_some(0.0)
 }
 
 /// Quantile of latencies, of which one may belong to something that is still under way.

@@ -24,6 +24,7 @@ fn flow() -> FlowResult {
         rtos: 8,
         gave_up: 19,
         loss: Some(0.9),
+        delay_us: Some(QuantilesMax { p50: 1, p99: 2, max: 3 }),
         rtt_us: Quantiles { p50: 10, p99: 11 },
         back: Some(Back { target_bps: Some(12), bytes: 13, goodput_bps: 14.0, ..Back::default() }),
         exchanges: Some(Exchanges {
