@@ -6,6 +6,7 @@ mod carries;
 mod emulated;
 mod engines;
 mod filter;
+mod home;
 mod iperf;
 mod life;
 mod measures;

@@ -198,8 +198,8 @@ impl AckFilter {
         Some(taken)
     }
 
-    /// Lets CoDel judge the packet that leaves next. Returns its flow if it was dropped. `dropped` is the flow
-    /// of the packet that was dropped just before. ACKs are not judged: newer ones keep them few.
+    /// Lets CoDel judge the packet that leaves next. Returns its flow if it was dropped. `dropped` is the
+    /// flow of the packet that was dropped just before. ACKs are not judged: newer ones keep them few.
     fn signal(&mut self, cx: &mut Cx<'_>, dropped: Option<u32>) -> Option<u32> {
         let (codel, n) = (self.codel?, self.next()?);
         let node = &mut self.nodes.all[n as usize];

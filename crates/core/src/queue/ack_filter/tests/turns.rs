@@ -18,7 +18,7 @@ fn departures_of(out: &[(u16, u32)], host: u16) -> usize {
     out.iter().filter(|(port, _)| port / 100 == host).count()
 }
 
-/// Of hosts with 1, 3 and 40 flows each has a third.
+/// Hosts with 1, 3 and 40 flows have a third each.
 #[test]
 fn hosts_have_equal_shares_whatever_their_flows() {
     let shares = |params| {
