@@ -14,6 +14,7 @@ use super::ports::{self, Driving};
 use super::queue_limit::FULL_FRAME;
 use super::reader::{options_table, parse_toml, Section, Sink};
 use super::settings::Settings;
+use super::share;
 use super::value::{int, one_of, FromValue, Positive};
 use std::cell::Cell;
 use std::path::Path;
@@ -21,7 +22,7 @@ use toml::de::DeValue;
 use weir_core::ack::AckControl;
 use weir_core::gateway::{ClassConfig, Config, Direction};
 use weir_core::queue::ack_filter::Service;
-use weir_core::queue::codel;
+use weir_core::queue::{self, codel};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
@@ -67,7 +68,7 @@ pub fn parse_with(source: &Source, settings: &Settings, read: Read<'_>) -> Resul
         return Err(errors);
     }
     let (gateway, lists) = gateway.unzip();
-    let Lists { customers, sites, notes } = lists.unwrap_or_default();
+    let Lists { customers, sites, notes, .. } = lists.unwrap_or_default();
     if let Some(fault) = gateway.as_ref().filter(|_| root.all_well()).and_then(idle) {
         root.key_fault("gateway", fault);
     }
@@ -286,6 +287,7 @@ impl<'a> Files<'a> {
         };
         s.need("file", "\"customers.csv\"");
         let (source, sites_source) = (self.read(&s, "file"), self.read(&s, "sites"));
+        let queues = share::of_customers(&s);
         let police = s.get("police").unwrap_or(false);
         let unresponsive = s.value("unresponsive", |v| one_of(v, &policy::UNRESPONSIVE, &[]));
         let unresponsive = unresponsive.unwrap_or(policy::policing(police));
@@ -299,7 +301,7 @@ impl<'a> Files<'a> {
             let (mut customers, notes) = list.transpose()?.unwrap_or_default();
             customers.iter_mut().for_each(|customer| customer.unresponsive = unresponsive);
             let notes = [sites.as_mut().map_or(Vec::new(), |sites| sites.notes()), notes].concat();
-            Ok(Lists { customers, sites: sites.unwrap_or_default().list, notes })
+            Ok(Lists { customers, sites: sites.unwrap_or_default().list, queues, notes })
         });
         read.unwrap_or_else(|errors| {
             self.faulty.set(Some(errors));
@@ -313,6 +315,8 @@ impl<'a> Files<'a> {
 pub(super) struct Lists {
     pub customers: Vec<Customer>,
     pub sites: Vec<Site>,
+    /// Queues of customers, of uploads and of downloads.
+    pub queues: [Option<queue::Config>; 2],
     pub notes: Vec<Located>,
 }
 
@@ -322,7 +326,8 @@ pub(super) fn gateway(s: Section, files: &Files<'_>) -> (Config, Lists) {
     let mut config = Config::default();
     keys::read(KEYS, &[&s], &mut config);
     let lists = files.lists(&s);
-    let first = customers::classes(&lists.customers, &lists.sites);
+    let first = customers::classes(&lists.customers, &lists.sites, lists.queues);
+    share::check_customers(&s, &first);
     let mut classes = class::classes(&s, &first, (config.port, files.inline));
     // Parents are given by their positions.
     for class in &mut classes {

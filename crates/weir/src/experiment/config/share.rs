@@ -109,6 +109,9 @@ static RATES: [ShareKey; 4] = [
     .words(|d| (d.spec.weight > 1).then(|| format!("weight {}", d.spec.weight))),
 ];
 
+/// Number of the last keys of a queue that are of guarantees: `flow_min` and `admission`.
+const GUARANTEE: usize = 2;
+
 /// Keys of a class's queue.
 static QUEUE: [ShareKey; 18] = [
     ShareKey::new("discipline", |d, v| {
@@ -305,6 +308,37 @@ pub(super) fn towards(direction: Direction, queue: queue::Config) -> queue::Conf
     }
 }
 
+/// Number of flows of a customer that have a queue of their own, unless `flows` says it.
+const FLOWS_OF_CUSTOMER: u32 = 64;
+
+/// Directions in which the customers of a list have queues, uploads first, by name.
+const QUEUED: [(&str, [bool; 2]); 3] =
+    [("up", [true, false]), ("down", [false, true]), ("both", [true, true])];
+
+/// Reads the queues that the customers of a list have, of uploads and of downloads.
+pub(super) fn of_customers(s: &Section) -> [Option<queue::Config>; 2] {
+    let keys = &QUEUE[..QUEUE.len() - GUARANTEE];
+    let Some(queued) = s.choice("queues", &QUEUED, &[]) else {
+        let help = "`queues` says in which directions customers have one: \"up\", \"down\" or \"both\"";
+        for key in keys.iter().map(|key| key.name).filter(|key| s.has(key)) {
+            s.key_fault(key, Fault::new(format!("`{key}` is of customers with queues"), help));
+        }
+        return [None; 2];
+    };
+    if queued == [true; 2] {
+        for key in ["police", "unresponsive"].into_iter().filter(|key| s.has(key)) {
+            let help = "what waits in a queue needs no other bound";
+            s.key_fault(key, Fault::new(format!("`{key}` cannot be combined with queues both ways"), help));
+        }
+    }
+    let mut draft = Draft::new(&Spec::of(None));
+    draft.pfq.flows = FLOWS_OF_CUSTOMER;
+    keys::read(keys, &[s], &mut draft);
+    let queue = draft.queue();
+    let of = |direction, queued: bool| queued.then(|| towards(direction, queue));
+    [of(Direction::Out, queued[0]), of(Direction::In, queued[1])]
+}
+
 fn has_queue(s: &Section) -> bool {
     QUEUES.iter().any(|key| s.is_there(key))
 }
@@ -344,6 +378,18 @@ pub(super) fn check(sections: &[Section], classes: &[ClassConfig], port: Port, i
     };
     let message = format!("class \"{}\": {}", classes[refused.class].name, refused.why);
     sections[refused.class].fault(key, Fault::new(message, help));
+}
+
+/// Checks that the trees of customers with queues are sound.
+pub(super) fn check_customers(s: &Section, classes: &[ClassConfig]) {
+    if classes.iter().all(|class| class.share.is_none()) {
+        return;
+    }
+    let config = Config { classes: classes.to_vec(), ..Config::default() };
+    if let Err(refused) = sharing::check(&config) {
+        let message = format!("class \"{}\": {}", classes[refused.class].name, refused.why);
+        s.key_fault("customers", Fault::new(message, "change the rates of the list"));
+    }
 }
 
 /// Checks that the guarantee of each flow fits the limits of its class and of the classes above.

@@ -4,14 +4,22 @@ use super::sites::{most, upwards, Site};
 use super::Customer;
 use crate::experiment::config::policy;
 use weir_core::ack::Unresponsive;
+use weir_core::class::Spec;
 use weir_core::gateway::{ClassConfig, Direction, Match, Nested, Prefix};
+use weir_core::queue;
 use weir_core::rate::Rate;
 
 const DIRECTIONS: [(Direction, &str); 2] = [(Direction::Out, "up"), (Direction::In, "down")];
 
 /// Returns a class per direction for each customer, in the customers' order, then for each site with an
 /// active customer below it. The upload class comes before the download class.
-pub(in crate::experiment::config) fn classes(customers: &[Customer], sites: &[Site]) -> Vec<ClassConfig> {
+/// Where customers have `queues`, of uploads and of downloads, these share their site's rate; elsewhere ACKs
+/// hold it.
+pub(in crate::experiment::config) fn classes(
+    customers: &[Customer],
+    sites: &[Site],
+    queues: Queues,
+) -> Vec<ClassConfig> {
     let used = used(customers, sites);
     // First class of each site's pair.
     let mut next = 2 * customers.len();
@@ -24,13 +32,42 @@ pub(in crate::experiment::config) fn classes(customers: &[Customer], sites: &[Si
         })
         .collect();
     let place = |site: Option<usize>, k: usize| places[site?].map(|first| first + k);
-    let pair = |c: &Customer| [0, 1].map(|k| of_customer(c, sites, place(c.site, k), DIRECTIONS[k]));
+    let pair = |c: &Customer| {
+        [0, 1].map(|k| {
+            let class = of_customer(c, sites, place(c.site, k), DIRECTIONS[k]);
+            match queues[k] {
+                Some(_) if !c.off => waits(class, queues[k]),
+                _ => class,
+            }
+        })
+    };
     let of_customers = customers.iter().flat_map(pair);
     let promised = DIRECTIONS.map(|(direction, _)| promised(customers, sites, direction));
     let pair = |i: usize| {
-        [0, 1].map(|k| of_site(i, sites, place(sites[i].parent, k), promised[k][i], DIRECTIONS[k]))
+        [0, 1].map(|k| {
+            let class = of_site(i, sites, place(sites[i].parent, k), promised[k][i], DIRECTIONS[k]);
+            match queues[k] {
+                Some(_) => waits(class, None),
+                None => class,
+            }
+        })
     };
     of_customers.chain((0..sites.len()).filter(|&i| used[i]).flat_map(pair)).collect()
+}
+
+/// Queues of customers, of uploads and of downloads.
+type Queues = [Option<queue::Config>; 2];
+
+/// Returns the class of a customer or site whose packets wait in a queue, its own or those below it, instead
+/// of being held by their ACKs.
+fn waits(class: ClassConfig, queue: Option<queue::Config>) -> ClassConfig {
+    let spec = match class.nested {
+        Some(Nested { parent: Some(parent), rate, ceil, weight, .. }) => {
+            Spec { rate, ceil, weight, queue, ..Spec::of(Some(parent)) }
+        }
+        _ => Spec { rate: class.ack.as_ref().map(|ack| ack.release.rate()), queue, ..Spec::of(None) },
+    };
+    ClassConfig { ack: None, nested: None, share: Some(spec), ..class }
 }
 
 /// Returns the sum of the guarantees below each site, in bits per second.

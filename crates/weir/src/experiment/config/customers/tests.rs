@@ -1,4 +1,5 @@
 use super::*;
+use crate::experiment::config::gateway;
 use sites::Site;
 
 fn read_text(text: &str) -> Result<Vec<Customer>, Errors> {
@@ -67,7 +68,7 @@ fn guarantees_are_not_above_rates() {
 fn both_directions_come_from_one_row() {
     let list =
         read_text("id,prefixes,down,up\na,10.0.0.0/30 10.9.0.1,50Mbit,10Mbit\nb,10.1.0.0/30,5Mbit,1Mbit\n");
-    let classes = classes(&list.unwrap(), &[]);
+    let classes = classes(&list.unwrap(), &[], [None; 2]);
     let names: Vec<&str> = classes.iter().map(|c| c.name.as_str()).collect();
     assert_eq!(names, ["a-up", "a-down", "b-up", "b-down"]);
     let address = |p: &str| super::super::addresses::prefix(p).ok();
@@ -142,7 +143,7 @@ fn what_is_set_is_laid_over_the_list() {
     };
     let list = set(&["customer/a.down=7Mbit", "customer/a.off=true"]).unwrap();
     assert_eq!((list[0].down, list[0].up, list[0].off), (Rate::mbit(7), Rate::mbit(1), true));
-    assert!(classes(&list, &[]).iter().all(|class| class.ack.is_none()));
+    assert!(classes(&list, &[], [None; 2]).iter().all(|class| class.ack.is_none()));
     assert!(set(&["customer/b.off=true"]).unwrap_err().to_string().contains("there is no customer \"b\""));
     assert!(set(&["customer/a.down=fast"]).is_err());
 }
@@ -274,7 +275,7 @@ fn classes_of_customers_borrow_from_those_of_their_sites() {
     .unwrap();
     let rows = "id,prefixes,down,up,site,down_min\na,10.0.0.1,50Mbit,5Mbit,roof,3Mbit\nb,10.0.0.2,5Mbit,5Mbit,,\nc,10.0.0.3,5Mbit,5Mbit,tower,1Mbit\n";
     let (mut list, _) = read(&Source::new("c.csv", rows), Some(&sites), &Settings::default()).unwrap();
-    let all = classes(&list, &sites.list);
+    let all = classes(&list, &sites.list, [None; 2]);
     let names: Vec<&str> = all.iter().map(|c| c.name.as_str()).collect();
     let expected = [
         "a-up",
@@ -300,7 +301,7 @@ fn classes_of_customers_borrow_from_those_of_their_sites() {
     assert_eq!(config(all).check_nested(), Ok(()));
     // A customer that is off has no parent, and a site without customers has no classes.
     list[0].off = true;
-    let all = classes(&list, &sites.list);
+    let all = classes(&list, &sites.list, [None; 2]);
     assert!(all[1].nested.is_none() && all.iter().all(|c| !c.name.starts_with("roof")));
     assert_eq!(config(all).check_nested(), Ok(()));
 }
@@ -333,4 +334,56 @@ fn rates_of_sites_are_set_while_they_run() {
     };
     assert_eq!(set("site/a.down=7Mbit").unwrap().list[0].down, Rate::mbit(7));
     assert!(set("site/b.down=7Mbit").unwrap_err().to_string().contains("there is no site \"b\""));
+}
+
+/// Customers with queues for downloads; uploads are held by ACKs. A site is in the tree of either direction
+/// that its customers are in.
+#[test]
+fn customers_may_have_queues() {
+    let parse = |keys: &str| {
+        let toml =
+            format!("[ports]\ndev = 'eth1'\n[gateway.customers]\nfile = 'c.csv'\nsites = 's.csv'\n{keys}\n");
+        let read = |name: &str| {
+            let text = match name {
+                "s.csv" => "id,parent,down,up\ntower,,20Mbit,10Mbit\n",
+                _ => "id,site,prefixes,down,up,down_min\nada,tower,10.1.0.1,5Mbit,1Mbit,2Mbit\nben,,10.1.0.2,3Mbit,1Mbit,\n",
+            };
+            Ok(Source::new(name, text))
+        };
+        gateway::parse_with(&Source::new("g.toml", toml), &Settings::default(), &read)
+    };
+    let file = parse("queues = 'down'\ndiscipline = 'pfq'\naqm = 'codel'\nqueue = '50kB'").unwrap();
+    let classes = &file.gateway.classes;
+    let class = |name: &str| classes.iter().find(|class| class.name == name).unwrap();
+    let tree = |name: &str| {
+        let spec = class(name).share.unwrap();
+        assert_eq!((class(name).ack, class(name).nested), (None, None), "{name}");
+        (spec.parent.map(|at| classes[at].name.as_str()), spec.rate, spec.ceil, spec.queue.map(|q| q.kind))
+    };
+    let codel = weir_core::queue::codel::Params::default();
+    let params = weir_core::queue::fq_codel::Params { flows: 64, quantum: 1514, codel };
+    let queue = Some(weir_core::queue::Kind::FqCodel { params, seed: 1 });
+    let mbit = |n| Some(Rate::mbit(n));
+    assert_eq!(tree("ada-down"), (Some("tower-down"), mbit(2), mbit(5), queue));
+    assert_eq!(tree("ben-down"), (None, mbit(3), None, queue));
+    assert_eq!(tree("tower-down"), (None, mbit(20), None, None));
+    for name in ["ada-up", "ben-up", "tower-up"] {
+        assert!(class(name).share.is_none() && class(name).ack.is_some(), "{name}");
+    }
+    let both = parse("queues = 'both'\nack_filter = 'delayed-per-flow'\nhosts = true").unwrap().gateway;
+    let hosts = |class: &weir_core::gateway::ClassConfig| match class.share?.queue?.kind {
+        weir_core::queue::Kind::AckFilter(params) => params.hosts,
+        _ => None,
+    };
+    use weir_core::queue::ack_filter::Host::{Destination, Source as Sender};
+    assert_eq!(hosts(&both.classes[0]), Some(Sender));
+    assert_eq!(hosts(&both.classes[1]), Some(Destination));
+
+    let fault = |keys: &str| parse(keys).unwrap_err().located().remove(0).message;
+    assert_eq!(fault("aqm = 'codel'"), "`aqm` is of customers with queues");
+    assert_eq!(
+        fault("queues = 'both'\nunresponsive = 'fair'"),
+        "`unresponsive` cannot be combined with queues both ways"
+    );
+    assert_eq!(fault("queues = 'left'"), "`gateway.customers.queues`: unknown value `left`");
 }
