@@ -28,7 +28,7 @@ The tables of a file tell what it is for: [ports] and [gateway] for `weir run`, 
 other file is an experiment.")]
 pub struct Args {
     /// An experiment, or the configuration of a gateway or an emulator
-    #[arg(value_name = "FILE.toml", conflicts_with_all = ["dev", "out_flow_rate", "in_flow_rate", "uplink", "ack_filter"])]
+    #[arg(value_name = "FILE.toml", conflicts_with_all = ["dev", "out_flow_rate", "in_flow_rate", "uplink", "ack_filter", "link_layer"])]
     file: Option<PathBuf>,
     #[command(flatten)]
     short: super::short::Short,
@@ -250,7 +250,7 @@ mod tests {
     /// Six rows: link and unlisted traffic in two directions, and two classes. Each has eighteen values.
     #[test]
     fn series_are_counted_before_they_are_scraped() {
-        let both = gateway::short("eth1", Some(Rate::mbit(1)), Some(Rate::mbit(1)));
+        let both = gateway::short("eth1", Some(Rate::mbit(1)), Some(Rate::mbit(1)), None);
         let file = File::Gateway(gateway::parse(&both).unwrap().into());
         assert_eq!(
             series(&file).as_deref(),

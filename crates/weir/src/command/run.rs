@@ -30,7 +30,7 @@ pub struct Args {
 #[derive(clap::Args, Debug)]
 pub struct Origin {
     /// Configuration file
-    #[arg(help = "The configuration: [ports] and [gateway]", value_name = "GATEWAY.toml", conflicts_with_all = ["dev", "out_flow_rate", "in_flow_rate", "uplink", "ack_filter"])]
+    #[arg(help = "The configuration: [ports] and [gateway]", value_name = "GATEWAY.toml", conflicts_with_all = ["dev", "out_flow_rate", "in_flow_rate", "uplink", "ack_filter", "link_layer"])]
     config: Option<PathBuf>,
     #[command(flatten)]
     short: Short,

@@ -24,6 +24,9 @@ pub struct Short {
     /// Policy of the ACK filter in front of the uplink
     #[arg(long, value_name = "POLICY", num_args = 0..=1, default_missing_value = "delayed-per-flow", requires = "uplink")]
     ack_filter: Option<String>,
+    /// Link whose bytes the rates count, by the names of tc-cake(8), e.g. docsis or pppoe-ptm
+    #[arg(long, value_name = "NAMES", requires = "dev")]
+    link_layer: Option<String>,
 }
 
 impl Short {
@@ -34,8 +37,10 @@ impl Short {
                         --dev eth1 --out-flow-rate 20Mbit";
             return Err(Failure::Input(text.into()));
         };
+        let layer = self.link_layer.as_deref();
         if let Some((uplink, filter)) = self.uplink.zip(self.ack_filter.as_deref()) {
-            return gateway::uplink(dev, uplink, filter).map_err(|fault| Failure::Input(fault.to_string()));
+            let source = gateway::uplink(dev, uplink, filter, layer);
+            return source.map_err(|fault| Failure::Input(fault.to_string()));
         }
         if self.out_flow_rate.is_none() && self.in_flow_rate.is_none() {
             let text = format!(
@@ -44,6 +49,6 @@ impl Short {
             );
             return Err(Failure::Input(text));
         }
-        Ok(gateway::short(dev, self.out_flow_rate, self.in_flow_rate))
+        Ok(gateway::short(dev, self.out_flow_rate, self.in_flow_rate, layer))
     }
 }

@@ -7,6 +7,7 @@ use super::customers::{self, Customer};
 use super::diag::{Errors, Fault, Located, Source};
 use super::engines;
 use super::keys::{self, set, Key};
+use super::link_layer;
 use super::names::DIRECTIONS;
 use super::pace;
 use super::policy;
@@ -18,7 +19,7 @@ use super::value::{int, one_of, FromValue, Positive};
 use std::cell::Cell;
 use std::path::Path;
 use toml::de::DeValue;
-use weir_core::ack::AckControl;
+use weir_core::ack::{AckControl, Counts};
 use weir_core::gateway::{ClassConfig, Config, Direction};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
@@ -88,17 +89,17 @@ pub fn parse_with(source: &Source, settings: &Settings, read: Read<'_>) -> Resul
 
 /// Returns the file of the short form, one line without a file: every flow of a direction has a rate of its
 /// own.
-pub fn short(dev: &str, out: Option<Rate>, inward: Option<Rate>) -> Source {
+pub fn short(dev: &str, out: Option<Rate>, inward: Option<Rate>, layer: Option<&str>) -> Source {
     let class = |((name, _), rate): ((&str, Direction), Option<Rate>)| {
         let ack = format!("ack = {{ preset = \"ack-shaper\", flow_rate = \"{}\" }}", rate?);
         Some(format!("\n[[gateway.class]]\nname = \"{name}\"\ndirection = \"{name}\"\n{ack}\n"))
     };
-    on_command_line(dev, DIRECTIONS.into_iter().zip([out, inward]).filter_map(class).collect())
+    on_command_line(dev, layer, DIRECTIONS.into_iter().zip([out, inward]).filter_map(class).collect())
 }
 
 /// Returns the file of a thin uplink, one line without a file: all packets sent by the interface wait in one
 /// queue with an ACK filter, which an option names or describes.
-pub fn uplink(dev: &str, rate: Rate, filter: &str) -> Result<Source, Fault> {
+pub fn uplink(dev: &str, rate: Rate, filter: &str, layer: Option<&str>) -> Result<Source, Fault> {
     let options = [("ack_filter", filter.to_string())];
     let table = options_table(&options);
     let sink = Sink::default();
@@ -113,11 +114,13 @@ pub fn uplink(dev: &str, rate: Rate, filter: &str) -> Result<Source, Fault> {
     };
     let limit = rate.bytes_in(UPLINK_WAIT).max(UPLINK_LEAST);
     let keys = format!("rate = \"{rate}\"\nqueue = \"{limit}B\"\nack_filter = {filter}");
-    Ok(on_command_line(dev, format!("\n[[gateway.class]]\nname = \"uplink\"\n{keys}\n")))
+    Ok(on_command_line(dev, layer, format!("\n[[gateway.class]]\nname = \"uplink\"\n{keys}\n")))
 }
 
-fn on_command_line(dev: &str, classes: String) -> Source {
-    Source::new("command line", format!("[ports]\ndev = {}\n{classes}", toml::Value::from(dev)))
+fn on_command_line(dev: &str, layer: Option<&str>, classes: String) -> Source {
+    let layer = layer.map(|layer| format!("\n[gateway]\nlink_layer = {}\n", toml::Value::from(layer)));
+    let text = format!("[ports]\ndev = {}\n{}{classes}", toml::Value::from(dev), layer.unwrap_or_default());
+    Source::new("command line", text)
 }
 
 /// Longest wait in front of an uplink, at its rate; the queue also has room for twenty full frames.
@@ -173,6 +176,8 @@ static KEYS: &[GatewayKey] = &[
         .words(|g| Some(format!("RTT assumed where unseen {}", g.assumed_rtt))),
     GatewayKey::new("observe", |g, v| set(&mut g.observe, bool::from_value(v)))
         .words(|g| g.observe.then(|| "observes: every frame passes as it came".to_owned())),
+    GatewayKey::new("link_layer", |g, v| set(&mut g.link_layer, link_layer::read(v)))
+        .words(|g| g.link_layer.map(|layer| link_layer::words(&layer))),
     pace::LINE,
     pace::FILLER,
 ];
@@ -188,6 +193,7 @@ pub fn differences(old: &Config, new: &Config) -> Vec<String> {
         ("idle_timeout", old.idle_timeout != new.idle_timeout),
         ("assumed_rtt", old.assumed_rtt != new.assumed_rtt),
         ("observe", old.observe != new.observe),
+        ("link_layer", old.link_layer != new.link_layer),
         ("line", old.port.line != new.port.line),
         ("filler", old.port.filler != new.port.filler),
     ];
@@ -293,8 +299,12 @@ pub(super) fn gateway(s: Section, files: &Files<'_>) -> (Config, Lists) {
     let mut config = Config::default();
     keys::read(KEYS, &[&s], &mut config);
     let lists = files.lists(&s);
-    let first = customers::classes(&lists.customers, &lists.sites);
-    let mut classes = class::classes(&s, &first, (config.port, files.inline));
+    let mut first = customers::classes(&lists.customers, &lists.sites);
+    if let Some(layer) = config.link_layer {
+        let policies = first.iter_mut().filter_map(|class| class.ack.as_mut());
+        policies.for_each(|policy| policy.release.set_counts(Counts::Link(layer)));
+    }
+    let mut classes = class::classes(&s, &first, (config.port, files.inline), config.link_layer);
     // Parents are given by their positions.
     for class in &mut classes {
         let queued = class.share.as_mut().and_then(|share| share.parent.as_mut());

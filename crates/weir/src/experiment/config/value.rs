@@ -39,6 +39,18 @@ pub(super) fn int(value: &DeValue, range: RangeInclusive<u64>) -> Result<u64, Fa
     }
 }
 
+/// Parses a whole number from `range`, which has negative ones.
+pub(super) fn signed(value: &DeValue, range: RangeInclusive<i64>) -> Result<i64, Fault> {
+    learnt::kind(|| Kind::Signed(*range.start(), *range.end()));
+    let number = match value {
+        DeValue::Integer(i) => i64::from_str_radix(&i.as_str().replace('_', ""), i.radix()).ok(),
+        _ => return whole(value).map(|_| 0),
+    };
+    number.filter(|n| range.contains(n)).ok_or_else(|| {
+        Fault::bare(format!("{} is not from {} to {}", found(value), range.start(), range.end()))
+    })
+}
+
 /// Parses a duration from `min` to `max`, and above zero.
 pub(super) fn within(value: &DeValue, min: Duration, max: Duration) -> Result<Duration, Fault> {
     match Positive::from_value(value)? {
