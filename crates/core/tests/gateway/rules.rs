@@ -5,7 +5,6 @@ use crate::support::*;
 use weir_core::ack::{AckControl, Counts, Period, SlowStart, Window};
 use weir_core::gateway::{LAN, WAN};
 use weir_core::packet::{Cells, LinkLayer};
-use weir_core::packet::{Cells, LinkLayer};
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
 use weir_core::wire::Flags;

@@ -125,7 +125,7 @@ fn of_names(names: &str) -> Result<Option<LinkLayer>, Fault> {
         }
         [one, other, ..] => Err(Fault::new(
             format!("`{one}` and `{other}` are two links"),
-            "rates count what one of them adds to a packet: the slowest",
+            "rates count what one link adds to a packet: name the slowest",
         )),
     }
 }

@@ -42,13 +42,13 @@ pub(super) fn int(value: &DeValue, range: RangeInclusive<u64>) -> Result<u64, Fa
 /// Parses a whole number from `range`, which has negative ones.
 pub(super) fn signed(value: &DeValue, range: RangeInclusive<i64>) -> Result<i64, Fault> {
     learnt::kind(|| Kind::Signed(*range.start(), *range.end()));
-    let number = match value {
-        DeValue::Integer(i) => i64::from_str_radix(&i.as_str().replace('_', ""), i.radix()).ok(),
-        _ => return whole(value).map(|_| 0),
+    let DeValue::Integer(i) = value else {
+        return Err(Fault::bare(format!("expected a whole number, found {}", found(value))));
     };
-    number.filter(|n| range.contains(n)).ok_or_else(|| {
-        Fault::bare(format!("{} is not from {} to {}", found(value), range.start(), range.end()))
-    })
+    match i64::from_str_radix(&i.as_str().replace('_', ""), i.radix()) {
+        Ok(n) if range.contains(&n) => Ok(n),
+        _ => Err(Fault::bare(format!("{} is not from {} to {}", i.as_str(), range.start(), range.end()))),
+    }
 }
 
 /// Parses a duration from `min` to `max`, and above zero.
