@@ -1,5 +1,5 @@
-//! Key `link_layer` of `[gateway]`: the link whose bytes all rates count, by the names that tc-cake(8) has for
-//! links, or as a table.
+//! Key `link_layer` of `[gateway]`: the link whose bytes all rates count, by a name of tc-cake(8) or as a
+//! table.
 
 use super::diag::{listed, Fault};
 use super::keys::{self, set, Key};

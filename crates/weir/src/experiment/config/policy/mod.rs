@@ -226,7 +226,7 @@ fn counts_words(counts: Counts) -> &'static str {
         Counts::Ip => "IP bytes",
         Counts::Frame => "Ethernet frames with FCS",
         Counts::Wire => "Ethernet frames with preamble and gap",
-        Counts::Link(_) => "what the link carries",
+        Counts::Link(_) => "bytes on the link",
     }
 }
 
