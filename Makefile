@@ -32,11 +32,11 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 	$(wildcard experiments/asymmetric/*.toml) \
 	experiments/truth/lossy-path.toml $(wildcard experiments/loss/*.toml) $(wildcard experiments/fair/*.toml) $(wildcard experiments/start/*.toml) $(wildcard experiments/theory/*.toml) \
 	$(addprefix experiments/home/,100-20.toml 100-20-tcp.toml 100-20-fq-codel.toml 20-2.toml 20-2-fq-codel.toml) \
-	$(addprefix experiments/class/,four.toml four-slow.toml customer.toml customers.toml idle.toml two-hundred.toml web.toml \
+	$(addprefix experiments/class/,atm.toml four.toml four-slow.toml customer.toml customers.toml idle.toml two-hundred.toml web.toml \
 		burst.toml beside-share.toml beside-fq-codel.toml weights.toml nested.toml ceiling.toml takeover.toml flow-max.toml flow-min.toml site.toml udp.toml udp-above.toml short.toml come-and-go.toml) \
 	$(addprefix experiments/papers/postack/,intro.toml intro-short.toml fig8.toml fig8-buffer.toml fig8-window.toml fig9.toml fig10.toml fig11.toml fig11-five.toml fig8-cbq.toml fig8-sweep.toml fig8-tcr.toml presets.toml \
 		fig8-rooms.toml fig16.toml guarantee.toml guarantee-tcr.toml borrow.toml inbound.toml gigabit.toml paced.toml) \
-	experiments/sharing/customers.toml experiments/sharing/rates.toml experiments/sharing/both.toml experiments/sharing/takeover.toml experiments/examples/sharing.toml experiments/examples/aqm.toml \
+	experiments/sharing/atm.toml experiments/sharing/customers.toml experiments/sharing/rates.toml experiments/sharing/both.toml experiments/sharing/takeover.toml experiments/examples/sharing.toml experiments/examples/aqm.toml \
 	experiments/examples/pacing.toml $(addprefix experiments/papers/gap-pacer/,table2.toml table3.toml table4.toml table5.toml \
 		table5-unpaced.toml table5-tbf.toml table5-tbf-4m.toml window.toml window-clock.toml fig3.toml fig8.toml fig8-unpaced.toml fig9.toml fig9-unpaced.toml) \
 	$(addprefix experiments/papers/paced-chirping/,lone.toml pair.toml fig6.toml both-start.toml both-fig6.toml vanish.toml reorder.toml fig5.toml fig5-alone.toml fig7.toml)

@@ -85,7 +85,7 @@ impl Held {
     fn file(self) -> String {
         let rate = self.rates()[0];
         match self {
-            Held::Acks => gateway::short("wan", Some(rate), Some(rate)).text,
+            Held::Acks => gateway::short("wan", Some(rate), Some(rate), None).text,
             Held::Queues => format!(
                 "[ports]\ndev = \"wan\"\n[[gateway.class]]\nname = \"link\"\nrate = \"{rate}\"\n[[gateway.class]]\n\
                  name = \"all\"\nparent = \"link\"\nrate = \"{rate}\"\nqueue = \"2000p\"\n"

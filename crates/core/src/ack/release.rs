@@ -106,6 +106,11 @@ impl Release {
         each!(self, law => law.flow_limit(ahead))
     }
 
+    /// Changes the bytes that the rate counts.
+    pub fn set_counts(&mut self, counts: Counts) {
+        each!(self, law => law.set_counts(counts));
+    }
+
     /// Changes the treatment of traffic that ACKs cannot slow.
     pub fn set_unresponsive(&mut self, unresponsive: Unresponsive) {
         each!(self, law => law.set_unresponsive(unresponsive));

@@ -3,6 +3,7 @@
 use super::spec::Spec;
 use super::Nested;
 use crate::ack::{AckControl, Turns, Window};
+use crate::packet::LinkLayer;
 use crate::systems::gap_pacing::Spread;
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
@@ -26,6 +27,10 @@ pub struct Config {
     pub observe: bool,
     /// The port that paced classes leave by, in either direction.
     pub port: crate::systems::gap_pacing::Port,
+    /// Link whose bytes the rates of queues count. `None`: they count Ethernet frames without FCS. The rates
+    /// of ACK control have their own [`Counts`](crate::ack::Counts).
+    #[serde(default)]
+    pub link_layer: Option<LinkLayer>,
 }
 
 /// A class of flows and what is done with them.
@@ -227,6 +232,7 @@ impl Default for Config {
             observe: false,
             seed: 1,
             port: crate::systems::gap_pacing::Port::default(),
+            link_layer: None,
         }
     }
 }

@@ -17,7 +17,8 @@
 //! ([`Link::set_rate`], or a trace of [`Rates`]). A link without a rate has no queue either: frames go
 //! straight into the line.
 //!
-//! The rate counts IP bytes plus [`Config::overhead`] per packet. A giant frame is charged as the packets
+//! The rate counts IP bytes plus [`Config::overhead`] per packet, in [cells](Config::cells) if the link has
+//! them. A giant frame is charged as the packets
 //! that it stands for (each repeats the headers), and counts as that many in the queue. It is serialized as a
 //! whole and comes out when its last packet would.
 //!
@@ -54,6 +55,7 @@ pub use trace::{LossTrace, Opportunities, RateTrace, Rates};
 
 use crate::frame::{Charge, Frame};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
+use crate::packet::{Cells, LinkLayer};
 use crate::rate::Rate;
 use crate::stats::{DropReason, Drops};
 use crate::time::{Duration, Time};
@@ -95,6 +97,9 @@ pub struct Config {
     /// Bytes charged for each packet on top of its IP packet. 0, the default, counts IP bytes. See
     /// [`Config::NETEM`], [`Config::FRAME`] and [`Config::WIRE`].
     pub overhead: u16,
+    /// Cells that carry each packet with its overhead.
+    #[serde(default)]
+    pub cells: Cells,
     /// Depth of the token bucket in bytes, as the rate counts them. After an idle time this many leave at
     /// once. 0, the default, is a wire: each bit takes its time.
     pub burst: u64,
@@ -128,6 +133,7 @@ impl Config {
         mark: None,
         aqm: Aqm::None,
         overhead: Config::NETEM,
+        cells: Cells::None,
         burst: 0,
         timer: Duration::ZERO,
         seed: 0,
@@ -149,11 +155,27 @@ impl Config {
             loss: _,
             queue: _,
             overhead: _,
+            cells: _,
             burst: _,
             timer: _,
             seed: _,
         } = self;
         *damage == Damage::NONE && mark.is_none() && *aqm == Aqm::None
+    }
+
+    /// Returns the bytes that the rate counts for a packet of `ip` bytes.
+    pub fn bytes(&self, ip: u64) -> u64 {
+        self.cells.carry(ip + u64::from(self.overhead))
+    }
+
+    #[inline(never)]
+    fn charge_in_cells(&self, frame: &Frame, head: &[u8]) -> Charge {
+        let layer = LinkLayer {
+            overhead: i16::try_from(self.overhead).unwrap_or(i16::MAX),
+            mpu: 0,
+            cells: self.cells,
+        };
+        Charge::on_link(frame, head, &layer)
     }
 
     /// Returns whether the link has no effect on frames: no rate, no delay, no jitter, no loss, no damage.
@@ -330,7 +352,10 @@ impl Node for Link {
             return self.lose(cx, frame, reason);
         }
         let head = if frame.is_draft() { &[] } else { cx.frames.bytes(&frame) };
-        let charge = Charge::of(&frame, head, self.config.overhead);
+        let charge = match self.config.cells {
+            Cells::None => Charge::of(&frame, head, self.config.overhead),
+            _ => self.config.charge_in_cells(&frame, head),
+        };
         match &mut self.serializer {
             Serializer::None => self.wire.pass(cx, frame, charge),
             Serializer::Pipe(pipe) => {

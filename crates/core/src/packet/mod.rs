@@ -1,7 +1,9 @@
 //! Packets: frames with their pool, and the headers on the wire.
 
 pub mod frame;
+mod link_layer;
 mod segments;
 pub mod wire;
 
+pub use link_layer::{Cells, LinkLayer};
 pub use segments::{Counts, Segments};

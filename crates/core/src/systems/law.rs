@@ -43,6 +43,8 @@ pub(crate) trait Law {
     fn counts(&self) -> Counts {
         Counts::Payload
     }
+    /// See [`Release::set_counts`](crate::ack::Release::set_counts).
+    fn set_counts(&mut self, _counts: Counts) {}
     /// See [`Release::flow_limit`](crate::ack::Release::flow_limit).
     fn flow_limit(&self, _ahead: Duration) -> Option<FlowLimit> {
         None

@@ -4,6 +4,7 @@
 use crate::support::*;
 use weir_core::ack::{AckControl, Counts, Period, SlowStart, Window};
 use weir_core::gateway::{LAN, WAN};
+use weir_core::packet::{Cells, LinkLayer};
 use weir_core::rate::Rate;
 use weir_core::time::{Duration, Time};
 use weir_core::wire::Flags;
@@ -284,10 +285,15 @@ fn standing_delay_bounds_the_window() {
 
 #[test]
 fn what_a_rate_counts() {
-    // 1,460 bytes of payload in 1,500 of IP, 1,518 of frame, 1,538 on the wire.
-    for (counts, on_the_wire) in
-        [(Counts::Payload, 1_460), (Counts::Ip, 1_500), (Counts::Frame, 1_518), (Counts::Wire, 1_538)]
-    {
+    // 1,460 bytes of payload in 1,500 of IP, 1,518 of frame, 1,538 on the wire. PPPoE over ATM: 33 cells.
+    let pppoe = Counts::Link(LinkLayer { overhead: 40, mpu: 0, cells: Cells::Atm });
+    for (counts, on_the_wire) in [
+        (Counts::Payload, 1_460),
+        (Counts::Ip, 1_500),
+        (Counts::Frame, 1_518),
+        (Counts::Wire, 1_538),
+        (pppoe, 1_749),
+    ] {
         let mut w = Net::established(basic_with(|r| r.counts = counts));
         for n in 0..=4 {
             // As far as the window allows each time: 65,535 × 128 bytes.

@@ -133,7 +133,7 @@ impl Soaked<'_> {
 
     /// Writes the gateway's files.
     fn write(&self) -> Result<(), String> {
-        let text = short(DEV, Some(Rate::mbit(UPLOAD[self.rate])), Some(DOWNLOAD)).text;
+        let text = short(DEV, Some(Rate::mbit(UPLOAD[self.rate])), Some(DOWNLOAD), None).text;
         let rows = match self.customer {
             true => format!("lan,10.0.0.1,{CUSTOMER},{CUSTOMER}\n"),
             false => String::new(),

@@ -250,7 +250,7 @@ mod tests {
     /// Six rows: link and unlisted traffic in two directions, and two classes. Each has eighteen values.
     #[test]
     fn series_are_counted_before_they_are_scraped() {
-        let both = gateway::short("eth1", Some(Rate::mbit(1)), Some(Rate::mbit(1)));
+        let both = gateway::short("eth1", Some(Rate::mbit(1)), Some(Rate::mbit(1)), None);
         let file = File::Gateway(gateway::parse(&both).unwrap().into());
         assert_eq!(
             series(&file).as_deref(),

@@ -26,13 +26,17 @@ pub struct Short {
     /// Rate of each flow whose data comes in by the interface (downloads)
     #[arg(long, value_name = "RATE", value_parser = policy::flow_rate, requires = "dev")]
     in_flow_rate: Option<Rate>,
+    /// Link whose bytes the rates count, by the names of tc-cake(8), e.g. docsis or pppoe-ptm
+    #[arg(long, value_name = "NAMES", requires = "dev")]
+    link_layer: Option<String>,
 }
 
 /// Options with the rate of each flow.
 const FLOW_RATES: [&str; 2] = ["out_flow_rate", "in_flow_rate"];
 
 /// All options: a command that reads a file takes none of them beside it.
-pub const OPTIONS: [&str; 6] = ["dev", "up", "down", "ack_filter", FLOW_RATES[0], FLOW_RATES[1]];
+pub const OPTIONS: [&str; 7] =
+    ["dev", "up", "down", "ack_filter", "link_layer", FLOW_RATES[0], FLOW_RATES[1]];
 
 impl Short {
     /// Returns the file that the options stand for.
@@ -42,8 +46,9 @@ impl Short {
                         --dev eth0 --up 20Mbit --down 100Mbit";
             return Err(Failure::Input(text.into()));
         };
+        let layer = self.link_layer.as_deref();
         if self.up.is_some() || self.down.is_some() {
-            return gateway::line(dev, self.up, self.down, &self.ack_filter)
+            return gateway::line(dev, [self.up, self.down], &self.ack_filter, layer)
                 .map_err(|fault| Failure::Input(fault.to_string()));
         }
         if self.out_flow_rate.is_none() && self.in_flow_rate.is_none() {
@@ -53,6 +58,6 @@ impl Short {
             );
             return Err(Failure::Input(text));
         }
-        Ok(gateway::short(dev, self.out_flow_rate, self.in_flow_rate))
+        Ok(gateway::short(dev, self.out_flow_rate, self.in_flow_rate, layer))
     }
 }

@@ -178,8 +178,8 @@ impl Register {
             let Some(share) = share else { continue };
             let law = &share.law;
             let burst = law.unresponsive.burst().filter(|_| configured && law.turns == Turns::Bytes);
-            let rate = burst.map(|_| share.most);
-            tally.police(rate, burst.unwrap_or_default(), law.overhead_of_packet());
+            let rate = burst.map(|_| law.counts.served_by_hooks(share.most));
+            tally.police(rate, burst.unwrap_or_default(), law.counts.overhead_of_packet());
             if !core::mem::replace(&mut share.others.begun, true) {
                 share.others.counted = tally.counted();
             }
@@ -281,7 +281,7 @@ impl Register {
             let at = |class: u32| self.classes.place(class as usize).0;
             bound.set(limit.map(|limit| Limit { above: limit.above.map(at), ..limit }));
             if let Some(share) = self.classes.share(place).filter(|_| limit.is_some()) {
-                bound.fair().tell(share.law.rate, share.active.value());
+                bound.fair().tell(share.law.rate_of_hooks(), share.active.value());
             }
             if let Some(class) = class.filter(|_| limit.is_some()) {
                 let inward = self.config.classes[class].direction == Direction::In;

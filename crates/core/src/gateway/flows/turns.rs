@@ -341,7 +341,7 @@ impl Register {
             return 0;
         };
         let passed = tally.counted().since(share.others.counted);
-        let cost = share.law.cost_of_packets(passed.packets, passed.bytes);
+        let cost = share.law.counts.cost_of_packets(passed.packets, passed.bytes);
         let since = share.others.at;
         let beyond = |place: ClassId| self.classes.share(place).map(|above| above.beyond(cost, since, now));
         let above = core::iter::successors(Some(place), |&at| self.classes.share(at)?.parent());
@@ -372,9 +372,10 @@ impl Register {
         let (cost, since) = share.others.look(&share.law, counted, now);
         share.note_active(now);
         let beyond = bound.filter(|bound| bound.is_set()).map_or(0, |bound| {
-            bound.fair().tell(share.law.rate, share.active.value());
+            bound.fair().tell(share.law.rate_of_hooks(), share.active.value());
             let passed = bound.passed();
-            share.others.look_beyond(passed.beyond.wrapping_add(passed.free))
+            let bytes = share.others.look_beyond(passed.beyond.wrapping_add(passed.free));
+            share.law.counts.counted_by_hooks(bytes)
         });
         if cost > 0 || beyond > 0 || owes {
             let mut tree = self.tree(place);

@@ -50,6 +50,20 @@ fn only_a_link_that_reads_no_headers_takes_drafts() {
     assert!(!takes(Config { mark: Some(QueueLimit::Packets(5)), ..config }));
 }
 
+/// 1540 bytes are 33 cells of 48, 100 are 3. They are 24.06 and 1.56 codewords of PTM.
+#[test]
+fn the_rate_counts_cells() {
+    for (cells, full, small) in [(Cells::None, 1540, 100), (Cells::Atm, 1749, 159), (Cells::Ptm, 1565, 102)] {
+        let config = Config { rate: Rate::from_bps(53_000_000), overhead: 40, cells, ..Config::default() };
+        let mut r = rig(config);
+        r.at(us(0)).inject(Link::IN, packet(1, 1500)).inject(Link::IN, packet(2, 60));
+        let after = |bytes| Time::ZERO + Rate::from_bps(53_000_000).unwrap().time_for(bytes);
+        assert_eq!(stamps(&r.run_until(us(1000))), [(after(full), 1), (after(full + small), 2)], "{cells:?}");
+        assert_eq!((config.bytes(1500), config.bytes(60)), (full, small));
+        r.finish();
+    }
+}
+
 #[test]
 fn a_bare_wire_adds_nothing() {
     let mut r = rig(Config::default());

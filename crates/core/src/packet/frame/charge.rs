@@ -1,7 +1,8 @@
-//! The charge of a frame at a queue and a rate: IP bytes and a fixed overhead for each packet that it stands
-//! for.
+//! The charge of a frame at a queue and a rate: for each packet that it stands for, IP bytes and a fixed
+//! overhead, or the bytes that a link takes for it.
 
 use super::Frame;
+use crate::packet::LinkLayer;
 
 /// Shortest Ethernet frame without FCS. Shorter IP packets are padded to it.
 const MIN_FRAME: usize = 60;
@@ -28,7 +29,17 @@ impl Charge {
             let bytes = frame.len().saturating_sub(ETHERNET) as u64;
             return Charge { packets: 1, bytes: bytes + u64::from(overhead) };
         }
-        Charge::of_any(frame, head, overhead)
+        let Packets { count, bytes, .. } = Packets::of(frame, head);
+        Charge { packets: count, bytes: bytes + u64::from(overhead) * u64::from(count) }
+    }
+
+    /// Returns the charge for `frame`, whose first bytes are `head`, on a link with this layer. Each packet
+    /// has its own overhead, minimum and cells.
+    pub fn on_link(frame: &Frame, head: &[u8], layer: &LinkLayer) -> Charge {
+        let Packets { count, bytes, full } = Packets::of(frame, head);
+        let before = u64::from(count) - 1;
+        let last = bytes.saturating_sub(before * full);
+        Charge { packets: count, bytes: before * layer.bytes(full) + layer.bytes(last) }
     }
 
     /// Bytes of one of its packets.
@@ -39,23 +50,39 @@ impl Charge {
             n => self.bytes.div_ceil(u64::from(n)),
         }
     }
+}
 
-    /// Handles frames with tags, of protocols other than IPv4, giants, and frames short enough to be padded.
-    fn of_any(frame: &Frame, head: &[u8], overhead: u16) -> Charge {
+/// IP packets that a frame stands for.
+struct Packets {
+    /// Number of packets, at least 1.
+    count: u32,
+    /// IP bytes of all packets.
+    bytes: u64,
+    /// IP bytes of each packet but the last.
+    full: u64,
+}
+
+impl Packets {
+    /// Reads a frame of any kind: with tags, of any protocol, giant, or padded.
+    fn of(frame: &Frame, head: &[u8]) -> Packets {
+        if frame.is_draft() {
+            return Packets { count: 1, bytes: frame.len().saturating_sub(ETHERNET) as u64, full: 0 };
+        }
         let (ether_type, link) = link_header(head);
         let present = head.get(link..).unwrap_or(&[]);
         let mut bytes = frame.len().saturating_sub(link);
         if frame.len() <= MIN_FRAME {
             bytes = ip_length(ether_type, present).filter(|&n| n <= bytes).unwrap_or(bytes);
         }
-        let mut packets = 1;
-        if frame.gso_size != 0 {
-            // Each segment repeats the headers of the giant.
-            let headers = ip_and_transport_headers(ether_type, present);
-            packets = frame.segments(link + headers);
-            bytes += headers * (packets as usize - 1);
+        if frame.gso_size == 0 {
+            return Packets { count: 1, bytes: bytes as u64, full: 0 };
         }
-        Charge { packets, bytes: bytes as u64 + u64::from(overhead) * u64::from(packets) }
+        // Each segment repeats the headers of the giant.
+        let headers = ip_and_transport_headers(ether_type, present);
+        let count = frame.segments(link + headers);
+        bytes += headers * (count as usize - 1);
+        let full = headers + usize::from(frame.gso_size);
+        Packets { count, bytes: bytes as u64, full: full as u64 }
     }
 }
 
@@ -108,13 +135,22 @@ mod tests {
     use super::*;
     use crate::base::time::Time;
     use crate::packet::frame::Frames;
+    use crate::packet::Cells;
     use proptest::prelude::*;
 
-    fn charge(head: &[u8], len: usize, gso: u16, overhead: u16) -> Charge {
+    fn charged(head: &[u8], len: usize, gso: u16, charge: impl Fn(&Frame, &[u8]) -> Charge) -> Charge {
         let mut pool = Frames::new(1, 2048, 0);
         let mut f = pool.receive_copy(head, len, Time::ZERO).unwrap();
         f.gso_size = gso;
-        Charge::of(&f, pool.bytes(&f), overhead)
+        charge(&f, pool.bytes(&f))
+    }
+
+    fn charge(head: &[u8], len: usize, gso: u16, overhead: u16) -> Charge {
+        charged(head, len, gso, |frame, head| Charge::of(frame, head, overhead))
+    }
+
+    fn on_link(head: &[u8], len: usize, gso: u16, layer: LinkLayer) -> Charge {
+        charged(head, len, gso, |frame, head| Charge::on_link(frame, head, &layer))
     }
 
     /// Ethernet with `tags`, IPv4 with `len` as its total length, TCP with timestamps (32 bytes).
@@ -157,7 +193,37 @@ mod tests {
         assert_eq!(c, Charge { packets: 4, bytes: 3 * 1518 + 53 + 18 });
     }
 
+    const PPPOE: LinkLayer = LinkLayer { overhead: 40, mpu: 0, cells: Cells::Atm };
+    const DOCSIS: LinkLayer = LinkLayer { overhead: 18, mpu: 64, cells: Cells::None };
+
+    /// 1540 bytes are 33 cells of 48, 80 are 2, 93 are 2. A cell has 53 bytes.
+    #[test]
+    fn each_packet_takes_its_own_cells() {
+        for tags in 0..=2 {
+            let c = on_link(&tcp4(tags, 1500), 1514 + 4 * tags, 0, PPPOE);
+            assert_eq!(c, Charge { packets: 1, bytes: 1749 });
+        }
+        let mut ack = tcp4(0, 40);
+        ack.truncate(60);
+        assert_eq!([PPPOE, DOCSIS].map(|layer| on_link(&ack, 60, 0, layer).bytes), [106, 64]);
+        let payload = 3 * 1448 + 1;
+        let c = on_link(&tcp4(0, 52 + payload), 66 + usize::from(payload), 1448, PPPOE);
+        assert_eq!(c, Charge { packets: 4, bytes: 3 * 1749 + 106 });
+        let c = on_link(&tcp4(0, 52 + payload), 66 + usize::from(payload), 1448, DOCSIS);
+        assert_eq!(c, Charge { packets: 4, bytes: 3 * 1518 + 71 });
+    }
+
     proptest! {
+        #[test]
+        fn a_link_without_cells_charges_its_overhead(tags in 0usize..3, payload in 1u16..60_000, gso in 1u16..9_000, overhead in 0u16..=256) {
+            let (head, len) = (tcp4(tags, 52 + payload), 66 + 4 * tags + usize::from(payload));
+            let layer = LinkLayer { overhead: overhead as i16, mpu: 0, cells: Cells::None };
+            prop_assert_eq!(on_link(&head, len, gso, layer), charge(&head, len, gso, overhead));
+        }
+        #[test]
+        fn garbage_takes_cells_somehow(head in prop::collection::vec(any::<u8>(), 0..100), gso in any::<u16>()) {
+            on_link(&head, head.len(), gso, PPPOE);
+        }
         #[test]
         fn garbage_is_counted_somehow(head in prop::collection::vec(any::<u8>(), 0..100), gso in any::<u16>()) {
             charge(&head, head.len(), gso, u16::MAX);

@@ -154,10 +154,7 @@ impl RateRelease {
 
     /// Returns the payload rate that the rate allows flows of these segments.
     fn payload_rate(&self, segments: &Segments) -> Rate {
-        let payload = u64::from(segments.payload);
-        let whole = payload + segments.overhead(self.counts);
-        let bps = u128::from(self.rate.bps()) * u128::from(payload) / u128::from(whole);
-        Rate::from_bps(bps as u64).unwrap_or(self.rate)
+        segments.payload_rate(self.rate, self.counts)
     }
 }
 
@@ -194,6 +191,9 @@ impl Law for RateRelease {
     }
     fn counts(&self) -> Counts {
         self.counts
+    }
+    fn set_counts(&mut self, counts: Counts) {
+        self.counts = counts;
     }
     fn flow_limit(&self, ahead: Duration) -> Option<FlowLimit> {
         let burst = if let Action::Police { burst } = self.action { burst } else { 0 };

@@ -34,7 +34,7 @@ impl Others {
     /// Returns what has passed since the last look, in the units of `law`, and the time of that look.
     pub(crate) fn look(&mut self, law: &ShareRelease, counted: Counted, now: Time) -> (u64, Time) {
         let passed = counted.since(core::mem::replace(&mut self.counted, counted));
-        let cost = law.cost_of_packets(passed.packets, passed.bytes);
+        let cost = law.counts.cost_of_packets(passed.packets, passed.bytes);
         let before = self.at;
         self.at = before.max(now);
         self.meter.note(cost, now);

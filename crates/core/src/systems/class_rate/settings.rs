@@ -145,26 +145,15 @@ impl ShareRelease {
     /// Returns the cost of `bytes` of payload, in the bytes that the rate counts.
     pub fn cost(&self, segments: &Segments, bytes: u32) -> u64 {
         let (bytes, payload) = (u64::from(bytes), u64::from(segments.payload.max(1)));
-        match segments.overhead(self.counts) {
-            0 => bytes,
-            overhead => bytes + (bytes * overhead + payload / 2) / payload,
-        }
-    }
-
-    /// Returns the cost of an unresponsive packet beside its bytes from the IP header on. If the rate counts
-    /// payload, the 28 bytes of IPv4 and UDP headers are taken off.
-    pub fn overhead_of_packet(&self) -> i64 {
         match self.counts {
-            Counts::Payload => -28,
-            Counts::Ip => 0,
-            Counts::Frame => 18,
-            Counts::Wire => 38,
+            Counts::Payload => bytes,
+            counts => (bytes * segments.whole(counts) + payload / 2) / payload,
         }
     }
 
-    /// Returns the cost of `packets` packets of `bytes` bytes in all.
-    pub fn cost_of_packets(&self, packets: u64, bytes: u64) -> u64 {
-        bytes.saturating_add_signed(self.overhead_of_packet().saturating_mul(packets as i64))
+    /// Returns the rate as hooks serve it.
+    pub(crate) fn rate_of_hooks(&self) -> Rate {
+        self.counts.served_by_hooks(self.rate)
     }
 
     /// Returns about the bytes of a flow's turn: [`ShareRelease::quantum`], or less where flows have a
@@ -178,13 +167,10 @@ impl ShareRelease {
 
     /// Returns the payload rate that `rate` allows flows of these segments.
     pub fn payload(&self, rate: Rate, segments: &Segments) -> Rate {
-        let overhead = segments.overhead(self.counts);
-        if overhead == 0 {
-            return rate;
+        match self.counts {
+            Counts::Payload => rate,
+            counts => segments.payload_rate(rate, counts),
         }
-        let payload = u128::from(segments.payload);
-        let bps = u128::from(rate.bps()) * payload / (payload + u128::from(overhead));
-        Rate::from_bps(bps as u64).unwrap_or(rate)
     }
 
     /// Returns the first window of a flow: four segments, or 4 ms at the rate.
@@ -217,6 +203,9 @@ impl Law for ShareRelease {
     fn counts(&self) -> Counts {
         self.counts
     }
+    fn set_counts(&mut self, counts: Counts) {
+        self.counts = counts;
+    }
     fn flow_limit(&self, _ahead: Duration) -> Option<FlowLimit> {
         self.flow_max.map(|rate| FlowLimit { rate, ahead: Duration::ZERO, burst: 0 })
     }
@@ -238,6 +227,7 @@ impl Law for ShareRelease {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::{Cells, LinkLayer};
 
     #[test]
     fn a_turn_is_200_us_of_the_rate_within_bounds() {
@@ -277,10 +267,26 @@ mod tests {
 
     #[test]
     fn packets_cost_what_the_rate_counts_of_them() {
-        let cost =
-            |counts| ShareRelease { counts, ..ShareRelease::new(Rate::mbit(8)) }.cost_of_packets(2, 3_000);
+        let cost = |counts: Counts| counts.cost_of_packets(2, 3_000);
         let all = [Counts::Payload, Counts::Ip, Counts::Frame, Counts::Wire].map(cost);
         assert_eq!(all, [2_944, 3_000, 3_036, 3_076]);
+        // PPPoE over ATM: 1540 bytes are 33 cells.
+        assert_eq!(cost(Counts::Link(PPPOE)), 2 * 1_749);
+    }
+
+    const PPPOE: LinkLayer = LinkLayer { overhead: 40, mpu: 0, cells: Cells::Atm };
+
+    /// 1448 bytes of payload are 1540 with all headers, or 33 cells of 48. With IPv6, 1480 are 1592, or 34.
+    #[test]
+    fn segments_cost_their_cells() {
+        let law = ShareRelease { counts: Counts::Link(PPPOE), ..ShareRelease::new(Rate::mbit(8)) };
+        let segments = Segments { payload: 1448, ipv6: false, tags: 1, options: 12 };
+        assert_eq!((law.cost(&segments, 1448), law.cost(&segments, 14_480)), (1_749, 17_490));
+        assert_eq!(law.payload(Rate::from_bps(17_490_000).unwrap(), &segments).bps(), 14_480_000);
+        let sixth = Segments { ipv6: true, payload: 1480, ..segments };
+        assert_eq!(law.cost(&sixth, 1480), 34 * 53);
+        let small = Segments { payload: 1, ..segments };
+        assert_eq!(law.cost(&small, 10), 1_060, "53 bytes and 40 are two cells");
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub struct Sharing {
 
 impl Sharing {
     /// Returns the node for the queued classes of a configuration. A packet is charged with `overhead` bytes
-    /// on top of IP.
+    /// on top of IP, unless the configuration has a [`Config::link_layer`].
     pub fn new(config: Config, overhead: u16) -> Result<Sharing, Refused> {
         let mut places = vec![None; config.classes.len()];
         let congestion = Congestion::new(config.classes.len());
@@ -149,6 +149,17 @@ impl Sharing {
         Some((self.ways[way].lane(place, &key), key))
     }
 
+    /// Returns the charge for a frame of the class at this place. Frames of the tree are charged as the link
+    /// carries them. Pacing measures Ethernet frames.
+    #[inline]
+    fn charge(&self, way: usize, place: Option<usize>, frame: &Frame, bytes: &[u8]) -> Charge {
+        let in_tree = |place: usize| place < self.ways[way].first_paced;
+        match self.config.link_layer.filter(|_| place.is_some_and(in_tree)) {
+            Some(layer) => Charge::on_link(frame, bytes, &layer),
+            None => Charge::of(frame, bytes, self.overhead),
+        }
+    }
+
     /// Handles a frame like [`Node::handle_frame`]. Where ACKs follow the data of the frame's class, `flow`
     /// finds the flow by its key. Returns the news for that flow.
     pub(crate) fn enter(
@@ -176,7 +187,7 @@ impl Sharing {
             return None;
         }
         self.follow_connections(cx, way, place, &frame);
-        let charge = Charge::of(&frame, cx.frames.bytes(&frame), self.overhead);
+        let charge = self.charge(way, place, &frame, cx.frames.bytes(&frame));
         let waiting = Waiting { frame: cx.frames.park(frame), charge, since: cx.now };
         let (direction, way) = (follow::DIRECTIONS[way], &mut self.ways[way]);
         let dropped = way.push(cx, place, waiting);

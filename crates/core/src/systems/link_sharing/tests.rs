@@ -5,6 +5,7 @@ mod admission;
 use super::*;
 use crate::classify::spec::{Spec, Unsound};
 use crate::classify::{ClassConfig, Match};
+use crate::packet::{Cells, LinkLayer};
 use crate::queue::{self, codel, dualpi2, red, Kind, QueueLimit};
 use crate::rate::Rate;
 use crate::rig::{Rig, Sent, TestFrame, Wake};
@@ -99,6 +100,39 @@ fn a_giant_is_charged_as_its_packets() {
     // 3 × 1,000 bytes behind 40 of headers each.
     r.at(ms(1)).inject(LAN, packet(false, 1, 3040).gso(1000)).inject(LAN, packet(false, 2, 100));
     assert_eq!(stamps(&r.run_until(ms(100))), [(1000, 1), (4120, 2)]);
+    r.finish();
+}
+
+/// PPPoE over ATM: 1500 bytes are 33 cells, 40 are 2, 1 + 40 behind a giant's headers 2. DOCSIS: 1518, 64.
+#[test]
+fn a_packet_waits_for_the_bytes_that_the_link_takes_for_it() {
+    let pppoe = LinkLayer { overhead: 40, mpu: 0, cells: Cells::Atm };
+    let docsis = LinkLayer { overhead: 18, mpu: 64, cells: Cells::None };
+    for (layer, full, ack, giant) in [(pppoe, 1749, 106, 1749 + 106), (docsis, 1518, 64, 1518 + 64)] {
+        let mut r = rig(Config { link_layer: Some(layer), ..config() });
+        r.at(ms(1)).inject(LAN, packet(false, 1, 1500)).inject(LAN, packet(false, 2, 40));
+        r.inject(LAN, packet(false, 3, 1501).gso(1460)).inject(LAN, packet(false, 4, 40));
+        let times = [0, full, full + ack, full + ack + giant].map(|after| 1000 + after);
+        assert_eq!(
+            stamps(&r.run_until(ms(100))),
+            (1..).zip(times).map(|(n, at)| (at, n)).collect::<Vec<_>>()
+        );
+        let (_, stats) = r.node().leaf(1).expect("tcp has a queue");
+        assert_eq!((stats.packets, stats.bytes), (5, full + 2 * ack + giant));
+        r.finish();
+    }
+}
+
+/// Frames that wait keep their charges, those that come have the new ones.
+#[test]
+fn a_link_layer_changes_while_frames_wait() {
+    let mut r = rig(config());
+    r.at(ms(1)).inject(LAN, packet(false, 1, 1500)).inject(LAN, packet(false, 2, 1500));
+    r.run_until(ms(2));
+    let pppoe = LinkLayer { overhead: 40, mpu: 0, cells: Cells::Atm };
+    replace(&mut r, Config { link_layer: Some(pppoe), ..config() });
+    r.at(ms(2)).inject(LAN, packet(false, 3, 1500)).inject(LAN, packet(false, 4, 1500));
+    assert_eq!(stamps(&r.run_until(ms(100))), [(2_500, 2), (4_000, 3), (5_749, 4)]);
     r.finish();
 }
 

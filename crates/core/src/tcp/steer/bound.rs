@@ -424,12 +424,11 @@ pub struct Passed {
     pub quic: u64,
 }
 
+/// Returns the cost of a packet for [`Bound::counts`]. A negative overhead is not taken off.
 fn cost_of(counts: Counts) -> u32 {
     match counts {
         Counts::Payload => PAYLOAD,
-        Counts::Ip => 0,
-        Counts::Frame => 18,
-        Counts::Wire => 38,
+        _ => counts.overhead_of_packet().max(0) as u32,
     }
 }
 

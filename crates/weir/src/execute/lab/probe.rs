@@ -90,7 +90,7 @@ pub fn outcome(probe: &Probe, plan: &Plan, client: &ProbeReport, server: &ProbeR
         Direction::In => ([plan.path.wan_back, plan.path.lan], server, client),
     };
     let packet = u64::from(probe.size) + HEADERS;
-    let takes = |l: &link::Config, rate: Rate| rate.time_for(packet + u64::from(l.overhead));
+    let takes = |l: &link::Config, rate: Rate| rate.time_for(l.bytes(packet));
     let delay = |l: &link::Config| (l.delay + l.rate.map_or(Duration::ZERO, |r| takes(l, r))).as_nanos();
     ProbeOutcome { configured_ns: path.iter().map(delay).sum(), source: source.clone(), sink: sink.clone() }
 }

@@ -324,3 +324,34 @@ fn seeds_tell_runs_apart() {
     assert_eq!(with("1"), with("1"));
     assert_ne!(with("1").flows, with("2").flows);
 }
+
+/// A gateway in front of a line that carries PPPoE over ATM: 1500 bytes take 33 cells of 53. Where its rate
+/// counts cells, nothing waits in the line, and full segments get 1448 of 1749 bytes. Where it counts frames
+/// or payload, the line's queue stands.
+#[test]
+fn a_rate_that_counts_cells_leaves_the_queue_of_an_atm_line_empty() {
+    let run = |direction: &str, class: &str, layer: &str| {
+        let link = if direction == "out" { "wan.out" } else { "wan.back" };
+        let result = simulate(&format!(
+            "name = 't'\nduration = '20s'
+            [path]\nrtt = '30ms'
+            [path.{link}]
+            rate = '10Mbit'\noverhead = 40\ncells = 'atm'\nqueue = '200p'
+            [gateway]\nlink_layer = '{layer}'
+            [[gateway.class]]\nname = 'a'\ndirection = '{direction}'\n{class}
+            [[flow]]\nid = 'f'\ncount = 2\ndirection = '{direction}'"
+        ));
+        let goodput: f64 = result.flows.iter().map(|flow| flow.goodput_bps).sum();
+        (self::link(&result, link).queue_us.p50, goodput)
+    };
+    for (direction, class, rate, waits) in
+        [("out", "rate = '10Mbit'\nqueue = '50p'", 10e6, 1), ("in", "rate = '9.9Mbit'", 9.9e6, 2_000)]
+    {
+        let (p50, goodput) = run(direction, class, "pppoe-llcsnap");
+        let expected = rate * 1448.0 / 1749.0;
+        assert!((goodput / expected - 1.0).abs() < 0.005, "{class}: {goodput}, not {expected}");
+        assert!(p50 <= waits, "{class}: half of the frames wait for {p50} us");
+        let (p50, _) = run(direction, class, "raw");
+        assert!(p50 > 20_000, "{class}: without cells half of the frames wait for {p50} us");
+    }
+}

@@ -17,6 +17,7 @@ use weir_core::ack::AckControl;
 use weir_core::class::Spec;
 use weir_core::gateway::{ClassConfig, Direction, Match, Nested, Prefix};
 use weir_core::pace::Port;
+use weir_core::packet::LinkLayer;
 use weir_core::rate::Rate;
 use weir_core::wire::TCP;
 
@@ -65,8 +66,14 @@ fn ports(range: &RangeInclusive<u16>) -> String {
 }
 
 /// Reads all classes, beside those that come `first`; a faulty one is missing. They are paced at this port,
-/// whose line may have an unknown rate until the gateway runs.
-pub(super) fn classes(s: &Section, first: &[ClassConfig], (port, inline): (Port, bool)) -> Vec<ClassConfig> {
+/// whose line may have an unknown rate until the gateway runs. Rates count what the link carries if its layer
+/// is given.
+pub(super) fn classes(
+    s: &Section,
+    first: &[ClassConfig],
+    (port, inline): (Port, bool),
+    layer: Option<LinkLayer>,
+) -> Vec<ClassConfig> {
     let mut classes: Vec<ClassConfig> = Vec::new();
     let mut names: HashSet<String> = first.iter().map(|class| class.name.clone()).collect();
     // First class of each direction that takes all flows of the direction.
@@ -78,7 +85,10 @@ pub(super) fn classes(s: &Section, first: &[ClassConfig], (port, inline): (Port,
         let share = tree.has(i).then(|| tree.read(c, i));
         let class = self::class(c, share, family.has(i).then(|| family.read(c, i)));
         c.check_done();
-        let Some(class) = class else { continue };
+        let Some(mut class) = class else { continue };
+        if let Some((policy, layer)) = class.ack.as_mut().zip(layer) {
+            policy::count_on_link(c, policy, layer);
+        }
         if !names.insert(class.name.clone()) {
             c.fault("name", Fault::bare(format!("a second class named \"{}\"", class.name)));
         }

@@ -100,8 +100,8 @@ fn part(config: &Config, engines: usize, is_its: impl Fn(usize) -> bool) -> Part
 
 /// Returns a configuration without its classes.
 fn keys(config: &Config) -> Config {
-    let Config { max_flows, assumed_rtt, idle_timeout, seed, observe, port, .. } = *config;
-    Config { classes: Vec::new(), max_flows, assumed_rtt, idle_timeout, seed, observe, port }
+    let Config { max_flows, assumed_rtt, idle_timeout, seed, observe, port, link_layer, .. } = *config;
+    Config { classes: Vec::new(), max_flows, assumed_rtt, idle_timeout, seed, observe, port, link_layer }
 }
 
 /// Prefix with an order: a prefix comes before those that it covers, and only these stand between the two.

@@ -7,6 +7,7 @@ use super::customers::{self, Customer};
 use super::diag::{Errors, Fault, Located, Source};
 use super::engines;
 use super::keys::{self, set, Key};
+use super::link_layer;
 use super::names::DIRECTIONS;
 use super::pace;
 use super::policy;
@@ -19,7 +20,7 @@ use super::value::{int, one_of, FromValue, Positive};
 use std::cell::Cell;
 use std::path::Path;
 use toml::de::DeValue;
-use weir_core::ack::AckControl;
+use weir_core::ack::{AckControl, Counts};
 use weir_core::gateway::{ClassConfig, Config, Direction};
 use weir_core::queue::ack_filter::Service;
 use weir_core::queue::{self, codel};
@@ -91,26 +92,32 @@ pub fn parse_with(source: &Source, settings: &Settings, read: Read<'_>) -> Resul
 
 /// Returns the file of the short form, one line without a file: every flow of a direction has a rate of its
 /// own.
-pub fn short(dev: &str, out: Option<Rate>, inward: Option<Rate>) -> Source {
+pub fn short(dev: &str, out: Option<Rate>, inward: Option<Rate>, layer: Option<&str>) -> Source {
     let class = |((name, _), rate): ((&str, Direction), Option<Rate>)| {
         let ack = format!("ack = {{ preset = \"ack-shaper\", flow_rate = \"{}\" }}", rate?);
         Some(format!("\n[[gateway.class]]\nname = \"{name}\"\ndirection = \"{name}\"\n{ack}\n"))
     };
-    on_command_line(dev, DIRECTIONS.into_iter().zip([out, inward]).filter_map(class).collect())
+    on_command_line(dev, layer, DIRECTIONS.into_iter().zip([out, inward]).filter_map(class).collect())
 }
 
 /// Returns the file of a line with one rate or two, without a file. What leaves waits here instead of in the
 /// modem, in a queue of each host and flow, with CoDel and an ACK filter, which an option names or describes.
 /// What comes in waits nowhere: ACKs hold TCP to the rate, and the rest has its fair share.
-pub fn line(dev: &str, up: Option<Rate>, down: Option<Rate>, filter: &str) -> Result<Source, Fault> {
+pub fn line(
+    dev: &str,
+    [up, down]: [Option<Rate>; 2],
+    filter: &str,
+    layer: Option<&str>,
+) -> Result<Source, Fault> {
     let up = up.map(|rate| upwards(rate, filter)).transpose()?;
+    let counts = if layer.is_none() { "ack = { counts = \"frame\" }\n" } else { "" };
     let down = down.map(|rate| {
         format!(
             "\n[[gateway.class]]\nname = \"down\"\ndirection = \"in\"\nrate = \"{rate}\"\n\
-             unresponsive = \"fair\"\nack = {{ counts = \"frame\" }}\n"
+             unresponsive = \"fair\"\n{counts}"
         )
     });
-    Ok(on_command_line(dev, [up, down].into_iter().flatten().collect()))
+    Ok(on_command_line(dev, layer, [up, down].into_iter().flatten().collect()))
 }
 
 /// Returns the class of what leaves by a line.
@@ -142,8 +149,10 @@ fn upwards(rate: Rate, filter: &str) -> Result<String, Fault> {
     Ok(format!("\n[[gateway.class]]\nname = \"up\"\n{keys}"))
 }
 
-fn on_command_line(dev: &str, classes: String) -> Source {
-    Source::new("command line", format!("[ports]\ndev = {}\n{classes}", toml::Value::from(dev)))
+fn on_command_line(dev: &str, layer: Option<&str>, classes: String) -> Source {
+    let layer = layer.map(|layer| format!("\n[gateway]\nlink_layer = {}\n", toml::Value::from(layer)));
+    let text = format!("[ports]\ndev = {}\n{}{classes}", toml::Value::from(dev), layer.unwrap_or_default());
+    Source::new("command line", text)
 }
 
 /// Longest wait before a line, at its rate; the queue also has room for twenty full frames.
@@ -203,6 +212,8 @@ static KEYS: &[GatewayKey] = &[
         .words(|g| Some(format!("RTT assumed where unseen {}", g.assumed_rtt))),
     GatewayKey::new("observe", |g, v| set(&mut g.observe, bool::from_value(v)))
         .words(|g| g.observe.then(|| "observes: every frame passes as it came".to_owned())),
+    GatewayKey::new("link_layer", |g, v| set(&mut g.link_layer, link_layer::read(v)))
+        .words(|g| g.link_layer.map(|layer| link_layer::words(&layer))),
     pace::LINE,
     pace::FILLER,
 ];
@@ -218,6 +229,7 @@ pub fn differences(old: &Config, new: &Config) -> Vec<String> {
         ("idle_timeout", old.idle_timeout != new.idle_timeout),
         ("assumed_rtt", old.assumed_rtt != new.assumed_rtt),
         ("observe", old.observe != new.observe),
+        ("link_layer", old.link_layer != new.link_layer),
         ("line", old.port.line != new.port.line),
         ("filler", old.port.filler != new.port.filler),
     ];
@@ -326,9 +338,13 @@ pub(super) fn gateway(s: Section, files: &Files<'_>) -> (Config, Lists) {
     let mut config = Config::default();
     keys::read(KEYS, &[&s], &mut config);
     let lists = files.lists(&s);
-    let first = customers::classes(&lists.customers, &lists.sites, lists.queues);
+    let mut first = customers::classes(&lists.customers, &lists.sites, lists.queues);
     share::check_customers(&s, &first);
-    let mut classes = class::classes(&s, &first, (config.port, files.inline));
+    if let Some(layer) = config.link_layer {
+        let policies = first.iter_mut().filter_map(|class| class.ack.as_mut());
+        policies.for_each(|policy| policy.release.set_counts(Counts::Link(layer)));
+    }
+    let mut classes = class::classes(&s, &first, (config.port, files.inline), config.link_layer);
     // Parents are given by their positions.
     for class in &mut classes {
         let queued = class.share.as_mut().and_then(|share| share.parent.as_mut());

@@ -10,6 +10,7 @@ pub enum Kind {
     Text,
     Switch,
     Whole(u64, u64),
+    Signed(i64, i64),
     Number,
     Rate,
     Time,

@@ -8,6 +8,7 @@ use super::ack_filter;
 use super::aqm;
 use super::diag::Fault;
 use super::keys::{self, put, set, Key};
+use super::link_layer::{cells_words, CELLS};
 use super::reader::Section;
 use super::units::Probability;
 use super::value::{int, one_of, some, FromValue, Size};
@@ -145,6 +146,9 @@ pub static KEYS: &[LinkKey] = &[
     LinkKey::new("overhead", |d, v| set(&mut d.link.overhead, int(v, 0..=256).map(|n| n as u16)))
         .words(overhead)
         .option("overhead", "BYTES", "Bytes that the rate counts for each packet besides its IP packet; default 14"),
+    LinkKey::new("cells", |d, v| set(&mut d.link.cells, one_of(v, &CELLS, &[])))
+        .words(|d| d.link.rate.and_then(|_| cells_words(d.link.cells)))
+        .option("cells", "CELLS", "Cells that carry each packet with its overhead: none, atm or ptm"),
     LinkKey::new("burst", |d, v| set(&mut d.link.burst, Size::from_value(v).map(|Size(n)| n)))
         .needs(&["rate", "rate_trace"], "it is what a rate sends at once after a silence")
         .words(|d| (d.link.burst > 0).then(|| format!("bursts of {} bytes", d.link.burst)))

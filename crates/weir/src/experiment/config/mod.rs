@@ -26,8 +26,8 @@ mod host;
 mod keys;
 mod lab;
 mod learnt;
-
 pub mod link;
+mod link_layer;
 mod measure;
 mod measured;
 mod names;

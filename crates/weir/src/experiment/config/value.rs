@@ -39,6 +39,18 @@ pub(super) fn int(value: &DeValue, range: RangeInclusive<u64>) -> Result<u64, Fa
     }
 }
 
+/// Parses a whole number from `range`, which has negative ones.
+pub(super) fn signed(value: &DeValue, range: RangeInclusive<i64>) -> Result<i64, Fault> {
+    learnt::kind(|| Kind::Signed(*range.start(), *range.end()));
+    let DeValue::Integer(i) = value else {
+        return Err(Fault::bare(format!("expected a whole number, found {}", found(value))));
+    };
+    match i64::from_str_radix(&i.as_str().replace('_', ""), i.radix()) {
+        Ok(n) if range.contains(&n) => Ok(n),
+        _ => Err(Fault::bare(format!("{} is not from {} to {}", i.as_str(), range.start(), range.end()))),
+    }
+}
+
 /// Parses a duration from `min` to `max`, and above zero.
 pub(super) fn within(value: &DeValue, min: Duration, max: Duration) -> Result<Duration, Fault> {
     match Positive::from_value(value)? {

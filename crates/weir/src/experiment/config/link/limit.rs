@@ -10,7 +10,7 @@ use weir_core::link::QueueLimit;
 
 /// Bytes that the link counts for a packet with 1500 bytes of IP.
 pub(super) fn full_frame(draft: &Draft) -> u32 {
-    1500 + u32::from(draft.link.overhead)
+    draft.link.bytes(1500) as u32
 }
 
 /// Reads the limit of a queue, which has room for a full frame.

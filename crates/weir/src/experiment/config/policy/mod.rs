@@ -21,6 +21,7 @@ use weir_core::ack::{
     AckControl, Counts, Hold, NewLaw, Preset, Release, When, Window, CLASS_PRESETS, LAWS, PRESETS,
 };
 use weir_core::class::Spec;
+use weir_core::packet::LinkLayer;
 use weir_core::queue::{self, Kind, QueueLimit};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
@@ -225,6 +226,23 @@ fn counts_words(counts: Counts) -> &'static str {
         Counts::Ip => "IP bytes",
         Counts::Frame => "Ethernet frames with FCS",
         Counts::Wire => "Ethernet frames with preamble and gap",
+        Counts::Link(_) => "bytes on the link",
+    }
+}
+
+/// True if a policy says itself what its rate counts.
+struct SaysCounts(bool);
+
+impl FromValue for SaysCounts {
+    fn from_value(value: &DeValue) -> Result<SaysCounts, Fault> {
+        Ok(SaysCounts(matches!(value, DeValue::Table(policy) if policy.contains_key("counts"))))
+    }
+}
+
+/// Lets the rate of a class's policy count what the link carries, unless the policy has its own `counts`.
+pub(super) fn count_on_link(class: &Section, policy: &mut AckControl, layer: LinkLayer) {
+    if class.peek("ack").is_none_or(|SaysCounts(says)| !says) {
+        policy.release.set_counts(Counts::Link(layer));
     }
 }
 

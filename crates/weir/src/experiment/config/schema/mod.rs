@@ -128,6 +128,7 @@ fn of_kind(kind: &Kind) -> Value {
         Kind::Text => json!({"type": "string"}),
         Kind::Switch => json!({"type": "boolean"}),
         Kind::Whole(min, max) => json!({"type": "integer", "minimum": min, "maximum": max}),
+        Kind::Signed(min, max) => json!({"type": "integer", "minimum": min, "maximum": max}),
         Kind::Number => json!({"type": "number"}),
         Kind::Rate => text(r"[kMG]?bit\s*(/s)?"),
         Kind::Time => text("(ns|us|ms|s|min)"),

@@ -4,6 +4,9 @@ use super::super::{experiment, gateway, wan, Source};
 use crate::experiment::plan::{self, Accepts, TCP_SETTINGS, WINDOWS};
 use serde::Serialize;
 use serde_json::{json, Value};
+use weir_core::ack::Counts;
+use weir_core::gateway::Config;
+use weir_core::packet::{Cells, LinkLayer};
 
 /// Returns the fields of `after` that differ from `before`, by their names.
 fn changed(before: &impl Serialize, after: &impl Serialize) -> Value {
@@ -73,6 +76,7 @@ fn keys_of_links() {
                 }).unwrap()}}),
             ),
             ("", "overhead = 38", json!({"overhead": 38})),
+            ("", "cells = 'atm'", json!({"cells": "Atm"})),
             (R, "burst = '3kB'", json!({"burst": 3000})),
             ("rate = '10Mbit'\nburst = '3kB'", "timer = '1ms'", json!({"timer": 1_000_000})),
             ("", "delay = '20ms'", json!({"delay": 20_000_000})),
@@ -187,6 +191,41 @@ fn keys_of_gateways_and_classes() {
     ] {
         let with = all("", "", keys);
         assert_eq!(changed(&plain.gateway.classes[0].ack, &with.gateway.classes[0].ack), change, "{keys}");
+    }
+}
+
+/// A link layer is of all rates but those that say what they count.
+#[test]
+fn a_link_layer_is_of_all_rates() {
+    let read = |keys: &str| {
+        let class = |name: &str, keys: &str| {
+            format!("[[gateway.class]]\nname = '{name}'\nmatch = [{{ src = '10.0.0.{name}' }}]\n{keys}\n")
+        };
+        let classes = [
+            class("1", "rate = '1Mbit'"),
+            class("2", "rate = '1Mbit'\nack = { counts = 'ip' }"),
+            class("3", "ack = { preset = 'ack-shaper', flow_rate = '1Mbit' }"),
+            class("4", "rate = '1Mbit'\nack = { preset = 'tcr' }"),
+            class("5", "rate = '1Mbit'\nqueue = '9p'\nack = { preset = 'postack' }"),
+        ];
+        gateway_of(&format!("ports.dev = 'e'\n[gateway]\n{keys}\n{}", classes.concat())).gateway
+    };
+    let counts = |gateway: &Config| -> Vec<Counts> {
+        gateway.classes.iter().filter_map(|class| Some(class.ack?.release.counts())).collect()
+    };
+    let [payload, ip] = [Counts::Payload, Counts::Ip];
+    for raw in ["", "link_layer = 'raw'"] {
+        assert_eq!((counts(&read(raw)), read(raw).link_layer), (vec![payload, ip, payload, ip, ip], None));
+    }
+    for (keys, overhead, mpu, cells) in [
+        ("link_layer = 'docsis'", 18, 64, Cells::None),
+        ("link_layer = 'pppoe-ptm ether-vlan'", 34, 0, Cells::Ptm),
+        ("link_layer = { overhead = -64 }", -64, 0, Cells::None),
+        ("link_layer = { overhead = 256, mpu = 256, cells = 'atm' }", 256, 256, Cells::Atm),
+    ] {
+        let (layer, gateway) = (LinkLayer { overhead, mpu, cells }, read(keys));
+        let link = Counts::Link(layer);
+        assert_eq!((counts(&gateway), gateway.link_layer), (vec![link, ip, link, link, link], Some(layer)));
     }
 }
 

@@ -16,6 +16,7 @@ use weir_core::gateway::{ClassConfig, Config, Direction, Match, Prefix};
 use weir_core::link::{
     Burst, Config as Link, Damage, Jitter, Law, Loss, QueueLimit, RateTrace, Reorder, TRILLION,
 };
+use weir_core::packet::{Cells, LinkLayer};
 use weir_core::queue::ack_filter::{self, Measure, Policy, Service, Threshold};
 use weir_core::queue::{codel, dualpi2, fq_codel, red, Aqm};
 use weir_core::rate::Rate;
@@ -77,9 +78,9 @@ fn aqms() -> impl Strategy<Value = Aqm> {
     ]
 }
 
-/// With CoDel's full frame as a link of this overhead counts it.
-fn framed(mut aqm: Aqm, overhead: u16) -> Aqm {
-    let full_frame = 1500 + u32::from(overhead);
+/// With CoDel's full frame as the link counts it.
+fn framed(mut aqm: Aqm, link: &Link) -> Aqm {
+    let full_frame = link.bytes(1500) as u32;
     match &mut aqm {
         Aqm::Codel(codel) => codel.full_frame = full_frame,
         Aqm::FqCodel(fq) => fq.codel.full_frame = full_frame,
@@ -156,9 +157,9 @@ prop_compose! {
         rate in option::of(rates(1..=u64::MAX)),
         delay in times(0),
         loss in losses(),
-        queue in limits(1756..=u64::MAX),
+        queue in limits(1961..=u64::MAX),
         mark in option::of(thresholds()),
-        overhead in 0..=256u16,
+        (overhead, cells) in (0..=256u16, prop::sample::select(vec![Cells::None, Cells::Atm, Cells::Ptm])),
         burst in any::<u64>(),
         jitter in jitters(),
         reorder in option::of((1..=TRILLION, times(1))),
@@ -169,10 +170,10 @@ prop_compose! {
         let followed = trace.map(|kind| traced()[kind]);
         let (rate, trace) = followed.map_or((rate, None), |link| (link.rate, link.trace));
         let burst = if matches!(trace, Some(RateTrace::Opportunities(_))) { 0 } else { burst };
-        let link = Link { rate, trace, delay, loss, damage, overhead, jitter, reorder, ..Link::BARE };
+        let link = Link { rate, trace, delay, loss, damage, overhead, cells, jitter, reorder, ..Link::BARE };
         match rate {
             None => link,
-            Some(_) if aqm != Aqm::None => Link { queue, aqm: framed(aqm, overhead), burst, ..link },
+            Some(_) if aqm != Aqm::None => Link { queue, aqm: framed(aqm, &link), burst, ..link },
             Some(_) => Link { queue, mark: marked(queue, mark), burst, ..link },
         }
     }
@@ -232,10 +233,12 @@ fn detectors() -> impl Strategy<Value = SlowStart> {
     ]
 }
 
+const ON_LINK: Counts = Counts::Link(LinkLayer { overhead: -4, mpu: 64, cells: Cells::Atm });
+
 prop_compose! {
     fn policies()(
         rate in rates(8_000..=100_000_000_000),
-        counts in prop::sample::select(vec![Counts::Payload, Counts::Ip, Counts::Frame, Counts::Wire]),
+        counts in prop::sample::select(vec![Counts::Payload, Counts::Ip, Counts::Frame, Counts::Wire, ON_LINK]),
         meter in prop::sample::select(vec![Meter::Acked, Meter::Received]),
         period in periods(),
         slow_start in detectors(),
