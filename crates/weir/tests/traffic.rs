@@ -52,6 +52,7 @@ fn spec(flows: Vec<FlowSpec>, stop_ms: u64) -> Spec {
         linger_ns: 500 * MS,
         flows,
         datagrams: vec![],
+        quic: vec![],
         probes: vec![],
     }
 }
