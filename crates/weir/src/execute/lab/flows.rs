@@ -216,6 +216,26 @@ mod tests {
         assert_eq!((s.rate_bps, s.size, s.amount), (24_000, 160, Amount::UntilNs(1_000_000_000)));
     }
 
+    /// Verifies that the ends of a QUIC flow agree, and that its window is the simulator's unless it is set.
+    #[test]
+    fn quic_is_played_beside_tcp() {
+        let mut p = plan();
+        let protocol = Protocol::Quic { app_rate: None, streams: 3 };
+        let ports = Ports::Shared(443);
+        let group = FlowGroup { protocol, ports, direction: Direction::In, ..FlowGroup::new("web") };
+        p.groups.insert(0, group);
+        let (clients, servers) = specs(&p, &Options::new().unwrap());
+        clients.check().unwrap();
+        servers.check().unwrap();
+        assert_eq!((clients.flows.len(), clients.flows[0].id.as_str()), (1, "up.0"));
+        let (c, s) = (&clients.quic[0], &servers.quic[0]);
+        assert_eq!((c.local, c.remote, c.sends, s.sends), (s.remote, s.local, false, true));
+        assert_eq!((c.role, s.role, s.cc.as_str(), s.streams), (Role::Connect, Role::Listen, "cubic", 3));
+        assert_eq!((c.window, s.ecn), (3 << 20, false));
+        p.groups[0].tcp.set("rwnd", Value::Number(50_000));
+        assert_eq!(specs(&p, &Options::new().unwrap()).0.quic[0].window, 50_000);
+    }
+
     #[test]
     fn many_flows_to_one_port_have_ports_of_their_own() {
         let mut p = plan();

@@ -90,6 +90,17 @@ mod tests {
     }
 
     #[test]
+    fn quic_is_opaque() {
+        let config = |protocol| {
+            let group = FlowGroup { protocol, ..FlowGroup::new("up") };
+            config(&Plan::new("t", Duration::from_secs(1)), &group).unwrap()
+        };
+        let quic = config(Protocol::Quic { app_rate: None, streams: 2 });
+        let tcp = config(Protocol::Tcp { app_rate: None });
+        assert_eq!((quic.opaque, tcp.opaque, quic.mss), (true, false, tcp.mss));
+    }
+
+    #[test]
     fn what_is_said_is_done() {
         let mut tcp = reno();
         for (name, n) in [

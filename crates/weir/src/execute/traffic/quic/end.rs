@@ -25,7 +25,7 @@ enum State {
     Connecting,
     /// Transferring data.
     Open,
-    /// Closed by one of the ends.
+    /// Closed by this end, which repeats it to a peer that has not heard.
     Closing,
     /// Gone.
     Done,
@@ -158,8 +158,10 @@ impl End {
         }
         self.write(now, &mut connection);
         if connection.is_drained() {
-            self.count(&connection);
             self.state = State::Done;
+        }
+        if self.is_done() {
+            self.count(&connection);
         }
         self.connection = Some((handle, connection));
     }
@@ -241,7 +243,7 @@ impl End {
         if let Some(intake) = &mut self.intake {
             intake.eof(now.ns);
         }
-        self.state = State::Closing;
+        self.state = State::Done;
         match reason {
             ConnectionError::TimedOut => self.gave_up = true,
             ConnectionError::ApplicationClosed(_) | ConnectionError::LocallyClosed if complete => {}
