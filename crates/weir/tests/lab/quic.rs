@@ -15,8 +15,8 @@ fn counted_as_quic(outcome: &Outcome) -> u64 {
     traffic.filter(|t| t.kind == Kind::Class).map(|t| t.load.quic_bytes).sum()
 }
 
-/// One upload and one download of 3 MB, behind classes of 20 and 10 Mbit/s. A class counts the whole datagram,
-/// of which at least 0.9 is data.
+/// One upload and one download of 3 MB, behind classes of 20 and 10 Mbit/s. A class counts the whole
+/// datagram, so goodput is below its rate.
 #[test]
 fn quic_completes_at_the_rate_of_its_class() {
     let _turn = turn();
@@ -51,8 +51,8 @@ fn quic_completes_at_the_rate_of_its_class() {
         let seen: Vec<(&str, &str, u64)> =
             flows.iter().map(|f| (f.cc.as_str(), f.class.as_str(), f.bytes)).collect();
         assert_eq!(seen, [("reno", "out", 3_000_000), ("reno", "in", 3_000_000)]);
-        // The library greases the bit by which the gateway knows QUIC (RFC 9287): about half of the packets of
-        // port 443 have it.
+        // The library greases the bit by which the gateway knows QUIC (RFC 9287): about half of the packets
+        // of port 443 have it.
         let quic = counted_as_quic(&outcome);
         assert!((1_000_000..4_000_000).contains(&quic), "{quic} bytes of QUIC");
         let of_rate: Vec<f64> =

@@ -11,8 +11,8 @@ use weir_core::gateway::Direction;
 /// A plan's `mss` excludes them.
 const TIMESTAMPS: u32 = 12;
 
-/// Returns the flows of clients and of servers. Flows of TCP, of QUIC and of datagrams are kept apart, each in
-/// the plan's order.
+/// Returns the flows of clients and of servers. TCP, QUIC and datagrams are kept apart, each in the plan's
+/// order.
 pub fn specs(plan: &Plan, options: &Options) -> (Spec, Spec) {
     let flows: Vec<Flow> = plan.flows().collect();
     let side = || Spec {

@@ -25,8 +25,8 @@ pub fn config(plan: &Plan, group: &FlowGroup) -> Result<TcpConfig, String> {
     Ok(config)
 }
 
-/// Returns the settings in force for each group of TCP and QUIC flows, defaults included, by key: `flow.bulk.mss`. The
-/// congestion control is left out because the flows report it.
+/// Returns the settings in force for each group of TCP or QUIC, defaults included, by key: `flow.bulk.mss`.
+/// The congestion control is left out because the flows report it.
 pub fn in_force(plan: &Plan) -> BTreeMap<String, String> {
     let reliable = |g: &&FlowGroup| g.protocol.is_reliable();
     let values = |group: &FlowGroup| {

@@ -1,5 +1,5 @@
-//! Traffic: real TCP, QUIC and UDP flows, and UDP probes. One process runs any number of flows, with one event
-//! loop for TCP, one for QUIC and one for UDP.
+//! Traffic: real TCP, QUIC and UDP flows, and UDP probes. One process runs any number of flows, with one
+//! event loop for TCP, one for QUIC and one for UDP.
 //!
 //! A [`Spec`] lists the ends of flows that a process runs. [`Generator::open`] opens listening sockets, and
 //! [`Generator::run`] runs the flows and returns a [`Report`]. Times are nanoseconds since an epoch on

@@ -118,8 +118,8 @@ impl Port {
         }
     }
 
-    /// Returns whether the socket took a transmission. Errors other than a lack of room lose the packets, like
-    /// a path without a route.
+    /// Returns whether the socket took a transmission. Errors other than a lack of room lose the packets, as
+    /// a path does.
     fn sent(&self, transmit: &Transmit, contents: &[u8]) -> bool {
         let packets = quinn_udp::Transmit {
             destination: transmit.destination,

@@ -1,6 +1,6 @@
-//! TLS of QUIC in the lab. A server has a raw public key (RFC 7250) that its process makes, and clients accept
-//! any key: both ends are this program, in namespaces of this machine. So handshake and encryption are real,
-//! and there are no certificates.
+//! TLS of QUIC in the lab. A server has a raw public key (RFC 7250) that its process makes, and clients
+//! accept any key: both ends are this program, in namespaces of this machine. So handshake and encryption are
+//! real, and there are no certificates.
 
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn_proto::rustls;
