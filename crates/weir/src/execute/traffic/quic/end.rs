@@ -1,7 +1,7 @@
 //! One end of a QUIC flow: its connection, its streams and its accounts.
 
 use super::super::intake::Intake;
-use super::super::{Amount, FlowReport, Quantiles, QuicSpec, Sent};
+use super::super::{Amount, FlowReport, Quantiles, QuicSpec, Role, Sent};
 use bytes::Bytes;
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{
@@ -275,7 +275,10 @@ impl End {
         match self.state {
             State::Done => return,
             State::Connecting => {
-                self.error.get_or_insert(format!("connect to {}: no answer", self.spec.remote));
+                self.error.get_or_insert(match self.spec.role {
+                    Role::Connect => format!("connect to {}: no answer", self.spec.remote),
+                    Role::Listen => format!("the handshake with {} did not end", self.spec.remote),
+                });
             }
             State::Waiting if self.spec.start_ns <= now.ns => {
                 self.error.get_or_insert("the peer never connected".into());
@@ -311,8 +314,11 @@ impl End {
         }
     }
 
-    /// Keeps the connection's counts.
+    /// Keeps the connection's counts, and the round-trip time of a flow too short for a sample.
     fn count(&mut self, connection: &Connection) {
+        if self.spec.sends && self.rtts_us.is_empty() && self.established_ns.is_some() {
+            self.rtts_us.push(connection.rtt().as_micros() as u32);
+        }
         let path = connection.stats().path;
         (self.lost_packets, self.mtu) = (path.lost_packets, path.current_mtu);
     }
