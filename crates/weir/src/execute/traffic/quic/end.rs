@@ -1,7 +1,7 @@
 //! One end of a QUIC flow: its connection, its streams and its accounts.
 
 use super::super::intake::Intake;
-use super::super::{Amount, FlowReport, Quantiles, QuicSpec, Role, Sent};
+use super::super::{Amount, FlowReport, Quantiles, QuicSpec, Sent};
 use bytes::Bytes;
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{
@@ -245,8 +245,9 @@ impl End {
         }
         self.state = State::Done;
         match reason {
+            // The end of the sender may have been lost.
+            _ if complete => {}
             ConnectionError::TimedOut => self.gave_up = true,
-            ConnectionError::ApplicationClosed(_) | ConnectionError::LocallyClosed if complete => {}
             other => self.fail(now, other.to_string()),
         }
     }
@@ -270,20 +271,15 @@ impl End {
         }
     }
 
-    /// Ends the flow immediately. The peer is told.
+    /// Ends the flow immediately. The peer is told. A handshake under way is no error, since the path may have
+    /// lost its packets; if none arrived, the listening end says so.
     pub fn abort(&mut self, now: Now) {
         match self.state {
             State::Done => return,
-            State::Connecting => {
-                self.error.get_or_insert(match self.spec.role {
-                    Role::Connect => format!("connect to {}: no answer", self.spec.remote),
-                    Role::Listen => format!("the handshake with {} did not end", self.spec.remote),
-                });
-            }
             State::Waiting if self.spec.start_ns <= now.ns => {
                 self.error.get_or_insert("the peer never connected".into());
             }
-            State::Waiting | State::Open | State::Closing => {}
+            State::Waiting | State::Connecting | State::Open | State::Closing => {}
         }
         self.end(now);
         if self.connection.is_none() {
