@@ -271,8 +271,8 @@ impl End {
         }
     }
 
-    /// Ends the flow immediately. The peer is told. A handshake under way is no error, since the path may have
-    /// lost its packets; if none arrived, the listening end says so.
+    /// Ends the flow immediately. The peer is told. A handshake under way is no error, since the path may
+    /// have lost its packets; if none arrived, the listening end says so.
     pub fn abort(&mut self, now: Now) {
         match self.state {
             State::Done => return,
