@@ -3,6 +3,8 @@
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
+#[cfg(feature = "quic")]
+use weir::execute::traffic::QuicSpec;
 use weir::execute::traffic::{
     monotonic, Amount, Control, DatagramSpec, FlowReport, FlowSpec, Generator, Play, ProbeSpec, Report, Role,
     Spec,
@@ -52,6 +54,7 @@ fn spec(flows: Vec<FlowSpec>, stop_ms: u64) -> Spec {
         linger_ns: 500 * MS,
         flows,
         datagrams: vec![],
+        quic: vec![],
         probes: vec![],
     }
 }
@@ -128,6 +131,86 @@ fn finite_uploads_and_downloads_are_complete() {
         assert!(c.opened_ns.unwrap() >= spec.start_ns);
         assert!(!sent.cc.is_empty() && sent.rtt_us.is_some());
     }
+}
+
+/// Uploads and downloads of QUIC to one server, of one stream and of several, with every control.
+#[cfg(feature = "quic")]
+#[test]
+fn quic_transfers_are_complete() {
+    let flow = |i: u16, cc: &str| QuicSpec {
+        id: format!("q{i}"),
+        role: Role::Connect,
+        local: at(12, 20_000 + i),
+        remote: at(12, 443),
+        sends: i % 2 == 0,
+        start_ns: 20 * MS,
+        amount: Amount::Bytes(300_001),
+        cc: cc.into(),
+        streams: 1 + u32::from(i),
+        window: 100_000,
+        ecn: i == 3,
+        gap_after_ns: 0,
+    };
+    let flows: Vec<QuicSpec> =
+        ["cubic", "bbr", "reno", "newreno"].iter().zip(0..).map(|(cc, i)| flow(i, cc)).collect();
+    let peer = |f: &QuicSpec| QuicSpec {
+        role: Role::Listen,
+        local: f.remote,
+        remote: f.local,
+        sends: !f.sends,
+        ..f.clone()
+    };
+    let servers = Spec { quic: flows.iter().map(peer).collect(), ..spec(vec![], 60_000) };
+    let (client, server) = play_both(Spec { quic: flows.clone(), ..spec(vec![], 60_000) }, servers);
+    assert!(client.end_ns < 50_000 * MS, "both ends stop when all is done, not at the limit");
+    for ((spec, c), s) in flows.iter().zip(&client.quic).zip(&server.quic) {
+        no_error(c);
+        no_error(s);
+        let (sender, receiver) = if spec.sends { (c, s) } else { (s, c) };
+        let (sent, got) = (sender.sent.as_ref().unwrap(), receiver.received.as_ref().unwrap());
+        assert_eq!((sent.written, got.bytes, got.bins.total()), (300_001, 300_001, 300_001), "{}", spec.id);
+        assert!(got.complete_ns.unwrap() > c.opened_ns.unwrap() && got.eof_ns >= got.complete_ns);
+        assert!(c.established_ns > c.opened_ns && c.opened_ns.unwrap() >= spec.start_ns);
+        assert_eq!(sent.cc, spec.cc);
+        assert!(sent.rtt_us.is_some() && sent.mss >= 1200, "{sent:?}");
+    }
+}
+
+/// A flow that ends by time is closed by its sender, and one whose peer never comes is a fault.
+#[cfg(feature = "quic")]
+#[test]
+fn quic_ends_with_its_time() {
+    let flow = |id: &str, port, amount| QuicSpec {
+        id: id.into(),
+        role: Role::Connect,
+        local: at(13, port),
+        remote: at(13, 443),
+        sends: true,
+        start_ns: 0,
+        amount,
+        cc: "cubic".into(),
+        streams: 2,
+        window: 100_000,
+        ecn: false,
+        gap_after_ns: 0,
+    };
+    let timed = flow("timed", 20_000, Amount::UntilNs(300 * MS));
+    let lonely = flow("lonely", 20_001, Amount::UntilNs(100 * MS));
+    let listens = QuicSpec {
+        role: Role::Listen,
+        local: timed.remote,
+        remote: timed.local,
+        sends: false,
+        ..timed.clone()
+    };
+    let clients = Spec { quic: vec![timed, lonely], ..spec(vec![], 5_000) };
+    let (client, server) = play_both(clients, Spec { quic: vec![listens], ..spec(vec![], 5_000) });
+    no_error(&client.quic[0]);
+    no_error(&server.quic[0]);
+    let got = server.quic[0].received.as_ref().unwrap();
+    assert!(got.bytes_in_time > 100_000 && got.eof_ns.is_some_and(|eof| eof >= 300 * MS), "{got:?}");
+    assert!(client.quic[1].error.is_some(), "{:?}", client.quic[1]);
+    assert!(client.end_ns < 4_000 * MS);
 }
 
 /// The system says whether the SYN carries data (`net.ipv4.tcp_fastopen`); all of it arrives in any

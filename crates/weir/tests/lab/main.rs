@@ -12,6 +12,8 @@ mod life;
 mod measures;
 mod nets;
 mod pacing;
+#[cfg(feature = "quic")]
+mod quic;
 mod rates;
 mod rig;
 mod upgrade;

@@ -1,10 +1,9 @@
 //! Assembly of a lab's result from the reports of its processes.
 
 use super::counters::Counters;
-use super::flows::is_udp;
 use super::rows::Rows;
 use crate::execute::traffic::Report;
-use crate::experiment::plan::Plan;
+use crate::experiment::plan::{Plan, Protocol};
 use crate::result::observe;
 use crate::result::running::{EmulatorReport, GatewayReport, SteeringReport};
 use crate::result::{
@@ -54,7 +53,8 @@ impl Measured {
         }
         let sides = [("client", &self.clients, &self.servers), ("server", &self.servers, &self.clients)];
         let of = |(side, here, there): (&str, &Report, &Report)| {
-            let ends = here.flows.iter().zip(&there.flows).filter(|(_, peer)| !peer.gave_up);
+            let tcp = here.flows.iter().zip(&there.flows);
+            let ends = tcp.chain(here.quic.iter().zip(&there.quic)).filter(|(_, peer)| !peer.gave_up);
             let faults =
                 ends.filter_map(|(f, _)| Some(format!("flow {}, {side}: {}", f.id, f.error.as_ref()?)));
             let datagrams = here.datagrams.iter();
@@ -68,15 +68,17 @@ impl Measured {
     /// Returns the result, without its checks.
     pub fn result(&self, plan: &Plan) -> RunResult {
         let covered = self.covered(plan);
-        let mut ends = self.clients.flows.iter().zip(&self.servers.flows);
+        let mut tcp = self.clients.flows.iter().zip(&self.servers.flows);
+        let mut quic = self.clients.quic.iter().zip(&self.servers.quic);
         let mut datagrams = self.clients.datagrams.iter().zip(&self.servers.datagrams);
         let rows = Rows::new(plan, self.gateway.as_ref(), covered);
         let mut flows = Vec::new();
         let mut series = BTreeMap::new();
         for (n, flow) in plan.flows().enumerate() {
-            let row = match is_udp(&flow) {
-                true => datagrams.next().map(|ends| rows.datagrams(&flow, n, ends)),
-                false => ends.next().map(|ends| rows.tcp(&flow, n, ends)),
+            let row = match flow.group.protocol {
+                Protocol::Tcp { .. } => tcp.next().map(|ends| rows.reliable(&flow, n, ends)),
+                Protocol::Quic { .. } => quic.next().map(|ends| rows.reliable(&flow, n, ends)),
+                Protocol::Udp { .. } => datagrams.next().map(|ends| rows.datagrams(&flow, n, ends)),
             };
             let Some((row, bins)) = row else { break };
             // Of a run that was interrupted before the flow's start there is nothing of it.

@@ -2,9 +2,8 @@
 
 use super::controls::linux_name;
 use super::Options;
-use crate::execute::hosts::udp_seed;
-use crate::execute::hosts::{Ends, FlowEnds};
-use crate::execute::traffic::{Amount, DatagramSpec, FlowSpec, OnOff, Play, Role, Spec};
+use crate::execute::hosts::{buffers, udp_seed, Ends, FlowEnds, DEFAULT_BUFFER};
+use crate::execute::traffic::{Amount, DatagramSpec, FlowSpec, OnOff, Play, QuicSpec, Role, Spec};
 use crate::experiment::plan::{Flow, Kind, Plan, Protocol};
 use weir_core::gateway::Direction;
 
@@ -12,8 +11,8 @@ use weir_core::gateway::Direction;
 /// A plan's `mss` excludes them.
 const TIMESTAMPS: u32 = 12;
 
-/// Returns the flows of clients and of servers. Datagram flows are kept apart from TCP flows, each in the
-/// plan's order.
+/// Returns the flows of clients and of servers. TCP, QUIC and datagrams are kept apart, each in the plan's
+/// order.
 pub fn specs(plan: &Plan, options: &Options) -> (Spec, Spec) {
     let flows: Vec<Flow> = plan.flows().collect();
     let side = || Spec {
@@ -24,6 +23,7 @@ pub fn specs(plan: &Plan, options: &Options) -> (Spec, Spec) {
         linger_ns: 1_000_000_000,
         flows: Vec::new(),
         datagrams: Vec::new(),
+        quic: Vec::new(),
         probes: Vec::new(),
     };
     let (mut clients, mut servers) = (side(), side());
@@ -36,6 +36,12 @@ pub fn specs(plan: &Plan, options: &Options) -> (Spec, Spec) {
                 servers.flows.push(server_end(&client, flow, ends));
                 clients.flows.push(client);
             }
+            Protocol::Quic { streams, .. } => {
+                let client = quic_client(plan, flow, ends, *streams, options);
+                let (local, remote, sends) = (ends.server, ends.client_on_wan, !client.sends);
+                servers.quic.push(QuicSpec { role: Role::Listen, local, remote, sends, ..client.clone() });
+                clients.quic.push(client);
+            }
             Protocol::Udp { .. } => {
                 let client = datagrams(plan, flow, ends);
                 let (local, remote, sends) = (ends.server, ends.client_on_wan, !client.sends);
@@ -45,11 +51,6 @@ pub fn specs(plan: &Plan, options: &Options) -> (Spec, Spec) {
         }
     }
     (clients, servers)
-}
-
-/// Returns whether it is a flow of datagrams.
-pub fn is_udp(flow: &Flow) -> bool {
-    matches!(flow.group.protocol, Protocol::Udp { .. })
 }
 
 fn amount(plan: &Plan, flow: &Flow) -> Amount {
@@ -75,6 +76,26 @@ fn datagrams(plan: &Plan, flow: &Flow, ends: FlowEnds) -> DatagramSpec {
         start_ns: flow.start.as_nanos(),
         amount: amount(plan, flow),
         on_off,
+    }
+}
+
+/// Returns the client's end of a QUIC flow. Its window is the one of a simulated connection: half of the
+/// buffer, as Linux advertises of TCP's.
+fn quic_client(plan: &Plan, flow: &Flow, ends: FlowEnds, streams: u32, options: &Options) -> QuicSpec {
+    let window = flow.group.tcp.number("rwnd").unwrap_or(buffers(plan).unwrap_or(DEFAULT_BUFFER) / 2);
+    QuicSpec {
+        id: flow.id.clone(),
+        role: Role::Connect,
+        local: ends.client,
+        remote: ends.server,
+        sends: flow.direction() == Direction::Out,
+        start_ns: flow.start.as_nanos(),
+        amount: amount(plan, flow),
+        cc: flow.group.tcp.cc().to_string(),
+        streams,
+        window: u32::try_from(window).unwrap_or(u32::MAX),
+        ecn: flow.group.tcp.switch("ecn").unwrap_or(false),
+        gap_after_ns: options.gap_after.as_nanos(),
     }
 }
 
@@ -193,6 +214,26 @@ mod tests {
         let (c, s) = (&clients.datagrams[0], &servers.datagrams[0]);
         assert_eq!((c.local, c.remote, c.sends), (s.remote, s.local, false));
         assert_eq!((s.rate_bps, s.size, s.amount), (24_000, 160, Amount::UntilNs(1_000_000_000)));
+    }
+
+    /// Verifies that the ends of a QUIC flow agree, and that its window is the simulator's unless it is set.
+    #[test]
+    fn quic_is_played_beside_tcp() {
+        let mut p = plan();
+        let protocol = Protocol::Quic { app_rate: None, streams: 3 };
+        let ports = Ports::Shared(443);
+        let group = FlowGroup { protocol, ports, direction: Direction::In, ..FlowGroup::new("web") };
+        p.groups.insert(0, group);
+        let (clients, servers) = specs(&p, &Options::new().unwrap());
+        clients.check().unwrap();
+        servers.check().unwrap();
+        assert_eq!((clients.flows.len(), clients.flows[0].id.as_str()), (1, "up.0"));
+        let (c, s) = (&clients.quic[0], &servers.quic[0]);
+        assert_eq!((c.local, c.remote, c.sends, s.sends), (s.remote, s.local, false, true));
+        assert_eq!((c.role, s.role, s.cc.as_str(), s.streams), (Role::Connect, Role::Listen, "cubic", 3));
+        assert_eq!((c.window, s.ecn), (3 << 20, false));
+        p.groups[0].tcp.set("rwnd", Value::Number(50_000));
+        assert_eq!(specs(&p, &Options::new().unwrap()).0.quic[0].window, 50_000);
     }
 
     #[test]

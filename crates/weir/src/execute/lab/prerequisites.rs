@@ -1,7 +1,7 @@
 //! Prerequisites of a lab, reported in one message before anything is changed.
 
 use super::controls;
-use crate::experiment::plan::{BoxKind, Plan};
+use crate::experiment::plan::{BoxKind, Plan, Protocol};
 use weir_core::gateway::Direction;
 use weir_io::bpf::chirp;
 
@@ -30,6 +30,9 @@ pub fn check(plan: &Plan, capture: bool) -> Result<(), String> {
         missing.extend(congestion_controls(plan));
     }
     missing.extend(settings_of_hosts(plan));
+    if !cfg!(feature = "quic") && plan.groups.iter().any(|g| matches!(g.protocol, Protocol::Quic { .. })) {
+        missing.push("a program with QUIC: this one was built without it".to_string());
+    }
     if missing.is_empty() {
         return Ok(());
     }

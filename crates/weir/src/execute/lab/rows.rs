@@ -37,8 +37,13 @@ impl<'a> Rows<'a> {
         self.classifier.of(direction, &flow.group.protocol, ends.towards(direction))
     }
 
-    /// Returns the result of the plan's `n`-th flow, a TCP flow, and the bytes received by bin.
-    pub fn tcp(&self, flow: &Flow, n: usize, reports: (&FlowReport, &FlowReport)) -> (FlowResult, Vec<u64>) {
+    /// Returns the result of the plan's `n`-th flow, a flow of TCP or QUIC, and the bytes received by bin.
+    pub fn reliable(
+        &self,
+        flow: &Flow,
+        n: usize,
+        reports: (&FlowReport, &FlowReport),
+    ) -> (FlowResult, Vec<u64>) {
         let (client, server) = reports;
         let (sender, receiver) = match flow.direction() {
             Direction::Out => (client, server),

@@ -63,8 +63,9 @@ pub fn make(plan: &Plan) -> Result<(Vec<ExperimentHost>, Vec<FlowEnds>), String>
     for (n, flow) in plan.flows().enumerate() {
         let group = flow.group;
         if settings.as_ref().is_none_or(|(id, _)| *id != group.id) {
-            let udp = matches!(group.protocol, Protocol::Udp { .. });
-            settings = Some((&group.id, (!udp).then(|| tcp::config(plan, group).map(Arc::new)).transpose()?));
+            let reliable = group.protocol.is_reliable();
+            let tcp = reliable.then(|| tcp::config(plan, group).map(Arc::new)).transpose()?;
+            settings = Some((&group.id, tcp));
         }
         let host_of = |side: &Option<String>, end_of_path: usize| {
             let hosts = side.as_ref().and_then(|name| groups.get(name.as_str()));
@@ -198,10 +199,7 @@ fn traces(plan: &Plan) -> bool {
 
 /// Returns the application's writes at the sender.
 fn source(plan: &Plan, flow: &Flow) -> Source {
-    let rate = match flow.group.protocol {
-        Protocol::Tcp { app_rate } => app_rate,
-        Protocol::Udp { .. } => None,
-    };
+    let rate = flow.group.protocol.app_rate();
     Source { bytes: flow.bytes, until: until(plan, flow), rate, bursts: flow.group.bursts }
 }
 

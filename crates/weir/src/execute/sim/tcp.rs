@@ -21,13 +21,14 @@ pub fn config(plan: &Plan, group: &FlowGroup) -> Result<TcpConfig, String> {
     // Linux advertises about half of its buffer (tcp_adv_win_scale = 1).
     config.receive_window = buffers(plan).unwrap_or(DEFAULT_BUFFER) / 2;
     tcp.configure(&mut config);
+    config.opaque |= matches!(group.protocol, Protocol::Quic { .. });
     Ok(config)
 }
 
-/// Returns the settings in force for each group of TCP flows, defaults included, by key: `flow.bulk.mss`. The
-/// congestion control is left out because the flows report it.
+/// Returns the settings in force for each group of TCP or QUIC, defaults included, by key: `flow.bulk.mss`.
+/// The congestion control is left out because the flows report it.
 pub fn in_force(plan: &Plan) -> BTreeMap<String, String> {
-    let tcp = |g: &&FlowGroup| matches!(g.protocol, Protocol::Tcp { .. });
+    let reliable = |g: &&FlowGroup| g.protocol.is_reliable();
     let values = |group: &FlowGroup| {
         let config = config(plan, group).ok()?;
         let value = |setting: &TcpSetting| {
@@ -36,7 +37,7 @@ pub fn in_force(plan: &Plan) -> BTreeMap<String, String> {
         };
         Some(TCP_SETTINGS.iter().filter_map(value).collect::<Vec<_>>())
     };
-    plan.groups.iter().filter(tcp).filter_map(values).flatten().collect()
+    plan.groups.iter().filter(reliable).filter_map(values).flatten().collect()
 }
 
 fn unknown(group: &FlowGroup, cc: &str) -> String {
@@ -86,6 +87,17 @@ mod tests {
         assert_eq!((c.receive_window, c.initial_ssthresh), (3 << 20, None));
         assert_eq!(with(reno().with("timestamps", Value::Switch(false))).unwrap().mss, 1460);
         assert_eq!(FlowGroup::new("up").tcp.cc(), "cubic");
+    }
+
+    #[test]
+    fn quic_is_opaque() {
+        let config = |protocol| {
+            let group = FlowGroup { protocol, ..FlowGroup::new("up") };
+            config(&Plan::new("t", Duration::from_secs(1)), &group).unwrap()
+        };
+        let quic = config(Protocol::Quic { app_rate: None, streams: 2 });
+        let tcp = config(Protocol::Tcp { app_rate: None });
+        assert_eq!((quic.opaque, tcp.opaque, quic.mss), (true, false, tcp.mss));
     }
 
     #[test]

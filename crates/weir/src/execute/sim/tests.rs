@@ -49,6 +49,29 @@ fn datagrams_by_hand() {
     assert_eq!(r.made_by.kernel, "");
 }
 
+/// Flows of QUIC are those of TCP that are opaque, to the last bit of the result.
+#[test]
+fn quic_is_opaque_tcp() {
+    let result = |flow: &str| {
+        let r = simulate(&format!(
+            "name = 't'\nduration = '2s'
+            [path]
+            rtt = '20ms'
+            wan = {{ rate = '10Mbit', queue = '50p' }}
+            [[gateway.class]]
+            name = 'site'\nrate = '8Mbit'\nunresponsive = 'fair'
+            [[flow]]
+            id = 'q'\nport = 443\n{flow}"
+        ));
+        let of_classes: Vec<u64> = r.classes.iter().filter_map(|class| Some(class.others?.bytes)).collect();
+        (r.flows, of_classes)
+    };
+    let (flows, unresponsive) = result("protocol = 'quic'");
+    assert_eq!((flows.clone(), unresponsive.clone()), result("opaque = true"));
+    assert!(flows[0].goodput_bps > 5e6 && flows[0].class == "site", "{flows:?}");
+    assert!(unresponsive[0] > 1_000_000, "{unresponsive:?}");
+}
+
 /// One way takes 200 ms. Of a flow that sends for its last 50 ms nothing is known, of one that sends for a
 /// second into a link that loses all, everything is.
 #[test]

@@ -5,6 +5,7 @@ use super::datagrams::Datagrams;
 use super::flow::{Flow, Turn, WRITE_MAX};
 use super::probe::{ProbeSink, ProbeSource};
 use super::protocol::Control;
+use super::quic::Quic;
 use super::socket::{listen, READ_MAX};
 use super::spec::{Amount, Role, Spec};
 use super::{clock, ProbeReport, Report};
@@ -46,6 +47,7 @@ pub struct Generator {
     sources: Vec<(usize, ProbeSource)>,
     sinks: Vec<(usize, ProbeSink)>,
     datagrams: Option<Datagrams>,
+    quic: Option<Quic>,
     poll: Poll,
     alarm: Alarm,
 }
@@ -85,7 +87,8 @@ impl Generator {
             }
         }
         let datagrams = (!spec.datagrams.is_empty()).then(|| Datagrams::open(&spec)).transpose()?;
-        Ok(Generator { spec, flows, listeners, expected, sources, sinks, datagrams, poll, alarm })
+        let quic = (!spec.quic.is_empty()).then(|| Quic::open(&spec)).transpose()?;
+        Ok(Generator { spec, flows, listeners, expected, sources, sinks, datagrams, quic, poll, alarm })
     }
 
     /// Runs everything from `epoch` on, until all flows are done, the specification's stop, or `control`
@@ -105,6 +108,10 @@ impl Generator {
             sources.chain(sinks).collect()
         };
         let datagrams = self.datagrams.map(|ends| {
+            let control = control.clone();
+            std::thread::spawn(move || ends.run(epoch, &control))
+        });
+        let quic = self.quic.map(|ends| {
             let control = control.clone();
             std::thread::spawn(move || ends.run(epoch, &control))
         });
@@ -134,12 +141,16 @@ impl Generator {
         let datagrams = datagrams.map_or(Ok(Vec::new()), |thread| {
             thread.join().unwrap_or_else(|_| Err(io::Error::other("the datagrams' thread panicked")))
         })?;
+        let quic = quic.map_or(Ok(Vec::new()), |thread| {
+            thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread of QUIC panicked")))
+        })?;
         // The probes may have been stopped while there were no flows.
         stage.interrupted |= control.stop_requested();
         let now = stage.now();
         Ok(Report {
             flows: stage.flows.into_iter().map(|f| f.finish(now)).collect(),
             datagrams,
+            quic,
             probes,
             end_ns: now,
             interrupted: stage.interrupted,

@@ -1,5 +1,5 @@
-//! Traffic: real TCP and UDP flows, and UDP probes. One process runs any number of flows, with one event loop
-//! for TCP and one for UDP.
+//! Traffic: real TCP, QUIC and UDP flows, and UDP probes. One process runs any number of flows, with one
+//! event loop for TCP, one for QUIC and one for UDP.
 //!
 //! A [`Spec`] lists the ends of flows that a process runs. [`Generator::open`] opens listening sockets, and
 //! [`Generator::run`] runs the flows and returns a [`Report`]. Times are nanoseconds since an epoch on
@@ -26,6 +26,11 @@ mod intake;
 mod probe;
 mod protocol;
 mod quantile;
+#[cfg(feature = "quic")]
+mod quic;
+#[cfg(not(feature = "quic"))]
+#[path = "quic/absent.rs"]
+mod quic;
 mod report;
 mod sender;
 mod socket;
@@ -41,5 +46,5 @@ pub use protocol::{serve, Control, GO, STOP};
 pub use quantile::Quantiles;
 pub use report::{DatagramReport, Exchanges, FlowReport, Gap, ProbeReport, Received, Report, Sent, Series};
 pub use socket::READ_MAX;
-pub use spec::{Amount, DatagramSpec, FlowSpec, OnOff, Play, ProbeSpec, Role, Spec};
+pub use spec::{Amount, DatagramSpec, FlowSpec, OnOff, Play, ProbeSpec, QuicSpec, Role, Spec};
 pub use sys::tcp_info;

@@ -12,6 +12,9 @@ pub struct Report {
     /// Reports of the specification's datagram flows, in its order.
     #[serde(default)]
     pub datagrams: Vec<DatagramReport>,
+    /// Reports of the specification's QUIC flows, in its order.
+    #[serde(default)]
+    pub quic: Vec<FlowReport>,
     /// Reports of the specification's probes, in its order.
     pub probes: Vec<ProbeReport>,
     /// Time at which the process was done.
@@ -114,16 +117,17 @@ pub struct Gap {
     pub len_ns: u64,
 }
 
-/// Account of a sending end, from the kernel's TCP_INFO.
+/// Account of a sending end, from the kernel's TCP_INFO, or from a QUIC connection's own counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
     /// Number of bytes handed to the kernel.
     pub written: u64,
-    /// Number of bytes acknowledged.
+    /// Number of bytes acknowledged; zero for QUIC, which does not report it.
     pub acked: u64,
-    /// Number of segments retransmitted.
+    /// Number of segments retransmitted, or of QUIC packets found lost, whose data was sent again.
     pub retransmits: u64,
-    /// Number of retransmission time-outs, those of the SYN included.
+    /// Number of retransmission time-outs, those of the SYN included; zero for QUIC, which does not report
+    /// them.
     pub rtos: u64,
     /// True if the kernel counted the time-outs (Linux 6.7 and later). Otherwise they are inferred from
     /// samples of the back-off and are a lower bound.

@@ -29,6 +29,9 @@ pub struct Spec {
     /// Ends of flows of UDP datagrams.
     #[serde(default)]
     pub datagrams: Vec<DatagramSpec>,
+    /// Ends of QUIC flows.
+    #[serde(default)]
+    pub quic: Vec<QuicSpec>,
     /// Ends of UDP probes.
     #[serde(default)]
     pub probes: Vec<ProbeSpec>,
@@ -128,6 +131,37 @@ pub struct FlowSpec {
     /// True to keep the samples of TCP_INFO over time.
     #[serde(default)]
     pub series: bool,
+}
+
+/// One end of a QUIC flow. Its data goes in streams of one direction.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuicSpec {
+    /// Name in the report.
+    pub id: String,
+    /// End that opens the connection.
+    pub role: Role,
+    /// This end's address and port.
+    pub local: SocketAddr,
+    /// The peer's address and port.
+    pub remote: SocketAddr,
+    /// True if this end sends the data and the other end receives.
+    pub sends: bool,
+    /// Time at which the connection is opened.
+    pub start_ns: u64,
+    /// Amount of data to send.
+    pub amount: Amount,
+    /// Congestion control, by a name that QUIC has.
+    pub cc: String,
+    /// Number of streams that share the data, at least 1.
+    pub streams: u32,
+    /// Receive window of the connection and of each stream, in bytes.
+    pub window: u32,
+    /// True to send packets as ECN-capable.
+    pub ecn: bool,
+    /// Time from which gaps in delivery count for the longest gap.
+    #[serde(default)]
+    pub gap_after_ns: u64,
 }
 
 /// Bytes of a datagram's number.
@@ -258,6 +292,18 @@ impl Spec {
             }
             if matches!(f.play, Play::Exchange { request: 0, .. } | Play::Exchange { response: 0, .. }) {
                 return fault("requests and responses must have bytes");
+            }
+        }
+        for q in &self.quic {
+            let fault = |what: &str| Err(format!("QUIC flow `{}`: {what}", q.id));
+            if !tuples.insert((q.local, q.remote)) {
+                return fault("another flow has the same addresses and ports");
+            }
+            if q.streams == 0 || matches!(q.amount, Amount::Bytes(0)) {
+                return fault("nothing to send");
+            }
+            if matches!(q.amount, Amount::UntilNs(until) if until <= q.start_ns) {
+                return fault("it ends before it starts");
             }
         }
         for d in &self.datagrams {

@@ -50,23 +50,43 @@ pub(super) fn groups(
     groups
 }
 
+/// Transport of a flow, as `protocol` names it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Transport {
+    Tcp,
+    Quic,
+    Udp,
+}
+
+/// Names of the transports.
+const TRANSPORTS: [(&str, Transport); 3] =
+    [("tcp", Transport::Tcp), ("quic", Transport::Quic), ("udp", Transport::Udp)];
+
+/// Server port of QUIC.
+const QUIC_PORT: u16 = 443;
+/// Most streams of a QUIC flow.
+const MOST_STREAMS: u64 = 1000;
+
 fn flow(s: &Section, number: usize, defaults: &Tcp, duration: Option<Duration>) -> Option<FlowGroup> {
     s.need("id", "\"bulk\"");
     let id = s.parsed("id", names::name);
-    let udp = s.choice("protocol", &[("tcp", false), ("udp", true)], &[]);
-    let (protocol, tcp) = match udp {
-        Some(true) => (self::udp(s), Tcp::default()),
-        _ => (Some(self::tcp(s, udp)), tcp::of_flow(s, defaults)),
+    let transport = s.choice("protocol", &TRANSPORTS, &[]);
+    let quic = transport == Some(Transport::Quic);
+    let (protocol, tcp) = match transport {
+        Some(Transport::Udp) => (udp(s), Tcp::default()),
+        Some(Transport::Quic) => (Some(reliable(s, transport)), tcp::of_quic(s, defaults)),
+        Some(Transport::Tcp) | None => (Some(reliable(s, transport)), tcp::of_flow(s, defaults)),
     };
     let start = s.get::<Duration>("start").unwrap_or_default();
     let (count, arrivals) = arrivals(s);
     let direction = s.choice("direction", &names::DIRECTIONS, &[]).unwrap_or_default();
     let ports = s.parsed("port", |range: RangeInclusive<u16>| server_ports(range, count));
     let length = length(s);
-    let ports = ports.unwrap_or(Ports::Shared(FIRST_PORT.saturating_add(number as u16)));
+    let default = if quic { QUIC_PORT } else { FIRST_PORT.saturating_add(number as u16) };
+    let ports = ports.unwrap_or(Ports::Shared(default));
     let kind = kind(s);
-    let sources = sources(s, count, udp);
-    let bursts = bursts(s, udp);
+    let sources = sources(s, count, transport);
+    let bursts = bursts(s, transport);
     let drawn_as = s.parsed("drawn_as", names::name);
     let (id, protocol) = (id?, protocol?);
     let group = FlowGroup { count, protocol, tcp, start, arrivals, length, ..FlowGroup::new(&id) };
@@ -96,12 +116,13 @@ fn opens_fast_with_data(s: &Section, group: &FlowGroup) {
     }
 }
 
-/// Reads the keys of a TCP flow's application. Keys of UDP are refused, unless the protocol itself is faulty.
-fn tcp(s: &Section, udp: Option<bool>) -> Protocol {
+/// Reads the keys of the application of a TCP or QUIC flow. Keys of other protocols are refused, unless the
+/// protocol itself is faulty.
+fn reliable(s: &Section, transport: Option<Transport>) -> Protocol {
     s.note_only(Backend::Sim, "app_rate");
     let app_rate = s.get("app_rate");
     for key in UDP {
-        if s.has(key) && udp.is_some() == s.has("protocol") {
+        if s.has(key) && transport.is_some() == s.has("protocol") {
             let help = match key {
                 "rate" => "`app_rate` limits the application of a TCP flow",
                 _ => "it is a key of UDP flows",
@@ -109,7 +130,22 @@ fn tcp(s: &Section, udp: Option<bool>) -> Protocol {
             s.key_fault(key, Fault::new(format!("`{key}` needs protocol = \"udp\""), help));
         }
     }
-    Protocol::Tcp { app_rate }
+    let streams = streams(s, transport);
+    match transport {
+        Some(Transport::Quic) => Protocol::Quic { app_rate, streams },
+        _ => Protocol::Tcp { app_rate },
+    }
+}
+
+/// Reads the number of streams of a QUIC flow. Other protocols have none, unless the protocol is faulty.
+fn streams(s: &Section, transport: Option<Transport>) -> u32 {
+    let streams = s.int("streams", 1..=MOST_STREAMS);
+    let faulty = transport.is_none() && s.has("protocol");
+    if s.has("streams") && transport != Some(Transport::Quic) && !faulty {
+        let help = "only QUIC has several in one connection";
+        s.key_fault("streams", Fault::new("`streams` needs protocol = \"quic\"", help));
+    }
+    streams.map_or(1, |n| n as u32)
 }
 
 /// Reads the direction and order of data: `kind`, `request` and `response`.
@@ -156,6 +192,7 @@ const UDP: [&str; 4] = ["rate", "datagram", "on", "off"];
 
 /// Reads the keys of a UDP flow; those of TCP are refused.
 fn udp(s: &Section) -> Option<Protocol> {
+    streams(s, Some(Transport::Udp));
     for key in tcp::names().chain(["app_rate"]) {
         if s.has(key) {
             let help = match key {
@@ -197,7 +234,7 @@ fn arrivals(s: &Section) -> (u32, Arrivals) {
 }
 
 /// Reads sources that send one flow after the other: `sources` and `think`.
-fn sources(s: &Section, count: u32, udp: Option<bool>) -> Option<Sources> {
+fn sources(s: &Section, count: u32, transport: Option<Transport>) -> Option<Sources> {
     for key in ["sources", "think"] {
         s.note_only(Backend::Sim, key);
     }
@@ -214,7 +251,7 @@ fn sources(s: &Section, count: u32, udp: Option<bool>) -> Option<Sources> {
     s.need("count", "1000");
     s.need("bytes", "{ uniform = [\"10kB\", \"10MB\"] }");
     let sources = sources? as u32;
-    if udp == Some(true) {
+    if transport == Some(Transport::Udp) {
         let fault = Fault::new(
             "`sources` cannot be combined with protocol = \"udp\"",
             "they wait for the end of a connection",
@@ -230,7 +267,7 @@ fn sources(s: &Section, count: u32, udp: Option<bool>) -> Option<Sources> {
 }
 
 /// Reads an application that pauses: `burst` and `pause`.
-fn bursts(s: &Section, udp: Option<bool>) -> Option<Bursts> {
+fn bursts(s: &Section, transport: Option<Transport>) -> Option<Bursts> {
     for key in ["burst", "pause"] {
         s.note_only(Backend::Sim, key);
     }
@@ -242,7 +279,7 @@ fn bursts(s: &Section, udp: Option<bool>) -> Option<Bursts> {
     s.need("burst", "\"1MB\"");
     s.need("pause", "\"1s\"");
     s.at_most_one(&["burst", "app_rate"], "it writes in bursts, or at a rate");
-    if udp == Some(true) {
+    if transport == Some(Transport::Udp) {
         let key = if s.has("burst") { "burst" } else { "pause" };
         let help = "datagrams have `on` and `off`";
         s.key_fault(key, Fault::new(format!("`{key}` cannot be combined with protocol = \"udp\""), help));
@@ -338,7 +375,8 @@ pub(super) fn takes_time(s: &Section, plan: &Plan) {
 /// instant count as endless: no experiment waits for them.
 fn sends_at_once(group: &FlowGroup, plan: &Plan) -> bool {
     const MOST_AT_ONCE: u64 = 10_000_000_000;
-    let limited = group.bursts.is_some() || !matches!(group.protocol, Protocol::Tcp { app_rate: None });
+    let limited =
+        group.bursts.is_some() || group.protocol.app_rate().is_some() || !group.protocol.is_reliable();
     let bytes = || group.flows(plan.seed).try_fold(0, |sum: u64, f| sum.checked_add(f.bytes?));
     !limited && group.kind == Kind::Bulk && bytes().is_none_or(|all| all > MOST_AT_ONCE)
 }
@@ -436,7 +474,7 @@ fn check_against(s: &Section, group: &FlowGroup, earlier: &[FlowGroup]) {
     if let Some(other) = clash {
         let which = if first == last { format!("{first}") } else { format!("{first}-{last}") };
         let message = format!("port {which} of \"{}\" is taken by \"{}\"", group.id, other.id);
-        let help = "give each group its own `port`; without one, group n takes 5000 + n";
+        let help = "give each group its own `port`; without one, group n takes 5000 + n, and QUIC 443";
         s.fault("port", Fault::new(message, help));
     }
 }

@@ -1,7 +1,7 @@
 //! Refusal of checks on a value that is never measured: they could only hold by accident.
 
 use super::diag::Fault;
-use crate::experiment::plan::{has, matches, Flow, Kind, Plan, Protocol, Subject};
+use crate::experiment::plan::{has, matches, Flow, Kind, Plan, Subject};
 use crate::result::metric::Needs;
 use weir_core::link;
 
@@ -38,10 +38,10 @@ pub(super) fn check(subject: &Subject, metric: &str, needs: Needs, plan: &Plan) 
 }
 
 fn of_flow(flow: &Flow, needs: Needs, plan: &Plan) -> bool {
-    let tcp = matches!(flow.group.protocol, Protocol::Tcp { .. });
+    let reliable = flow.group.protocol.is_reliable();
     match needs {
-        Needs::Udp => !tcp,
-        Needs::Tcp => tcp,
+        Needs::Udp => !reliable,
+        Needs::Tcp => reliable,
         Needs::LastByte => flow.bytes.is_some(),
         Needs::Gateway => plan.gateway.is_some(),
         Needs::BothWays => flow.group.kind != Kind::Bulk,
@@ -53,7 +53,7 @@ fn of_flow(flow: &Flow, needs: Needs, plan: &Plan) -> bool {
 
 fn why_not(needs: Needs) -> &'static str {
     match needs {
-        Needs::Udp => "TCP has `retransmits`",
+        Needs::Udp => "TCP and QUIC have `retransmits`",
         Needs::Tcp => "of UDP there is `loss`",
         Needs::LastByte => "flows without `bytes` end with their time",
         Needs::Gateway => "there is no `[gateway]` that sets a rate",

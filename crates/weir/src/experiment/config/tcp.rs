@@ -4,7 +4,9 @@ use super::diag::{listed, nearest, Fault};
 use super::names;
 use super::reader::Section;
 use super::value::{int, one_of, within, FromValue, Size};
-use crate::experiment::plan::{Accepts, Tcp, Value, SHORTHANDS, TCP_SETTINGS, WINDOWS};
+use crate::experiment::plan::{
+    Accepts, Tcp, Value, QUIC_CONTROLS, QUIC_SETTINGS, SHORTHANDS, TCP_SETTINGS, WINDOWS,
+};
 use crate::result::Backend;
 use toml::de::DeValue;
 use weir_sim::cc;
@@ -35,6 +37,38 @@ pub(super) fn of_flow(s: &Section, defaults: &Tcp) -> Tcp {
     let mut tcp = defaults.clone();
     read(s, &mut tcp);
     note_worlds(s, &tcp);
+    resolved(s, tcp)
+}
+
+/// Combines the keys of a QUIC flow and the defaults. A SYN that carries data is TCP's own.
+pub(super) fn of_quic(s: &Section, defaults: &Tcp) -> Tcp {
+    let mut tcp = defaults.clone();
+    read(s, &mut tcp);
+    for (key, why) in [
+        ("fast_open", "it is a key of TCP flows"),
+        ("opaque", "QUIC always is: its acknowledgements cannot be read on the way"),
+    ] {
+        if s.has(key) {
+            s.key_fault(key, Fault::new(format!("`{key}` cannot be combined with protocol = \"quic\""), why));
+        }
+    }
+    tcp.unset("fast_open");
+    tcp.unset("opaque");
+    for setting in TCP_SETTINGS.iter().filter(|setting| !setting.sim_only && setting.name != "fast_open") {
+        if s.has(setting.name) && !QUIC_SETTINGS.contains(&setting.name) {
+            let message = format!("QUIC has no `{}` in the lab world", setting.name);
+            let help = format!("there it has {}", listed(QUIC_SETTINGS));
+            s.note_value(Backend::Sim, setting.name, Fault::new(message, help));
+        }
+    }
+    let cc = tcp.cc();
+    if !QUIC_CONTROLS.contains(&cc) {
+        let message = format!("QUIC has no congestion control `{cc}` in the lab world");
+        let help = format!("there it has {}", listed(QUIC_CONTROLS));
+        let key = if s.has("cc") { "cc" } else { "protocol" };
+        s.note_value(Backend::Sim, key, Fault::new(message, help));
+    }
+    note_simulated(s, &tcp);
     resolved(s, tcp)
 }
 
@@ -92,7 +126,14 @@ fn note_worlds(s: &Section, tcp: &Tcp) {
             "it is `reno` with recovery = \"{kind}\", in the sim world only; Linux has `reno` itself"
         );
         s.note_value(Backend::Sim, "cc", Fault::new(message, help));
-    } else if cc::by_name(name).is_none() {
+    }
+    note_simulated(s, tcp);
+}
+
+/// Notes a congestion control that only the lab has.
+fn note_simulated(s: &Section, tcp: &Tcp) {
+    let Some(name) = tcp.cc.as_deref().filter(|_| s.has("cc")) else { return };
+    if cc::by_name(tcp.algorithm()).is_none() {
         let message = format!("the congestion control `{name}` does not exist in the sim world");
         let names = || cc::names().into_iter().chain(SHORTHANDS.map(|(n, _)| n));
         let guess = nearest(name, names()).map_or(String::new(), |n| format!("did you mean `{n}`? "));

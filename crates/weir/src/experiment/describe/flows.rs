@@ -4,6 +4,7 @@ use super::{direction, numbered};
 use crate::experiment::config::tcp;
 use crate::experiment::plan::{Arrivals, FlowGroup, Kind, Length, Ports, Protocol, Sources};
 use weir_core::dist::Distribution;
+use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
 /// Describes a group and its TCP settings.
@@ -50,8 +51,11 @@ pub(super) fn group(g: &FlowGroup) -> Vec<String> {
 
 fn protocol(p: &Protocol) -> String {
     match p {
-        Protocol::Tcp { app_rate: None } => String::new(),
-        Protocol::Tcp { app_rate: Some(rate) } => format!(" of an application at {rate}"),
+        Protocol::Tcp { app_rate } => application(*app_rate),
+        Protocol::Quic { app_rate, streams: 1 } => format!(" over QUIC{}", application(*app_rate)),
+        Protocol::Quic { app_rate, streams } => {
+            format!(" over QUIC in {streams} streams{}", application(*app_rate))
+        }
         Protocol::Udp { rate, datagram, on_off } => {
             let when = on_off.as_ref().map_or(String::new(), |(on, off)| {
                 format!(", on for {} and off for {}", drawn(on, time), drawn(off, time))
@@ -59,6 +63,10 @@ fn protocol(p: &Protocol) -> String {
             format!(" over UDP, {rate} in datagrams of {datagram} bytes{when}")
         }
     }
+}
+
+fn application(rate: Option<Rate>) -> String {
+    rate.map_or(String::new(), |rate| format!(" of an application at {rate}"))
 }
 
 fn arrivals(a: &Arrivals) -> String {

@@ -1,6 +1,6 @@
 //! Congestion controls and queue disciplines of a plan that the program has added.
 
-use super::{Plan, Protocol};
+use super::Plan;
 use weir_core::link;
 use weir_core::queue::Aqm;
 use weir_sim::cc;
@@ -11,7 +11,7 @@ pub type Added = (String, Option<String>);
 impl Plan {
     /// Returns the algorithms that a plan needs and that the program has added, each once.
     pub fn added(&self) -> Vec<Added> {
-        let tcp = self.groups.iter().filter(|group| matches!(group.protocol, Protocol::Tcp { .. }));
+        let tcp = self.groups.iter().filter(|group| group.protocol.is_reliable());
         let control = |name: &str| Some((name.to_string(), cc::version(name)?));
         let controls = tcp.filter_map(|group| control(group.tcp.algorithm()));
         let discipline = |link: &link::Config| match link.aqm {

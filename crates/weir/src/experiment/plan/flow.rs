@@ -72,6 +72,14 @@ pub enum Protocol {
         /// Limit of the application's own rate of payload; simulator only.
         app_rate: Option<Rate>,
     },
+    /// QUIC: a library's in the lab, [opaque](weir_sim::tcp::TcpConfig::opaque) TCP in the simulator. Its
+    /// settings are those of TCP.
+    Quic {
+        /// Limit of the application's own rate of payload; simulator only.
+        app_rate: Option<Rate>,
+        /// Number of streams that share the data, never 0. The simulator has one.
+        streams: u32,
+    },
     /// UDP datagrams from the data's sender, independent of the network. Simulator only.
     Udp {
         /// Rate of payload while on.
@@ -89,11 +97,24 @@ impl Protocol {
         matches!(self, Protocol::Tcp { .. })
     }
 
+    /// Returns whether its data is a stream of bytes that is acknowledged, and not datagrams.
+    pub const fn is_reliable(&self) -> bool {
+        matches!(self, Protocol::Tcp { .. } | Protocol::Quic { .. })
+    }
+
+    /// Returns the limit of the application's own rate.
+    pub const fn app_rate(&self) -> Option<Rate> {
+        match self {
+            Protocol::Tcp { app_rate } | Protocol::Quic { app_rate, .. } => *app_rate,
+            Protocol::Udp { .. } => None,
+        }
+    }
+
     /// Returns the protocol's number in IP headers.
     pub const fn number(&self) -> u8 {
         match self {
             Protocol::Tcp { .. } => wire::TCP,
-            Protocol::Udp { .. } => wire::UDP,
+            Protocol::Quic { .. } | Protocol::Udp { .. } => wire::UDP,
         }
     }
 }

@@ -29,7 +29,10 @@ pub use measure::{
     Target, Tolerance,
 };
 pub use network::{HostGroup, Path};
-pub use tcp::{Accepts, Tcp, TcpSetting, Value, DEFAULT_CC, SHORTHANDS, TCP_SETTINGS, WINDOWS};
+pub use tcp::{
+    Accepts, Tcp, TcpSetting, Value, DEFAULT_CC, QUIC_CONTROLS, QUIC_SETTINGS, SHORTHANDS, TCP_SETTINGS,
+    WINDOWS,
+};
 
 pub use crate::result::metric::SeriesKind;
 use crate::result::Parity;

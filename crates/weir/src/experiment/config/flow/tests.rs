@@ -84,6 +84,14 @@ fn udp() {
 }
 
 #[test]
+fn quic() {
+    let plan = plan("protocol = 'quic'\nstreams = 3\ncc = 'newreno'\n[tcp]\nfast_open = true");
+    let group = &plan.groups[0];
+    assert_eq!(group.protocol, Protocol::Quic { app_rate: None, streams: 3 });
+    assert_eq!((group.port_range(), group.tcp.cc(), group.tcp.opens_fast()), ((443, 443), "newreno", false));
+}
+
+#[test]
 fn hosts() {
     let text = "client = 'c'\n[path]\nrtt = '40ms'\n[[host]]\nname = 'c'\nside = 'lan'\nrate = '10Mbit'\nqueue = '1bdp'\ndelay = '1ms'\ndown = { loss_every = 9 }";
     let plan = plan(text);

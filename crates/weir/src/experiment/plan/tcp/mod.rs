@@ -38,6 +38,12 @@ pub const DEFAULT_CC: &str = "cubic";
 /// Names of congestion controls that mean `reno` with a kind of recovery; simulator only.
 pub const SHORTHANDS: [(&str, Recovery); 2] = [("tahoe", Recovery::Tahoe), ("newreno", Recovery::NewReno)];
 
+/// Names of the congestion controls that QUIC has in the lab.
+pub const QUIC_CONTROLS: [&str; 4] = ["cubic", "bbr", "reno", "newreno"];
+
+/// Keys of `[tcp]` that QUIC heeds in the lab.
+pub const QUIC_SETTINGS: [&str; 3] = ["cc", "rwnd", "ecn"];
+
 impl Tcp {
     /// Returns settings with only this congestion control.
     pub fn of(cc: impl Into<String>) -> Tcp {
