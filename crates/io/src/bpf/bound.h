@@ -494,12 +494,14 @@ __noinline int above(__u32 next, __u64 cost, __u64 now, __u32 with)
 /* `FairShare::enter` */
 static __always_inline __u64 fair_enter(struct fair_share *f, __u64 now)
 {
-	__u64 burst = READ(f->depth) * 1000ULL / 2;
+	__u64 depth = READ(f->depth) * 1000ULL, burst = served(ENTRY_BURST, READ64(f->per_byte));
 
 	if (READ64(f->entry_due) > now + ENTRIES)
 		return 0;
+	if (!burst || burst > depth / 2)
+		burst = depth / 2;
 	charge(&f->entry_due, (burst >> 16) * READ(f->entry_part), now);
-	return now + burst;
+	return now + depth - burst;
 }
 
 /* `FlowQueues::of`. Verified once. */

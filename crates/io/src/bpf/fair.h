@@ -22,6 +22,8 @@
 /* `NEW_PART` and `ENTRIES` */
 #define NEW_PART 32
 #define ENTRIES 1000000000ULL
+/* `BURST` */
+#define ENTRY_BURST 32768
 
 /* `VirtualQueue::is_permitted` */
 static __always_inline bool is_permitted(struct virtual_queue *q)

@@ -17,7 +17,9 @@
 //!
 //! A flow that gets a queue may send a burst. So that a sender gains nothing by many flows of a few packets
 //! each, the bursts of new queues have a clock of their own, at the share, or at a 32nd of the rate if that
-//! is more. Whoever comes sooner than the clock allows stays a newcomer for longer.
+//! is more. Whoever comes sooner than the clock allows stays a newcomer for longer. A burst is two initial
+//! windows, or half of a queue if that is less: a larger one would let in few flows, and short transfers
+//! would wait for their turn to begin.
 
 use super::due::{charge, fits, has_room, served, FRACTION};
 use crate::base::rate::Rate;
@@ -38,6 +40,8 @@ const SECOND: u64 = 1_000_000_000;
 const LEAST: u64 = 4_096;
 /// Newcomers have at least one of so many parts of the rate.
 const NEW_PART: u64 = 32;
+/// Most bytes that a new queue has room for: two initial windows (RFC 6928).
+const BURST: u64 = 32_768;
 /// Lead of the clock of new queues' bursts over the time, in nanoseconds.
 const ENTRIES: u64 = 1_000_000_000;
 /// One, in units of 2^-16.
@@ -128,14 +132,18 @@ impl FairShare {
     }
 
     /// Returns the time at which the queue of a flow is empty that gets one at `now`: half of its depth is
-    /// free. `None` if too many have got one lately.
+    /// free, or a burst if that is less. `None` if too many have got one lately.
     pub(super) fn enter(&self, now: u64) -> Option<u64> {
         if self.entry_due.load(Relaxed) > now + ENTRIES {
             return None;
         }
-        let burst = self.depth() / 2;
+        let half = self.depth() / 2;
+        let burst = match served(BURST, self.per_byte.load(Relaxed)) {
+            0 => half,
+            burst => burst.min(half),
+        };
         charge(&self.entry_due, (burst >> 16) * u64::from(self.entry_part.load(Relaxed)), now);
-        Some(now + burst)
+        Some(now + self.depth() - burst)
     }
 
     /// Counts bytes that passed and that ACKs did not slow.
@@ -255,6 +263,19 @@ mod tests {
         // One that wants 100 kB/s leaves the rest, and is worth a flow where it is alone.
         assert_near(settled(3 * ONE, |share| 100 + share / 1_000), 225_000);
         assert_near(settled(ONE, |_| 100), 500_000);
+    }
+
+    /// 10 MB/s for ten seconds and one ahead, in bursts of 32,768 bytes.
+    #[test]
+    fn a_share_carries_the_bursts_of_new_queues() {
+        let fair = FairShare::default();
+        fair.set(None, Duration::from_millis(100));
+        fair.tell(Rate::mbit(80), 0);
+        for ms in 1_000..2_000 {
+            fair.per_byte(false, ms * 1_000_000);
+        }
+        let entered = (0..100_000).filter(|n| fair.enter(2_000_000_000 + n * 100_000).is_some()).count();
+        assert!(entered.abs_diff(110_000_000 / 32_768) <= 33, "{entered}");
     }
 
     #[test]
