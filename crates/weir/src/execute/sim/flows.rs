@@ -187,7 +187,7 @@ impl FlowEndMaker<'_> {
             (at, FlowEnd::Udp(ends.len() - 1))
         };
         let sender = end(from, &local, UdpEnd::Source(Box::new(source)));
-        let receiver = end(to, &remote, UdpEnd::Sink(sink));
+        let receiver = end(to, &remote, UdpEnd::Sink(Box::new(sink)));
         FlowEnds { client, server, uploads, payload: *datagram, sender, receiver }
     }
 }

@@ -62,7 +62,7 @@ pub enum UdpEnd {
     /// Sender.
     Source(Box<UdpSource>),
     /// Receiver.
-    Sink(UdpSink),
+    Sink(Box<UdpSink>),
 }
 
 /// Hosts of each group: the number of the first one, and their count.

@@ -217,7 +217,7 @@ impl Builder {
             for (address, end) in udp {
                 let node = match end {
                     UdpEnd::Source(source) => self.world.add(*source),
-                    UdpEnd::Sink(sink) => self.world.add(sink),
+                    UdpEnd::Sink(sink) => self.world.add(*sink),
                 };
                 nodes.push((address, node));
                 udp_nodes.push(Some(node));
