@@ -18,9 +18,8 @@
 //! straight into the line.
 //!
 //! The rate counts IP bytes plus [`Config::overhead`] per packet, in [cells](Config::cells) if the link has
-//! them. A giant frame is charged as the packets
-//! that it stands for (each repeats the headers), and counts as that many in the queue. It is serialized as a
-//! whole and comes out when its last packet would.
+//! them. A giant frame is charged as the packets that it stands for (each repeats the headers), and counts as
+//! that many in the queue. It is serialized as a whole and comes out when its last packet would.
 //!
 //! Frames are parked in the pool while they wait and while they are serialized. The storage of a line's
 //! frames grows by doubling, up to the most that the line ever holds.

@@ -10,11 +10,10 @@ pub struct Short {
     /// Interface towards the WAN, instead of a file
     #[arg(long, value_name = "INTERFACE", value_parser = addresses::interface)]
     dev: Option<String>,
-    /// Rate of the line for what leaves by the interface: hosts and flows have queues in front of it, with
-    /// CoDel and an ACK filter
+    /// Rate of the line for uploads: hosts and flows have queues in front of it, with CoDel and an ACK filter
     #[arg(long, value_name = "RATE", value_parser = units::rate, requires = "dev", conflicts_with_all = FLOW_RATES)]
     up: Option<Rate>,
-    /// Rate of the line for what comes in: flows share it without a queue, TCP by its ACKs
+    /// Rate of the line for downloads: flows share it without a queue, TCP by its ACKs
     #[arg(long, value_name = "RATE", value_parser = units::rate, requires = "dev", conflicts_with_all = FLOW_RATES)]
     down: Option<Rate>,
     /// Policy of the ACK filter in front of the line
@@ -34,7 +33,7 @@ pub struct Short {
 /// Options with the rate of each flow.
 const FLOW_RATES: [&str; 2] = ["out_flow_rate", "in_flow_rate"];
 
-/// All options: a command that reads a file takes none of them beside it.
+/// Names of all options. A command that reads a file takes none of them beside it.
 pub const OPTIONS: [&str; 7] =
     ["dev", "up", "down", "ack_filter", "link_layer", FLOW_RATES[0], FLOW_RATES[1]];
 

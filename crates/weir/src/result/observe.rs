@@ -98,15 +98,14 @@ pub fn seen(class: ClassPace, probe: &Probe) -> ClassPace {
 /// Returns the classes of a node with data queues, in the order of its configuration.
 pub fn queues(sharing: &Sharing) -> Vec<ClassResult> {
     let queue = |(queue, left): (&Queue, &LeafStats)| {
-        let (s, us) = (queue.stats(), |ns: u64| ns / 1000);
-        let delay = &left.delay;
+        let s = queue.stats();
         ClassQueue {
             packets: left.packets,
             bytes: left.bytes,
             borrowed_bytes: left.borrowed,
             peak_packets: s.peak_packets,
             peak_bytes: s.peak_bytes,
-            delay_us: QuantilesMax { p50: us(delay.p50()), p99: us(delay.p99()), max: us(delay.max()) },
+            delay_us: QuantilesMax::of_nanos(&left.delay).unwrap_or_default(),
             marks: s.marks,
             filtered: s.filtered,
             fallback: s.fallback,
@@ -207,17 +206,12 @@ pub fn class(s: &ClassStats, c: &ClassConfig) -> ClassResult {
 /// Returns the result of a link that has worked for `wall`.
 pub fn link(name: &str, link: &Link, wall: Duration) -> LinkResult {
     let s = link.stats();
-    let us = |ns: u64| ns / 1000;
     LinkResult {
         name: name.into(),
         packets: s.packets,
         bytes: s.bytes,
         utilization: utilization(link, &s, wall),
-        queue_us: QuantilesMax {
-            p50: us(s.queue_delay.p50()),
-            p99: us(s.queue_delay.p99()),
-            max: us(s.queue_delay.max()),
-        },
+        queue_us: QuantilesMax::of_nanos(&s.queue_delay).unwrap_or_default(),
         marks: s.marks,
         filtered: s.filtered,
         fallback: s.fallback,

@@ -33,7 +33,7 @@ pub(super) struct Flow {
     /// Queued ACKs.
     pub(super) acks: u32,
     pub(super) turn: Turn,
-    /// Host that has its turns.
+    /// Host that shares its turns among its flows.
     pub(super) host: u16,
     /// CoDel's state.
     pub(super) codel: Law,

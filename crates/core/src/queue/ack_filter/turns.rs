@@ -24,7 +24,7 @@ pub(super) enum Turns {
 pub(super) struct Hosts {
     rounds: Rounds,
     table: Box<[Rounded]>,
-    /// End of a flow at which its host is.
+    /// End of a flow that is its host.
     at: Host,
     seed: u64,
 }

@@ -120,7 +120,7 @@ pub enum Service {
     RoundRobin,
 }
 
-/// End of a flow whose address is the host that has turns.
+/// End of a flow that is a host with turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Host {
     /// Source address.

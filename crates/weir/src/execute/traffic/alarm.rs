@@ -5,7 +5,13 @@ use mio::{Interest, Registry, Token};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
 use weir_core::time::Time;
+
+/// Token of a loop's timer.
+pub(super) const TIMER: Token = Token(usize::MAX);
+/// Interval at which an idle loop checks whether it should stop.
+pub(super) const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// One timer of CLOCK_MONOTONIC, registered with a poll.
 pub(super) struct Alarm {
@@ -14,10 +20,10 @@ pub(super) struct Alarm {
 }
 
 impl Alarm {
-    /// Registers a timer whose events have this token.
-    pub fn register(registry: &Registry, token: Token) -> io::Result<Alarm> {
+    /// Registers a timer whose events have the token [`TIMER`].
+    pub fn register(registry: &Registry) -> io::Result<Alarm> {
         let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK)?;
-        registry.register(&mut SourceFd(&timer.as_raw_fd()), token, Interest::READABLE)?;
+        registry.register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)?;
         Ok(Alarm { timer, set_to: None })
     }
 

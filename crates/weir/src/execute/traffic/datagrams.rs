@@ -4,7 +4,7 @@
 //! everything due at once, and the delay does not carry over to the next datagrams. Datagrams are numbered,
 //! so that the receiver can count missing ones, and tell when they left: both ends have one clock.
 
-use super::alarm::Alarm;
+use super::alarm::{Alarm, LOOK_UP, TIMER};
 use super::intake::Intake;
 use super::spec::{Amount, DatagramSpec, OnOff, Spec, NUMBER, STAMPED};
 use super::sys::set_option;
@@ -17,15 +17,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd};
-use std::time::Duration;
 use weir_core::rate::Rate;
 use weir_core::stats::Histogram;
 use weir_core::time::Time;
 use weir_sim::udp::{Numbers, Timetable};
 
-const TIMER: Token = Token(usize::MAX);
-/// Interval at which an idle loop checks whether it should stop.
-const LOOK_UP: Duration = Duration::from_millis(50);
 /// Size of a receiving socket's buffer in bytes.
 const BUFFER: i32 = 4 << 20;
 /// Longest payload of a datagram.
@@ -61,7 +57,7 @@ impl Datagrams {
     pub fn open(spec: &Spec) -> Result<Datagrams, String> {
         let io = |e: io::Error| format!("event loop of datagrams: {e}");
         let poll = Poll::new().map_err(io)?;
-        let alarm = Alarm::register(poll.registry(), TIMER).map_err(io)?;
+        let alarm = Alarm::register(poll.registry()).map_err(io)?;
         let mut ends = Vec::new();
         for (i, end) in spec.datagrams.iter().enumerate() {
             let end = End::open(end, spec.bin_ns)?;

@@ -1,41 +1,28 @@
 //! The event loop that runs a [`Spec`].
 
-use super::alarm::Alarm;
+use super::alarm::{Alarm, LOOK_UP, TIMER};
 use super::datagrams::Datagrams;
+use super::dues::{Due, Dues};
 use super::flow::{Flow, Turn, WRITE_MAX};
 use super::probe::{ProbeSink, ProbeSource};
 use super::protocol::Control;
 use super::quic::Quic;
 use super::socket::{listen, READ_MAX};
-use super::spec::{Amount, Role, Spec};
+use super::spec::{Role, Spec};
 use super::{clock, ProbeReport, Report};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use socket2::Socket;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::thread::JoinHandle;
+use std::time::Duration;
 use weir_core::time::Time;
 
 /// TCP_INFO samples per second over all flows of the process, at about a microsecond each.
 const SAMPLES_PER_S: u64 = 5_000;
-
-const TIMER: Token = Token(usize::MAX);
-/// Interval at which an idle loop checks whether it should stop.
-const LOOK_UP: std::time::Duration = std::time::Duration::from_millis(50);
-
-/// Purpose of a timer. The order of variants breaks ties.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Due {
-    Start(usize),
-    Sample,
-    TimeIsUp(usize),
-    Reset(usize),
-    Stop,
-}
 
 /// Flows and probes that are ready to run.
 pub struct Generator {
@@ -59,7 +46,7 @@ impl Generator {
         allow_many_sockets();
         let io = |e: io::Error| format!("event loop: {e}");
         let poll = Poll::new().map_err(io)?;
-        let alarm = Alarm::register(poll.registry(), TIMER).map_err(io)?;
+        let alarm = Alarm::register(poll.registry()).map_err(io)?;
 
         let flows: Vec<Flow> = spec.flows.iter().map(|f| Flow::new(f.clone(), &spec)).collect();
         let mut by_local = BTreeMap::<SocketAddr, Vec<usize>>::new();
@@ -115,6 +102,11 @@ impl Generator {
             let control = control.clone();
             std::thread::spawn(move || ends.run(epoch, &control))
         });
+        let ends = self.flows.iter().map(Flow::spec).map(|f| (f.role, f.start_ns, f.amount));
+        let mut due = Dues::of(ends, self.spec.linger_ns, stop);
+        if self.flows.iter().any(|f| f.spec().writes()) {
+            due.add(self.spec.sample_ns, Due::Sample);
+        }
         let mut stage = Stage {
             epoch,
             spec: self.spec,
@@ -124,7 +116,7 @@ impl Generator {
             expected: self.expected,
             poll: self.poll,
             alarm: self.alarm,
-            due: BinaryHeap::new(),
+            due,
             ready: VecDeque::new(),
             sample_next: 0,
             done: 0,
@@ -170,7 +162,7 @@ struct Stage {
     expected: HashMap<(SocketAddr, SocketAddr), usize>,
     poll: Poll,
     alarm: Alarm,
-    due: BinaryHeap<Reverse<(u64, Due)>>,
+    due: Dues,
     /// Flows whose sockets are ready, in the order of their turns.
     ready: VecDeque<usize>,
     sample_next: usize,
@@ -193,7 +185,6 @@ impl Stage {
     }
 
     fn play(&mut self, control: &Control) -> io::Result<()> {
-        self.schedule();
         let mut events = Events::with_capacity(1024);
         let mut buffer = [0; READ_MAX];
         let zeroes = vec![0; WRITE_MAX];
@@ -224,31 +215,12 @@ impl Stage {
         Ok(())
     }
 
-    fn schedule(&mut self) {
-        for (i, f) in self.flows.iter().map(Flow::spec).enumerate() {
-            if f.role == Role::Connect {
-                self.due.push(Reverse((f.start_ns, Due::Start(i))));
-            }
-            if let Amount::UntilNs(until) = f.amount {
-                self.due.push(Reverse((until, Due::TimeIsUp(i))));
-                self.due.push(Reverse((until.saturating_add(self.spec.linger_ns), Due::Reset(i))));
-            }
-        }
-        if self.flows.iter().any(|f| f.spec().writes()) {
-            self.due.push(Reverse((self.spec.sample_ns, Due::Sample)));
-        }
-        self.due.push(Reverse((self.spec.stop_ns, Due::Stop)));
-    }
-
     /// Runs due timers. Returns whether everything should stop.
     fn run_timers(&mut self) -> bool {
-        while let Some(&Reverse((at, due))) = self.due.peek() {
-            // No timer is due before the epoch, although the clock here reads zero.
+        // No timer is due before the epoch, although the clock here reads zero.
+        while clock::monotonic() >= self.epoch {
             let now = self.now();
-            if at > now || clock::monotonic() < self.epoch {
-                return false;
-            }
-            self.due.pop();
+            let Some(due) = self.due.pop(now) else { return false };
             match due {
                 Due::Start(i) => self.start(i, now),
                 Due::Sample => self.sample(now),
@@ -299,7 +271,7 @@ impl Stage {
             }
         }
         // The next sample is scheduled from now, because a late loop must not catch up on samples.
-        self.due.push(Reverse((now + self.spec.sample_ns, Due::Sample)));
+        self.due.add(now + self.spec.sample_ns, Due::Sample);
     }
 
     fn enqueue(&mut self, i: usize) {
@@ -324,8 +296,8 @@ impl Stage {
 
     fn wait(&mut self, events: &mut Events) -> io::Result<()> {
         let epoch = self.epoch.as_nanos();
-        self.alarm.set(self.due.peek().map(|r| Time::from_nanos(epoch.saturating_add(r.0 .0))))?;
-        let timeout = if self.ready.is_empty() { LOOK_UP } else { std::time::Duration::ZERO };
+        self.alarm.set(self.due.first().map(|at| Time::from_nanos(epoch.saturating_add(at))))?;
+        let timeout = if self.ready.is_empty() { LOOK_UP } else { Duration::ZERO };
         match self.poll.poll(events, Some(timeout)) {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(()),
             other => other,

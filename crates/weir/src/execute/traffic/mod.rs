@@ -20,6 +20,7 @@ mod alarm;
 mod bins;
 mod clock;
 mod datagrams;
+mod dues;
 mod engine;
 mod flow;
 mod intake;

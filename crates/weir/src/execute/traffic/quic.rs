@@ -5,38 +5,25 @@ mod end;
 mod port;
 mod tls;
 
-use super::alarm::Alarm;
+use super::alarm::{Alarm, LOOK_UP, TIMER};
+use super::dues::{Due, Dues};
 use super::protocol::Control;
-use super::{clock, Amount, FlowReport, Role, Spec};
+use super::{clock, FlowReport, Role, Spec};
 use end::{End, Now};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use port::{Buffers, Port};
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use quinn_proto::{ClientConfig, Incoming, ServerConfig};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use quinn_proto::{ClientConfig, Connection, ConnectionHandle, Incoming, ServerConfig};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use weir_core::time::Time;
 
-const TIMER: Token = Token(usize::MAX);
-/// Interval at which an idle loop checks whether it should stop.
-const LOOK_UP: Duration = Duration::from_millis(50);
 /// Flows per process up to which each has a sample at every interval.
 const SAMPLED: u64 = 100;
-
-/// Purpose of a timer. The order of variants breaks ties.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Due {
-    Start(usize),
-    Sample,
-    TimeIsUp(usize),
-    Reset(usize),
-    Stop,
-}
 
 /// All QUIC ends of a process.
 pub(super) struct Quic {
@@ -56,7 +43,7 @@ impl Quic {
     pub fn open(spec: &Spec) -> Result<Quic, String> {
         let io = |e: io::Error| format!("event loop of QUIC: {e}");
         let poll = Poll::new().map_err(io)?;
-        let alarm = Alarm::register(poll.registry(), TIMER).map_err(io)?;
+        let alarm = Alarm::register(poll.registry()).map_err(io)?;
         let (client, server) = (tls::client()?, tls::server()?);
         let mut ports: Vec<Port> = Vec::new();
         let mut listening: BTreeMap<SocketAddr, usize> = BTreeMap::new();
@@ -92,12 +79,15 @@ impl Quic {
         // The default slack adds 50 us to every sleep. Failing to set it costs only precision.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         let begin = instant(epoch);
+        let ends = self.ends.iter().map(|end| (end.spec.role, end.spec.start_ns, end.spec.amount));
+        let mut due = Dues::of(ends, self.linger_ns, self.stop_ns);
+        due.add(self.sample_ns, Due::Sample);
         let mut stage = Stage {
             epoch,
             begin,
             queued: vec![false; self.ends.len()],
             all: self,
-            due: BinaryHeap::new(),
+            due,
             timeouts: BTreeSet::new(),
             touched: VecDeque::new(),
             readable: BTreeSet::new(),
@@ -132,7 +122,7 @@ struct Stage {
     epoch: Time,
     /// The epoch on the library's clock.
     begin: Instant,
-    due: BinaryHeap<Reverse<(u64, Due)>>,
+    due: Dues,
     /// Times at which connections want to be called, with their ends.
     timeouts: BTreeSet<(Instant, usize)>,
     /// Ends that have something to do, in the order of their turns.
@@ -165,7 +155,6 @@ impl Stage {
     }
 
     fn play(&mut self, control: &Control) -> io::Result<()> {
-        self.schedule();
         let mut events = Events::with_capacity(1024);
         while !self.is_done() && !control.stop_requested() {
             if self.run_timers() {
@@ -198,34 +187,18 @@ impl Stage {
         Ok(())
     }
 
-    fn schedule(&mut self) {
-        for (i, spec) in self.all.ends.iter().map(|end| &end.spec).enumerate() {
-            if spec.role == Role::Connect {
-                self.due.push(Reverse((spec.start_ns, Due::Start(i))));
-            }
-            if let Amount::UntilNs(until) = spec.amount {
-                self.due.push(Reverse((until, Due::TimeIsUp(i))));
-                self.due.push(Reverse((until.saturating_add(self.all.linger_ns), Due::Reset(i))));
-            }
-        }
-        self.due.push(Reverse((self.all.sample_ns, Due::Sample)));
-        self.due.push(Reverse((self.all.stop_ns, Due::Stop)));
-    }
-
     /// Runs due timers. Returns whether everything should stop.
     fn run_timers(&mut self) -> bool {
-        while let Some(&Reverse((at, due))) = self.due.peek() {
+        loop {
             let now = self.now();
             // No timer is due before the epoch, although the time since it reads zero.
-            if at > now.ns || now.at < self.begin {
-                return false;
-            }
-            self.due.pop();
+            let due = Some(now).filter(|now| now.at >= self.begin).and_then(|now| self.due.pop(now.ns));
+            let Some(due) = due else { return false };
             match due {
                 Due::Start(i) => self.start(i, now),
                 Due::Sample => {
                     self.all.ends.iter_mut().for_each(End::sample);
-                    self.due.push(Reverse((now.ns + self.all.sample_ns, Due::Sample)));
+                    self.due.add(now.ns + self.all.sample_ns, Due::Sample);
                 }
                 Due::TimeIsUp(i) => {
                     self.all.ends[i].time_is_up(now);
@@ -238,7 +211,6 @@ impl Stage {
                 Due::Stop => return true,
             }
         }
-        false
     }
 
     /// Opens the connection of a client.
@@ -251,9 +223,15 @@ impl Stage {
             let opened = port.endpoint.connect(now.at, config, end.spec.remote, "weir.invalid");
             opened.map_err(|e| format!("connect to {}: {e}", end.spec.remote))
         });
+        self.take(i, now, connection);
+    }
+
+    /// Gives an end its connection, or the reason why it has none.
+    fn take(&mut self, i: usize, now: Now, connection: Result<(ConnectionHandle, Connection), String>) {
+        let end = &mut self.all.ends[i];
         match connection {
             Ok((handle, connection)) => {
-                port.ends.insert(handle, i);
+                self.all.ports[end.port].ends.insert(handle, i);
                 end.take(now, handle, connection);
                 self.touch(i);
             }
@@ -282,14 +260,7 @@ impl Stage {
                 format!("accept: {}", e.cause)
             })
         });
-        match connection {
-            Ok((handle, connection)) => {
-                port.ends.insert(handle, i);
-                end.take(now, handle, connection);
-                self.touch(i);
-            }
-            Err(e) => end.refused(now, e),
-        }
+        self.take(i, now, connection);
     }
 
     fn touch(&mut self, i: usize) {
@@ -375,7 +346,7 @@ impl Stage {
     }
 
     fn wait(&mut self, events: &mut Events) -> io::Result<()> {
-        let timer = self.due.peek().map(|next| next.0 .0);
+        let timer = self.due.first();
         let connection = self.timeouts.first().map(|(at, _)| self.since_epoch(*at));
         let next = timer.into_iter().chain(connection).min();
         let epoch = self.epoch.as_nanos();

@@ -100,9 +100,9 @@ pub fn short(dev: &str, out: Option<Rate>, inward: Option<Rate>, layer: Option<&
     on_command_line(dev, layer, DIRECTIONS.into_iter().zip([out, inward]).filter_map(class).collect())
 }
 
-/// Returns the file of a line with one rate or two, without a file. What leaves waits here instead of in the
+/// Returns the file of a line with one rate or two, without a file. Uploads wait here instead of in the
 /// modem, in a queue of each host and flow, with CoDel and an ACK filter, which an option names or describes.
-/// What comes in waits nowhere: ACKs hold TCP to the rate, and the rest has its fair share.
+/// Downloads wait nowhere: ACKs hold TCP to the rate, and each other flow has its fair share.
 pub fn line(
     dev: &str,
     [up, down]: [Option<Rate>; 2],

@@ -109,11 +109,8 @@ static RATES: [ShareKey; 4] = [
     .words(|d| (d.spec.weight > 1).then(|| format!("weight {}", d.spec.weight))),
 ];
 
-/// Number of the last keys of a queue that are of guarantees: `flow_min` and `admission`.
-const GUARANTEE: usize = 2;
-
 /// Keys of a class's queue.
-static QUEUE: [ShareKey; 18] = [
+static QUEUE: [ShareKey; 16] = [
     ShareKey::new("discipline", |d, v| {
         set(&mut d.per_flow, one_of(v, &[("fifo", false), ("pfq", true)], &["fq-codel"]))
     })
@@ -184,6 +181,10 @@ static QUEUE: [ShareKey; 18] = [
     })
     .needs(&["discipline"], PER_FLOW)
     .words(|d| d.per_flow.then(|| format!("{} bytes each in turn", d.pfq.quantum))),
+];
+
+/// Keys of what a class with a queue guarantees its flows.
+static GUARANTEE: [ShareKey; 2] = [
     ShareKey::new("flow_min", |d, v| {
         let rate = Rate::from_value(v)?;
         d.spec.flow_min = Some(FlowMin { rate, refusal: REFUSALS[0].1 });
@@ -278,6 +279,7 @@ impl Tree {
             let spec = Spec { spread: self.1.spread(s), ..pace::spec(self.1.class(s)) };
             let mut draft = Draft::new(&spec);
             keys::read(&QUEUE, &[s], &mut draft);
+            keys::read(&GUARANTEE, &[s], &mut draft);
             return Spec { queue: Some(draft.queue()), ..draft.spec };
         }
         s.choice("pace", &[("none", ())], &[]);
@@ -285,10 +287,12 @@ impl Tree {
         keys::read(&RATES, &[s], &mut draft);
         if alone {
             keys::read(&QUEUE, &[s], &mut draft);
+            keys::read(&GUARANTEE, &[s], &mut draft);
             return Spec { queue: Some(draft.queue()), ..draft.spec };
         }
         let why = "it takes no flows itself: its children do, and they have the queues";
-        self.0.refuse(s, class, QUEUE.iter().map(|key| key.name).chain(["match", "ack"]), why);
+        let keys = QUEUE.iter().chain(&GUARANTEE).map(|key| key.name).chain(["match", "ack"]);
+        self.0.refuse(s, class, keys, why);
         draft.spec
     }
 }
@@ -317,10 +321,9 @@ const QUEUED: [(&str, [bool; 2]); 3] =
 
 /// Reads the queues that the customers of a list have, of uploads and of downloads.
 pub(super) fn of_customers(s: &Section) -> [Option<queue::Config>; 2] {
-    let keys = &QUEUE[..QUEUE.len() - GUARANTEE];
     let Some(queued) = s.choice("queues", &QUEUED, &[]) else {
         let help = "`queues` says in which directions customers have one: \"up\", \"down\" or \"both\"";
-        for key in keys.iter().map(|key| key.name).filter(|key| s.has(key)) {
+        for key in QUEUE.iter().map(|key| key.name).filter(|key| s.has(key)) {
             s.key_fault(key, Fault::new(format!("`{key}` is of customers with queues"), help));
         }
         return [None; 2];
@@ -333,7 +336,7 @@ pub(super) fn of_customers(s: &Section) -> [Option<queue::Config>; 2] {
     }
     let mut draft = Draft::new(&Spec::of(None));
     draft.pfq.flows = FLOWS_OF_CUSTOMER;
-    keys::read(keys, &[s], &mut draft);
+    keys::read(&QUEUE, &[s], &mut draft);
     let queue = draft.queue();
     let of = |direction, queued: bool| queued.then(|| towards(direction, queue));
     [of(Direction::Out, queued[0]), of(Direction::In, queued[1])]
@@ -346,7 +349,7 @@ fn has_queue(s: &Section) -> bool {
 /// Refuses keys without a meaning for a class without a queue. If it is `nested` among classes that control
 /// ACKs, most of them are refused.
 pub(super) fn refuse(s: &Section, nested: bool) {
-    let keys = RATES.iter().chain(&QUEUE).map(|key| key.name).chain(["parent"]);
+    let keys = RATES.iter().chain(&QUEUE).chain(&GUARANTEE).map(|key| key.name).chain(["parent"]);
     let has_use = |key: &str| match key {
         "rate" | "weight" | "flow_min" => true,
         "ceil" | "parent" => nested,
@@ -438,6 +441,7 @@ pub fn words(spec: &Spec, classes: &[ClassConfig]) -> Vec<String> {
         None => [keys::words(&RATES, &draft), vec![from]].concat(),
     };
     let rates = rates.join(", ");
-    let queue = spec.queue.map(|_| format!("waits: {}", keys::words(&QUEUE, &draft).join(", ")));
+    let waits = || [keys::words(&QUEUE, &draft), keys::words(&GUARANTEE, &draft)].concat().join(", ");
+    let queue = spec.queue.map(|_| format!("waits: {}", waits()));
     [Some(rates), queue].into_iter().flatten().collect()
 }

@@ -13,8 +13,8 @@ const DIRECTIONS: [(Direction, &str); 2] = [(Direction::Out, "up"), (Direction::
 
 /// Returns a class per direction for each customer, in the customers' order, then for each site with an
 /// active customer below it. The upload class comes before the download class.
-/// Where customers have `queues`, of uploads and of downloads, these share their site's rate; elsewhere ACKs
-/// hold it.
+/// The `queues` of customers, of uploads and of downloads, share their site's rate. ACKs hold it in a
+/// direction without queues.
 pub(in crate::experiment::config) fn classes(
     customers: &[Customer],
     sites: &[Site],
