@@ -2,8 +2,12 @@
 
 import os
 import signal
+import subprocess
+import sys
+import threading
 import time
 
+import fsspec
 import polars
 import pyarrow.parquet
 import pytest
@@ -49,7 +53,7 @@ def test_a_killed_worker_loses_no_run_and_none_is_made_twice(client, url, tmp_pa
             time.sleep(0.05)
         os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
 
-    import threading
+
 
     killer = threading.Thread(target=kill)
     killer.start()
@@ -132,3 +136,64 @@ def test_a_run_that_fails_stops_no_other(client):
     runs = weir.sweep(SWEEP, {"flow.a.cc": ["spread-broken", "reno"]}, store="memory://spread")
     assert [run.error is None for run in runs] == [False, True]
     assert "KeyError" in runs[0].error
+
+
+COUNTED = """
+import sys, weir
+
+@weir.congestion_control("spread-counted", version="1")
+class Counted(weir.CongestionControl):
+    def __init__(self, seed):
+        super().__init__(seed)
+        with open(sys.argv[2], "a") as made:
+            made.write("x")
+
+    def on_ack(self, window, ack):
+        window.cwnd = 20 * window.mss
+
+    def on_congestion(self, window, now_ns, in_flight, reason):
+        window.ssthresh = window.cwnd
+
+sweep = {{**{sweep!r}, "flow": [{{"id": "a", "cc": "spread-counted"}}]}}
+runs = weir.sweep(sweep, {rates!r}, seeds=4, store=sys.argv[1])
+print(len(runs), runs.ok)
+"""
+
+
+def test_two_sweeps_at_one_store_make_no_run_twice(url, tmp_path):
+    code = COUNTED.format(sweep={**SWEEP, "duration": "4s"}, rates=RATES)
+    command = [sys.executable, "-c", code, url, str(tmp_path / "made")]
+    racers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert [racer.communicate(timeout=200)[0] for racer in racers] == ["40 True\n"] * 3
+    # Both ends of the flow have a control.
+    assert (tmp_path / "made").read_text() == "x" * 80
+    assert len(list(tmp_path.glob("results/*.parquet"))) == 40
+    assert not list(tmp_path.glob("results/.*"))
+
+
+def test_a_claim_passes_on_when_its_holder_is_lost(monkeypatch):
+    """Signs of life every 0.05 s; one that stays away for 0.3 s is of a lost holder."""
+    from weir import _claims
+
+    monkeypatch.setattr(_claims, "BEAT", 0.05)
+    monkeypatch.setattr(_claims, "LOST", 0.3)
+    files = fsspec.filesystem("memory")
+    files.makedirs("/claims", exist_ok=True)
+    mine, other = _claims.Claims(files), _claims.Claims(files)
+    held = mine.take("/claims/.run", "mine")
+    with held:
+        ends = time.monotonic() + 0.8
+        while time.monotonic() < ends:
+            assert other.take("/claims/.run", "other") is None
+            time.sleep(0.02)
+    # Given up: the next one takes it. Without signs of life it is lost, and one of two gets it.
+    lost = other.take("/claims/.run", "other")
+    assert lost is not None
+    third = _claims.Claims(files)
+    assert mine.take("/claims/.run", "mine") is None and third.take("/claims/.run", "third") is None
+    time.sleep(0.4)
+    with mine.take("/claims/.run", "mine"):
+        assert third.take("/claims/.run", "third") is None
+    # A worker of the same sweep that its scheduler has given up is not waited for.
+    assert other.take("/claims/.run", "other") is not None
+    assert other.take("/claims/.run", "other") is not None

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import sys
 import time
+import uuid
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, Callable, Dict, Generator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Generator, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import _weir
 from ._store import Store
 from ._weir import ExperimentError, Run, RunError, Sweep
+
+
+#: Seconds between looks at runs that another sweep makes.
+PAUSE = 0.2
+
+#: Number of a run, and a function that returns its result as JSON, or None while another sweep makes it.
+Outcome = Tuple[int, Callable[[], Optional[str]]]
 
 
 class Spec(NamedTuple):
@@ -24,6 +32,7 @@ class Spec(NamedTuple):
     seeds: int
     store: Optional[str]
     version: str
+    sweep: str
 
 
 @lru_cache(maxsize=1)
@@ -44,8 +53,8 @@ def opened(url: str) -> Store:
     return Store(url)
 
 
-def make(spec: Spec, number: int) -> str:
-    """Make one run, unless it is in the store, and return its result as JSON."""
+def make(spec: Spec, number: int) -> Optional[str]:
+    """Make one run, unless it is in the store, and return its result as JSON; None if it is made elsewhere."""
     if version() != spec.version:
         raise RunError(
             f"this worker has Weir {version()}, the sweep is of {spec.version}: install the same on both"
@@ -59,10 +68,18 @@ def make(spec: Spec, number: int) -> str:
     found = store.get(key)
     if found is not None:
         return found
-    run = runs.make(number)
-    if not run.failed():
-        store.put(key, run)
-    return run.json()
+    claim = store.claim(key, spec.sweep)
+    if claim is None:
+        return None
+    with claim:
+        # Another sweep may have made it between the look and the claim.
+        found = store.get(key)
+        if found is not None:
+            return found
+        run = runs.make(number)
+        if not run.failed():
+            store.put(key, run)
+        return run.json()
 
 
 class Progress:
@@ -85,10 +102,10 @@ class Progress:
             print("\r\033[K", end="", file=sys.stderr)
 
 
-def by_threads(spec: Spec, jobs: Optional[int], runs: Sweep) -> Generator[Tuple[int, Callable[[], str]], None, None]:
-    """Make the runs on this machine, and yield each when it is made."""
+def by_threads(spec: Spec, jobs: Optional[int], runs: Sequence[int]) -> Generator[Outcome, None, None]:
+    """Make these runs on this machine, and yield each when it is made."""
     with ThreadPoolExecutor(jobs or _weir.processors()) as pool:
-        numbers: Dict[Future[str], int] = {pool.submit(make, spec, n): n for n in range(len(runs))}
+        numbers: Dict[Future[Optional[str]], int] = {pool.submit(make, spec, n): n for n in runs}
         try:
             left = set(numbers)
             while left:
@@ -102,16 +119,14 @@ def by_threads(spec: Spec, jobs: Optional[int], runs: Sweep) -> Generator[Tuple[
             raise
 
 
-def by_dask(spec: Spec, client: Any, runs: Sweep) -> Generator[Tuple[int, Callable[[], str]], None, None]:
-    """Make the runs by the workers of a Dask client, and yield each when it is made."""
+def by_dask(spec: Spec, client: Any, runs: Sequence[int]) -> Generator[Outcome, None, None]:
+    """Make these runs by the workers of a Dask client, and yield each when it is made."""
     as_completed: Any = import_module("dask.distributed").as_completed
 
     # A future, not data of one worker: it can be made again if that worker is lost.
     given = client.submit(Spec, *spec, pure=False)
-    futures = client.map(
-        make, [given] * len(runs), list(range(len(runs))), pure=False, retries=0, batch_size=1000
-    )
-    numbers = {future.key: n for n, future in enumerate(futures)}
+    futures = client.map(make, [given] * len(runs), list(runs), pure=False, retries=0, batch_size=1000)
+    numbers = {future.key: n for n, future in zip(runs, futures)}
     try:
         for future in as_completed(futures):
             yield numbers[future.key], future.result
@@ -120,6 +135,28 @@ def by_dask(spec: Spec, client: Any, runs: Sweep) -> Generator[Tuple[int, Callab
     except BaseException:
         client.cancel(futures)
         raise
+
+
+def collect(
+    each: Generator[Outcome, None, None], made: List[Optional[Run]], runs: Sweep, progress: Progress
+) -> List[int]:
+    """Take in results, and return the numbers of the runs that other sweeps are making."""
+    elsewhere = []
+    for number, result in each:
+        try:
+            text = result()
+        except (ExperimentError, RunError):
+            raise
+        except Exception as error:
+            # Several workers in turn were lost with this run.
+            made[number] = runs.failed(number, f"{type(error).__name__}: {error}")
+        else:
+            if text is None:
+                elsewhere.append(number)
+                continue
+            made[number] = _weir.load(text)[0]
+        progress.one()
+    return elsewhere
 
 
 def sweep(
@@ -132,7 +169,7 @@ def sweep(
     client: Any,
 ) -> List[Run]:
     """Make the runs of a sweep, and return them in their order."""
-    spec = Spec(name, text, changes, seeds, store, version())
+    spec = Spec(name, text, changes, seeds, store, version(), uuid.uuid4().hex)
     runs = planned(name, text, changes, seeds)
     if store is not None:
         # A store that cannot be reached, or that refuses the sweep, is known before any run.
@@ -141,19 +178,15 @@ def sweep(
             opened(store).check()
     made: List[Optional[Run]] = [None] * len(runs)
     progress = Progress(len(runs))
-    each = by_threads(spec, jobs, runs) if client is None else by_dask(spec, client, runs)
+    left: Sequence[int] = range(len(runs))
     try:
-        # An error here ends what is still being made.
-        with closing(each):
-            for number, result in each:
-                try:
-                    made[number] = _weir.load(result())[0]
-                except (ExperimentError, RunError):
-                    raise
-                except Exception as error:
-                    # Several workers in turn were lost with this run.
-                    made[number] = runs.failed(number, f"{type(error).__name__}: {error}")
-                progress.one()
+        while left:
+            each = by_threads(spec, jobs, left) if client is None else by_dask(spec, client, left)
+            # An error here ends what is still being made.
+            with closing(each):
+                left = collect(each, made, runs, progress)
+            if left:
+                time.sleep(PAUSE)
     finally:
         progress.end()
     return [run for run in made if run is not None]

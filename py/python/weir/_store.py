@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any, Optional
 
 from . import _weir
+from ._claims import Claim, Claims
 from ._weir import Run, RunError
 
 #: Entry of the metadata that has the whole result as JSON.
@@ -48,6 +49,7 @@ class Store:
             self._files, self._root = _module("fsspec.core").url_to_fs(url)
         except (ImportError, ValueError) as error:
             raise RunError(f"{url}: {error}") from None
+        self._claims = Claims(self._files)
 
     def check(self) -> None:
         """Make the folder, or say why it cannot be."""
@@ -58,6 +60,13 @@ class Store:
 
     def _path(self, key: str) -> str:
         return f"{self._root}/{key}.parquet"
+
+    def claim(self, key: str, sweep: str) -> Optional[Claim]:
+        """Take the claim on a run, or return None while another sweep makes it."""
+        try:
+            return self._claims.take(f"{self._root}/.{key}", sweep)
+        except Exception as error:
+            raise RunError(f"{self._url}/{key}.parquet: {error}") from error
 
     def get(self, key: str) -> Optional[str]:
         """Return the result with this key as JSON, or None if it is not there."""
