@@ -39,6 +39,11 @@ impl Senders {
         Ok(Senders { lan: lan.into(), wan: wan.into(), cookies })
     }
 
+    /// Returns whether the interfaces are still those that the sockets were opened on.
+    pub(super) fn are_bound(&self) -> bool {
+        self.lan.borrow().is_bound() && self.wan.borrow().is_bound()
+    }
+
     pub(super) fn close(self, hooks: &Hooks) {
         self.cookies.into_iter().for_each(|cookie| hooks.forget_sender(cookie));
     }

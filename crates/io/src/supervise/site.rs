@@ -343,7 +343,24 @@ impl Site {
             }
         }
         self.internal.iter_mut().for_each(|internal| internal.repair(clock::now()));
+        back |= events.contains(&Event::Missed) && self.has_lost_sockets();
         Ok(back && self.places.iter().all(|place| place.watched.index != 0) && self.reattach())
+    }
+
+    /// Returns whether an interface was away and is back with its number, without an event that was heard. Its
+    /// sockets are lost then, and everything passes until there are others.
+    fn has_lost_sockets(&mut self) -> bool {
+        let away = self.places.iter().any(|place| place.watched.index == 0);
+        let bound = self.senders.as_ref().is_none_or(Senders::are_bound);
+        if away || bound {
+            return false;
+        }
+        tracing::warn!("an interface was away: its programs and sockets are made again");
+        self.places.iter_mut().for_each(|place| place.attached = None);
+        self.sight.forget();
+        self.shut();
+        self.home = None;
+        true
     }
 
     /// Returns whether the device for frames that are to come in has become useless.
@@ -436,6 +453,9 @@ impl Site {
             return;
         }
         self.looked = now;
+        if self.has_lost_sockets() {
+            return;
+        }
         self.compare_counts();
         let pair = self.places.len() > 1;
         for place in &mut self.places {

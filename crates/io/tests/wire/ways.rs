@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 pub const ALL: &[(&str, fn())] = &[
     ("an_interface_may_move_to_another_namespace", an_interface_may_move_to_another_namespace),
+    ("an_interface_may_be_away_unheard", an_interface_may_be_away_unheard),
     ("redirected_frames_stay_in_their_namespace", redirected_frames_stay_in_their_namespace),
     ("a_filter_of_spoofed_sources_lets_acks_back", a_filter_of_spoofed_sources_lets_acks_back),
     ("another_program_in_front_is_told", another_program_in_front_is_told),
@@ -68,6 +69,34 @@ fn an_interface_may_move_to_another_namespace() {
     }
     assert!(!lab.log().contains("cannot attach"), "{}", lab.log());
     ends_well(&lab, &mut gateway);
+}
+
+/// More news than a socket holds hides that the interface was in another namespace and is back.
+fn an_interface_may_be_away_unheard() {
+    for steered in ["gateway", "all"] {
+        let lab = Lab::new(Kind::Router);
+        let mut gateway = lab.running(steered);
+        let _server = lab.serve();
+        assert!(lab.send("c", SERVER, 700) > 1e6);
+        let news: String = (0..4_000).map(|n| format!("link set lo txqueuelen {}\n", 1000 + n % 2)).collect();
+        let file = lab.directory.join("news");
+        fs::write(&file, news).unwrap();
+        gateway.signal(libc::SIGSTOP);
+        lab.ip("g", &["-batch", file.to_str().unwrap()]);
+        move_wan(&lab, "g", "t");
+        move_wan(&lab, "t", "g");
+        gateway.signal(libc::SIGCONT);
+        let before = lab.stat("from_lan");
+        if steered == "gateway" {
+            println!("  shaped {} ms after it is back", until_shaped(&lab));
+        } else {
+            eventually("the engine carries frames", || {
+                lab.ping(5, 2) == 5 && lab.stat("from_lan") > before
+            });
+        }
+        eventually("nothing is told", || lab.degraded() == "no");
+        ends_well(&lab, &mut gateway);
+    }
 }
 
 /// The number of the internal pair is another interface's in another namespace.

@@ -98,6 +98,16 @@ fn bind(socket: &OwnedFd, ifindex: u32, protocol: u16) -> io::Result<()> {
     check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) }).map(drop)
 }
 
+/// Number of the interface that a socket is bound to; `None` once that is gone from this network namespace,
+/// even if it is back (`packet_notifier()`).
+fn bound_to(socket: &OwnedFd) -> io::Result<Option<u32>> {
+    let mut address = address(0, 0);
+    let mut len = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: `address` is valid for writes of `len` bytes.
+    check(unsafe { libc::getsockname(socket.as_raw_fd(), (&raw mut address).cast(), &raw mut len) })?;
+    Ok(u32::try_from(address.sll_ifindex).ok().filter(|index| *index != 0))
+}
+
 fn set<T>(socket: BorrowedFd<'_>, level: i32, option: i32, value: &T) -> io::Result<()> {
     let len = size_of::<T>() as libc::socklen_t;
     let value = (value as *const T).cast();

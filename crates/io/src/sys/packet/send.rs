@@ -1,6 +1,6 @@
 //! Sending in batches.
 
-use super::{address, bind, open, set, Device, Vnet};
+use super::{address, bind, bound_to, open, set, Device, Vnet};
 use crate::sys::check;
 use rustix::net::sockopt;
 use std::io;
@@ -72,6 +72,12 @@ impl PacketSender {
             .or_else(|_| sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER))?;
         let (parts, ends, addresses, messages) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Ok(PacketSender { socket, device, vnet, parts, ends, addresses, departures: Vec::new(), messages })
+    }
+
+    /// Returns whether the socket still sends on its interface: one that has left this network namespace, or
+    /// has been removed, takes its sockets along, and they stay useless when it is back.
+    pub fn is_bound(&self) -> bool {
+        bound_to(&self.socket).ok().flatten() == Some(self.device.ifindex)
     }
 
     /// Permits departure times of frames from now on.

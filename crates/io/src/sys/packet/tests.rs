@@ -146,3 +146,23 @@ fn devices_without_ethernet_header_get_none() {
         }
     });
 }
+
+#[test]
+fn a_socket_loses_an_interface_that_was_away() {
+    in_namespace(|| {
+        let (a, _) = pair("wbpf0", "wbpf1");
+        let sender = PacketSender::open(ethernet(a), false).unwrap();
+        assert!(sender.is_bound());
+        run("ip link set wbpf0 down");
+        run("ip link set wbpf0 up");
+        assert!(sender.is_bound());
+        run("ip link set wbpf0 name wbpf2");
+        assert!(sender.is_bound());
+        run("ip link del wbpf2");
+        assert!(!sender.is_bound());
+        // With the same number.
+        run(&format!("ip link add wbpf0 index {a} type veth peer name wbpf1"));
+        assert!(!sender.is_bound());
+        assert!(PacketSender::open(ethernet(a), false).unwrap().is_bound());
+    });
+}
