@@ -350,17 +350,31 @@ impl Site {
     /// Returns whether an interface was away and is back with its number, without an event that was heard. Its
     /// sockets are lost then, and everything passes until there are others.
     fn has_lost_sockets(&mut self) -> bool {
-        let away = self.places.iter().any(|place| place.watched.index == 0);
-        let bound = self.senders.as_ref().is_none_or(Senders::are_bound);
-        if away || bound {
+        if self.places.iter().any(|place| place.watched.index == 0) {
             return false;
         }
-        tracing::warn!("an interface was away: its programs and sockets are made again");
-        self.places.iter_mut().for_each(|place| place.attached = None);
-        self.sight.forget();
-        self.shut();
-        self.home = None;
-        true
+        let inside = self.internal.as_ref().is_some_and(Internal::was_away);
+        if inside {
+            self.drop_internal();
+        }
+        let outside = self.senders.as_ref().is_some_and(|senders| !senders.are_bound());
+        if outside {
+            tracing::warn!("an interface was away unnoticed: its programs and sockets are made again");
+            self.places.iter_mut().for_each(|place| place.attached = None);
+            self.sight.forget();
+            self.shut();
+            self.home = None;
+        }
+        inside || outside
+    }
+
+    /// Gives up the internal pair, which is made again.
+    fn drop_internal(&mut self) {
+        tracing::warn!("somebody has removed the internal interfaces: they are made again");
+        self.interfaces.set_internal(InterfaceState::Gone);
+        self.internal.iter().for_each(Internal::remove);
+        self.internal = None;
+        self.redirect();
     }
 
     /// Returns whether the device for frames that are to come in has become useless.
@@ -411,14 +425,12 @@ impl Site {
             Told::Broken => self.interfaces.set_internal(InterfaceState::Down),
             Told::Sound => self.interfaces.set_internal(InterfaceState::Fine),
             Told::Gone => {
-                tracing::warn!("somebody has removed the internal interfaces: they are made again");
-                self.interfaces.set_internal(InterfaceState::Gone);
-                internal.remove();
-                self.internal = None;
+                self.drop_internal();
+                return true;
             }
         }
         self.redirect();
-        self.internal.is_none()
+        false
     }
 
     /// Attaches to interfaces that are back. After a failure the caller tries again.

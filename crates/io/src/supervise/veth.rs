@@ -6,6 +6,7 @@ use crate::bpf::{All, Attached, LeftLink};
 use crate::sys::ethtool::Ethtool;
 use crate::sys::inherit::Heir;
 use crate::sys::link::{self, Event, HostInterface};
+use crate::sys::packet::{Device, PacketSender};
 use std::io;
 use weir_core::time::{Duration, Time};
 
@@ -34,6 +35,13 @@ pub(super) struct Internal {
     sound: [bool; 2],
     repaired: Time,
     sinks: [Attached; 2],
+    /// A socket on each end, as the engine has one: it is lost with the end, even if that comes back.
+    sockets: Vec<PacketSender>,
+}
+
+fn sockets(ends: [u32; 2]) -> io::Result<Vec<PacketSender>> {
+    let open = |ifindex| PacketSender::open(Device { ifindex, ethernet: true }, false);
+    ends.into_iter().map(open).collect()
 }
 
 /// Change of the pair.
@@ -64,7 +72,8 @@ impl Internal {
         // From here on the pair is known by its numbers, whatever its names are.
         changes.replace(Change::Veth { name: names[0].clone(), ends: Some([a, b]) })?;
         tracing::info!("{} and {} carry the frames of {dev} to the engine", names[0], names[1]);
-        Ok(Internal { ends: [a, b], sound: [true; 2], repaired: Time::ZERO, sinks })
+        let (sound, sockets) = ([true; 2], sockets([a, b])?);
+        Ok(Internal { ends: [a, b], sound, repaired: Time::ZERO, sinks, sockets })
     }
 
     /// Hands the pair over: its ends, and the programs on them.
@@ -76,7 +85,8 @@ impl Internal {
     /// Adopts the pair of the program before.
     pub fn adopt((ends, [a, b]): &([u32; 2], [Vec<LeftLink>; 2])) -> io::Result<Internal> {
         let sinks = [Attached::adopt(a)?, Attached::adopt(b)?];
-        let mut pair = Internal { ends: *ends, sound: [true; 2], repaired: Time::ZERO, sinks };
+        let (sound, sockets) = ([true; 2], sockets(*ends)?);
+        let mut pair = Internal { ends: *ends, sound, repaired: Time::ZERO, sinks, sockets };
         pair.look_at(&link::all()?);
         Ok(pair)
     }
@@ -95,6 +105,11 @@ impl Internal {
     /// Returns whether this is one of its ends, and not as it was made.
     pub fn is_spoilt(&self, link: &HostInterface) -> bool {
         self.ends.contains(&link.index) && !is_sound(link)
+    }
+
+    /// Returns whether an end was away. The engine's socket on it is useless then.
+    pub fn was_away(&self) -> bool {
+        !self.sockets.iter().all(PacketSender::is_bound)
     }
 
     /// Returns whether the pair is as it was made.
@@ -187,7 +202,7 @@ mod tests {
     fn an_end_that_is_changed_breaks_the_pair_until_it_is_put_right() {
         let end = |index| HostInterface { index, up: true, mtu: link::LONGEST, ..HostInterface::default() };
         let (sound, repaired, sinks) = ([true; 2], Time::ZERO, [Attached::none(), Attached::none()]);
-        let mut pair = Internal { ends: [4, 5], sound, repaired, sinks };
+        let mut pair = Internal { ends: [4, 5], sound, repaired, sinks, sockets: Vec::new() };
         for broken in [
             HostInterface { up: false, ..end(4) },
             HostInterface { mtu: 600, ..end(5) },

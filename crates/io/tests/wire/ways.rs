@@ -81,20 +81,31 @@ fn an_interface_may_be_away_unheard() {
         let news: String = (0..4_000).map(|n| format!("link set lo txqueuelen {}\n", 1000 + n % 2)).collect();
         let file = lab.directory.join("news");
         fs::write(&file, news).unwrap();
-        gateway.signal(libc::SIGSTOP);
-        lab.ip("g", &["-batch", file.to_str().unwrap()]);
-        move_wan(&lab, "g", "t");
-        move_wan(&lab, "t", "g");
-        gateway.signal(libc::SIGCONT);
-        let before = lab.stat("from_lan");
-        if steered == "gateway" {
-            println!("  shaped {} ms after it is back", until_shaped(&lab));
-        } else {
-            eventually("the engine carries frames", || {
-                lab.ping(5, 2) == 5 && lab.stat("from_lan") > before
+        let unheard = |away: &dyn Fn()| {
+            gateway.signal(libc::SIGSTOP);
+            lab.ip("g", &["-batch", file.to_str().unwrap()]);
+            away();
+            gateway.signal(libc::SIGCONT);
+            let before = lab.stat("from_lan");
+            match steered {
+                "gateway" => println!("  shaped {} ms after it is back", until_shaped(&lab)),
+                _ => eventually("the engine carries frames", || {
+                    lab.ping(5, 2) == 5 && lab.stat("from_lan") > before
+                }),
+            }
+            eventually("nothing is told", || lab.degraded() == "no");
+        };
+        unheard(&|| {
+            move_wan(&lab, "g", "t");
+            move_wan(&lab, "t", "g");
+        });
+        if let Some(end) = ends(&lab).first() {
+            unheard(&|| {
+                lab.ip("g", &["link", "set", end, "netns", &lab.namespace("t")]);
+                lab.ip("t", &["link", "set", end, "netns", &lab.namespace("g")]);
+                lab.ip("g", &["link", "set", end, "up"]);
             });
         }
-        eventually("nothing is told", || lab.degraded() == "no");
         ends_well(&lab, &mut gateway);
     }
 }
@@ -361,20 +372,22 @@ fn the_way_home_may_break() {
     ends_well(&lab, &mut gateway);
 }
 
+/// Names of the ends of the internal pair.
+fn ends(lab: &Lab) -> Vec<String> {
+    let links = lab.ip("g", &["-o", "link"]);
+    let names = links.lines().filter_map(|line| line.split(": ").nth(1)?.split('@').next());
+    names.filter(|name| name.starts_with("weir-")).map(String::from).collect()
+}
+
 /// Ends of the pair are set down, get another MTU or another name, join a bridge, or are removed.
 fn the_internal_pair_is_put_right() {
     let lab = Lab::new(Kind::Router);
     let mut bump = lab.running("all");
     let _server = lab.serve();
     assert_eq!(lab.ping(20, 2), 20);
-    let ends = || -> Vec<String> {
-        let links = lab.ip("g", &["-o", "link"]);
-        let names = links.lines().filter_map(|line| line.split(": ").nth(1)?.split('@').next());
-        names.filter(|name| name.starts_with("weir-")).map(String::from).collect()
-    };
     lab.ip("g", &["link", "add", "br9", "type", "bridge"]);
     for what in ["down", "mtu 600", "master br9"] {
-        for end in ends() {
+        for end in ends(&lab) {
             let before = lab.stat("from_lan");
             let longest = std::thread::scope(|scope| {
                 let pings = scope.spawn(|| lab.pings("c", SERVER, 500, 2).1);
@@ -392,8 +405,8 @@ fn the_internal_pair_is_put_right() {
             assert!(lab.send("c", SERVER, 200) > 1e8);
         }
     }
-    lab.ip("g", &["link", "set", &ends()[0], "name", "other"]);
-    lab.ip("g", &["link", "del", &ends()[0]]);
+    lab.ip("g", &["link", "set", &ends(&lab)[0], "name", "other"]);
+    lab.ip("g", &["link", "del", &ends(&lab)[0]]);
     eventually("there is another pair", || internal(&lab) == 2);
     eventually("all is well", || lab.ping(5, 2) == 5 && lab.degraded() == "no");
     lab.ip("g", &["link", "del", "br9"]);
