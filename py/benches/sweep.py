@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Overhead of sweeps: the same runs by a plain loop in two processes, and by `weir.sweep`, in alternating halves.
 
-    target/python/bin/python py/benches/sweep.py [--runs 1000] [--halves 4] [--duration 20s]
+    target/python/bin/python py/benches/sweep.py [--runs 1000] [--halves 4] [--duration 120s]
 
 A half is RUNS / HALVES runs by the loop and as many by each kind of sweep: the local pool of two threads, and
 two Dask workers that keep results in a store. Times are in seconds of the whole half: elapsed, and of the
@@ -17,7 +17,7 @@ import time
 
 import weir
 
-#: Two flows at 300 Mbit/s: about half a second of a processor for 20 simulated seconds.
+#: Two flows at 300 Mbit/s: about half a second of a processor for 120 simulated seconds.
 EXPERIMENT = {
     "name": "overhead",
     "path": {"wan": {"rate": "300Mbit", "delay": "10ms", "queue": "1bdp", "loss": "0.01%"}},
@@ -76,7 +76,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--halves", type=int, default=4)
-    parser.add_argument("--duration", default="20s")
+    parser.add_argument("--duration", default="120s")
     args = parser.parse_args()
     from dask.distributed import Client, LocalCluster
 

@@ -194,6 +194,60 @@ def test_a_claim_passes_on_when_its_holder_is_lost(monkeypatch):
     time.sleep(0.4)
     with mine.take("/claims/.run", "mine"):
         assert third.take("/claims/.run", "third") is None
+    # A claim that is not yet written is not lost.
+    files.pipe_file("/claims/.new.0.claim", b"")
+    assert mine.take("/claims/.new", "mine") is None
     # A worker of the same sweep that its scheduler has given up is not waited for.
     assert other.take("/claims/.run", "other") is not None
     assert other.take("/claims/.run", "other") is not None
+
+
+def test_a_lost_store_loses_no_finished_run(url, tmp_path, monkeypatch):
+    from weir import _store
+
+    whole, kept = _store.Store.put, []
+
+    def put(self, key, run):
+        if len(kept) == 6:
+            self._url = "file:///lost"
+            raise weir.RunError("file:///lost: connection lost")
+        whole(self, key, run)
+        kept.append(key)
+
+    monkeypatch.setattr(_store.Store, "put", put)
+    with pytest.raises(weir.RunError, match="connection lost") as lost:
+        weir.sweep(SWEEP, RATES, store=url, jobs=1)
+    # The six that were kept, and the one that was made and could not be.
+    assert len(lost.value.results) == 7 and lost.value.results.ok
+    monkeypatch.undo()
+    times = {file: file.stat().st_mtime_ns for file in tmp_path.glob("results/*.parquet")}
+    assert len(times) == 6
+    assert len(weir.sweep(SWEEP, RATES, store=url)) == 10
+    assert all(file.stat().st_mtime_ns == time for file, time in times.items())
+
+
+FULL = """
+import pathlib, subprocess, sys, weir
+
+folder, store = sys.argv[1:]
+subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96k", "none", folder], check=True)
+sweep, rates = {sweep!r}, {rates!r}
+try:
+    weir.sweep(sweep, rates, seeds=5, store=store, jobs=1)
+    print("it is not full")
+except weir.RunError as error:
+    print("No space left" in str(error))
+whole = {{file: file.stat().st_mtime_ns for file in pathlib.Path(folder).rglob("*") if file.suffix in (".json", ".parquet")}}
+subprocess.run(["mount", "-o", "remount,size=40m", folder], check=True)
+print(0 < len(whole) < 50, len(weir.sweep(sweep, rates, seeds=5, store=store)))
+print(all(file.stat().st_mtime_ns == time for file, time in whole.items()))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a disk of a few kilobytes needs root")
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_full_disk_loses_no_kept_run(scheme, tmp_path):
+    code = FULL.format(sweep=SWEEP, rates=RATES)
+    command = ["unshare", "-m", sys.executable, "-c", code, str(tmp_path), f"{scheme}{tmp_path}/results"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert done.stdout.split() == ["True", "True", "50", "True"], done.stderr

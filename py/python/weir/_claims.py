@@ -128,8 +128,9 @@ class Claims:
             return False
         if found.startswith(f"{sweep} ".encode()):
             return True
-        before, since = self._seen.get(name, (b"", 0.0))
-        if found != before:
+        # A claim is empty between its creation and its first writing.
+        before = self._seen.get(name)
+        if before is None or before[0] != found:
             self._seen[name] = (found, time.monotonic())
             return False
-        return time.monotonic() - since > LOST
+        return time.monotonic() - before[1] > LOST

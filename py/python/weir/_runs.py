@@ -102,7 +102,7 @@ def sweep(
         If the experiment is wrong.
     RunError
         If a worker has another version of Weir, or the store cannot be read or written. Runs that were
-        kept stay.
+        kept stay, and with a store at a URL the error has all that were made, as ``results``.
 
     Examples
     --------

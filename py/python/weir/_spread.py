@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any, Callable, Dict, Generator, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import _weir
+from ._results import Results
 from ._store import Store
 from ._weir import ExperimentError, Run, RunError, Sweep
 
@@ -77,9 +78,15 @@ def make(spec: Spec, number: int) -> Optional[str]:
         if found is not None:
             return found
         run = runs.make(number)
+        text = run.json()
         if not run.failed():
-            store.put(key, run)
-        return run.json()
+            try:
+                store.put(key, run)
+            except RunError as error:
+                # What is made and cannot be kept is handed over all the same.
+                error.unkept = text
+                raise
+        return text
 
 
 class Progress:
@@ -145,7 +152,12 @@ def collect(
     for number, result in each:
         try:
             text = result()
-        except (ExperimentError, RunError):
+        except RunError as error:
+            unkept = getattr(error, "unkept", None)
+            if unkept is not None:
+                made[number] = _weir.load(unkept)[0]
+            raise
+        except ExperimentError:
             raise
         except Exception as error:
             # Several workers in turn were lost with this run.
@@ -187,6 +199,9 @@ def sweep(
                 left = collect(each, made, runs, progress)
             if left:
                 time.sleep(PAUSE)
+    except RunError as error:
+        error.results = Results([run for run in made if run is not None])
+        raise
     finally:
         progress.end()
     return [run for run in made if run is not None]
