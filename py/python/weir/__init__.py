@@ -18,6 +18,7 @@ Examples
 True
 """
 
+from . import flent
 from ._own import CongestionControl, QueueDiscipline, congestion_control, queue_discipline
 from ._results import Result, Results, Series, load
 from ._runs import lab, sim, sweep
@@ -33,6 +34,7 @@ __all__ = [
     "Series",
     "Table",
     "congestion_control",
+    "flent",
     "lab",
     "load",
     "queue_discipline",
