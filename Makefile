@@ -6,6 +6,7 @@
 # make benchmarks  target/release/weir-bench
 # make deb    Debian packages and a tarball, in target/debian
 # make book   the pages of docs as a book, in target/book
+# make gallery  the figures of docs/gallery.md
 # make py     the Python package, in the environment target/python
 # make bench  the figures of docs/measurements.md
 # make kernels  all BPF programs and a shaped transfer each way on Debian's kernels, in virtual machines
@@ -30,7 +31,7 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 	ack-shaper/fig11.toml ack-shaper/fig12.toml ack-shaper/congested.toml ack-shaper/policer.toml ack-shaper/published.toml ack-shaper/published-fig8.toml ack-shaper/published-fig11.toml ack-shaper/published-fig12.toml ack-shaper/recovery.toml \
 	$(addprefix ack-filter/,base.toml threshold.toml deadlock.toml static-1.toml static-3.toml static-30.toml static-500.toml delayed.toml stack.toml)) \
 	$(wildcard experiments/asymmetric/*.toml) \
-	experiments/truth/lossy-path.toml $(wildcard experiments/loss/*.toml) $(wildcard experiments/fair/*.toml) $(wildcard experiments/start/*.toml) $(wildcard experiments/theory/*.toml) \
+	experiments/truth/lossy-path.toml $(wildcard experiments/loss/*.toml) $(wildcard experiments/peers/*.toml) $(wildcard experiments/fair/*.toml) $(wildcard experiments/start/*.toml) $(wildcard experiments/theory/*.toml) \
 	$(addprefix experiments/home/,100-20.toml 100-20-tcp.toml 100-20-fq-codel.toml 20-2.toml 20-2-fq-codel.toml) \
 	$(addprefix experiments/class/,atm.toml four.toml four-slow.toml customer.toml customers.toml idle.toml two-hundred.toml web.toml \
 		burst.toml beside-share.toml beside-fq-codel.toml weights.toml nested.toml ceiling.toml takeover.toml flow-max.toml flow-min.toml site.toml udp.toml udp-above.toml short.toml come-and-go.toml) \
@@ -41,7 +42,7 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 		table5-unpaced.toml table5-tbf.toml table5-tbf-4m.toml window.toml window-clock.toml fig3.toml fig8.toml fig8-unpaced.toml fig9.toml fig9-unpaced.toml) \
 	$(addprefix experiments/papers/paced-chirping/,lone.toml pair.toml fig6.toml both-start.toml both-fig6.toml vanish.toml reorder.toml fig5.toml fig5-alone.toml fig7.toml)
 
-.PHONY: demo test quick build benchmarks repro repro-short deb book py python deny packages commands bench kernels hosts miri random additions papers mutations prometheus page evidence verify setup format lint unit virtual virtual-files truth instructions privileged-build privileged fuzz clean
+.PHONY: demo test quick build benchmarks repro repro-short deb book py python gallery deny packages commands bench kernels hosts miri random additions papers mutations prometheus page evidence verify setup format lint unit virtual virtual-files truth instructions privileged-build privileged fuzz clean
 
 PARTS := deny book commands packages kernels hosts miri random additions papers mutations prometheus python page evidence
 PART ?= $(PARTS)
@@ -66,6 +67,12 @@ py: setup
 
 python: setup
 	scripts/python
+
+# The figures of docs/gallery.md, by the code on that page.
+gallery:
+	scripts/python --install
+	target/python/bin/pip install --quiet matplotlib
+	target/python/bin/python scripts/gallery
 
 book:
 	@command -v mdbook >/dev/null || cargo install --quiet --locked mdbook --version 0.5.4

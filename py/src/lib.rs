@@ -5,11 +5,13 @@
 //! - `own`: congestion controls and queue disciplines that are Python classes;
 //! - `tables`: flows, links, classes and series of results, by the catalogue of metrics;
 //! - `table`: columns, and their export by Arrow's C stream interface;
+//! - `plot`: figures of results;
 //! - `fault`: errors as Python's exceptions.
 
 mod fault;
 mod make;
 mod own;
+mod plot;
 mod run;
 mod table;
 mod tables;
@@ -25,6 +27,8 @@ mod _weir {
     use super::own::{
         add_congestion_control, add_queue_discipline, AckInfo, PacketInfo, QueueLength, Window,
     };
+    #[pymodule_export]
+    use super::plot::{plot_cdf, plot_fairness, plot_queue, plot_series, plot_sweep, Figure};
     #[pymodule_export]
     use super::run::{load, Run};
     #[pymodule_export]

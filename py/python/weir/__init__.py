@@ -18,7 +18,7 @@ Examples
 True
 """
 
-from . import flent
+from . import flent, plot
 from ._own import CongestionControl, QueueDiscipline, congestion_control, queue_discipline
 from ._results import Result, Results, Series, load
 from ._runs import lab, sim, sweep
@@ -37,6 +37,7 @@ __all__ = [
     "flent",
     "lab",
     "load",
+    "plot",
     "queue_discipline",
     "sim",
     "sweep",

@@ -1,13 +1,19 @@
-//! Results as files: series as CSV, and charts of them as SVG.
+//! Results as files: series as CSV, and charts of them as SVG or PDF.
 //!
 //! - `data`: converts series into points;
-//! - `draw`: draws points as SVG;
+//! - `draw`: draws points;
+//! - `pdf`: the page that it draws on beside SVG;
+//! - `figure`: charts for papers, of one run or several;
 //! - `swept`: charts of the runs of a sweep.
 
 mod data;
 mod draw;
+mod figure;
+mod pdf;
 mod swept;
 
+pub use draw::Size;
+pub use figure::Figure;
 pub use swept::swept;
 
 use crate::experiment::plan::Plan;
@@ -21,6 +27,7 @@ use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 use weir_core::stats::quantile;
+use weir_core::time::Duration;
 
 /// Most curves of a group that are drawn singly; larger groups show their mean and range.
 const MOST_CURVES: usize = 16;
@@ -107,10 +114,17 @@ pub enum Kind {
     Own,
     /// Values of the lab: triangles.
     Lab,
+    /// Values of a sweep: a mark and dashes of its own for each colour, and a band over the ranges.
+    Swept,
 }
 
 /// Draws values at named positions as an SVG document.
 pub fn positions(of: &Positions) -> Result<String, String> {
+    draw::svg(&positioned(of))
+}
+
+/// Makes the chart of values at named positions.
+fn positioned(of: &Positions) -> Chart {
     let finite = |v: &[f64; 3]| v.iter().all(|v| v.is_finite());
     let all = || of.values.iter().flat_map(|v| &v.values).flatten().filter(|v| finite(v));
     let high = all().map(|v| v[2]).fold(0.0, f64::max);
@@ -123,14 +137,18 @@ pub fn positions(of: &Positions) -> Result<String, String> {
             Kind::Other => (Mark::Square, -0.12),
             Kind::Own => (Mark::Circle, 0.12),
             Kind::Lab => (Mark::Triangle, 0.24),
+            Kind::Swept => (Mark::of(values.colour), 0.0),
         };
         let at = |(i, v): (usize, &Option<[f64; 3]>)| {
             let [low, mean, high] = v.filter(finite)?;
             Some(data::Spread { t: i as f64 + 0.5 + aside, low, mean, high })
         };
         let spread: Vec<data::Spread> = values.values.iter().enumerate().filter_map(at).collect();
-        if matches!(values.of, Kind::Own | Kind::Other) {
-            let among = if values.of == Kind::Own { 1 } else { 2 };
+        if values.of == Kind::Swept {
+            curves.push(Curve { colour: values.colour, among: 1, shape: Shape::Band(spread.clone()) });
+        }
+        if values.of != Kind::Reference && values.of != Kind::Lab {
+            let among = if values.of == Kind::Other { 2 } else { 1 };
             let line = Shape::Line(spread.iter().map(|s| (s.t, s.mean)).collect());
             curves.push(Curve { colour: values.colour, among, shape: line });
         }
@@ -145,14 +163,44 @@ pub fn positions(of: &Positions) -> Result<String, String> {
         curves,
         ..Panel::default()
     };
-    draw::svg(&Chart {
+    Chart {
         legend: of.legend.clone(),
         panels: vec![panel],
         until: of.names.len().max(1) as f64,
         across: of.across.clone(),
         positions: of.names.clone(),
         ..Chart::default()
-    })
+    }
+}
+
+/// Subject of the charts of a run, and the lengths of time that it was measured over.
+#[derive(Clone, Debug)]
+struct About {
+    title: String,
+    bin: Duration,
+    interval: Duration,
+    duration: Duration,
+}
+
+impl About {
+    fn planned(plan: &Plan) -> About {
+        let Plan { bin, interval, duration, .. } = *plan;
+        About { title: plan.title.clone(), bin, interval, duration }
+    }
+
+    /// Returns what a result tells without its plan.
+    fn recorded(result: &RunResult) -> About {
+        let time = |s: f64| Duration::from_nanos((s * 1e9).round().max(0.0) as u64);
+        let received = result.series.values().filter(|series| series.columns.contains_key(RECEIVED));
+        let bin = received.filter_map(|series| Some(series.t_s.get(1)? - series.t_s.first()?)).next();
+        let lengths = result.flows.iter().flat_map(|flow| &flow.intervals).map(|interval| interval.len_s);
+        About {
+            title: String::new(),
+            bin: bin.map_or(Duration::from_millis(1), time),
+            interval: lengths.reduce(f64::max).map_or(Duration::from_secs(1), time),
+            duration: time(result.duration_s),
+        }
+    }
 }
 
 /// Writes CSV files and charts into `dir`, which is made if needed. `flows.csv` has a row for each flow.
@@ -176,11 +224,12 @@ pub fn write(dir: &Path, plan: &Plan, result: &RunResult) -> io::Result<Vec<Path
     for (name, table) in tables(result) {
         put(format!("{}.csv", file_name(name)), table)?;
     }
+    let of = &About::planned(plan);
     let columns: BTreeSet<&String> = result.series.values().flat_map(|s| s.columns.keys()).collect();
     let others = columns.into_iter().filter(|c| *c != RECEIVED);
-    let charts = others.filter_map(|c| Some((file_name(c), column(plan, result, c)?)));
-    let rate = rates(plan, result).map(|chart| ("rate".to_string(), chart));
-    let completion = completion(plan, result).map(|chart| ("fct".to_string(), chart));
+    let charts = others.filter_map(|c| Some((file_name(c), column(of, result, c)?)));
+    let rate = rates(of, result).map(|chart| ("rate".to_string(), chart));
+    let completion = completion(of, result).map(|chart| ("fct".to_string(), chart));
     for (name, chart) in rate.into_iter().chain(charts).chain(completion) {
         let text = draw::svg(&chart).map_err(|e| io::Error::other(format!("{name}.svg: {e}")))?;
         put(format!("{name}.svg"), text)?;
@@ -254,16 +303,16 @@ fn legend<T>(groups: &Groups<T>) -> Vec<String> {
 }
 
 /// Returns the headline: the subject of the experiment and the settings of a sweep.
-fn title(plan: &Plan, result: &RunResult) -> String {
-    let name = if plan.title.is_empty() { &result.experiment } else { &plan.title };
+fn title(about: &About, result: &RunResult) -> String {
+    let name = if about.title.is_empty() { &result.experiment } else { &about.title };
     match result.settings.is_empty() {
         true => name.clone(),
         false => format!("{name}: {}", describe(&result.settings)),
     }
 }
 
-fn until(plan: &Plan, result: &RunResult) -> f64 {
-    result.duration_s.max(plan.bin.as_secs_f64()).max(1e-3)
+fn until(about: &About, result: &RunResult) -> f64 {
+    result.duration_s.max(about.bin.as_secs_f64()).max(1e-3)
 }
 
 /// Returns the curves of a group: each singly, or the range and the mean of a large group.
@@ -281,6 +330,7 @@ fn highest(curves: &[Curve]) -> f64 {
     let values = |c: &Curve| match &c.shape {
         Shape::Line(p) | Shape::Broad(p) => p.iter().map(|p| p.1).fold(0.0, f64::max),
         Shape::Band(s) | Shape::Marked(_, s) => s.iter().map(|s| s.high).fold(0.0, f64::max),
+        Shape::Points(_, s) => s.iter().map(|s| s.up[2]).fold(0.0, f64::max),
     };
     curves.iter().map(values).fold(0.0, f64::max)
 }
@@ -302,26 +352,27 @@ fn scaled(curve: Curve, factor: f64) -> Curve {
         Shape::Broad(p) => Shape::Broad(points(p)),
         Shape::Band(s) => Shape::Band(spread(s)),
         Shape::Marked(mark, s) => Shape::Marked(mark, spread(s)),
+        points @ Shape::Points(..) => points,
     };
     Curve { shape, ..curve }
 }
 
 /// Draws goodput over time, and the distance from targets where there are any; `None` without flows.
-fn rates(plan: &Plan, result: &RunResult) -> Option<Chart> {
+fn rates(about: &About, result: &RunResult) -> Option<Chart> {
     if result.flows.is_empty() {
         return None;
     }
     let groups = grouped(result.flows.iter().map(|f| (f.group(), f)));
-    let window = data::window(plan.duration, plan.bin);
+    let window = data::window(about.duration, about.bin);
     let mut broad = Vec::new();
     let mut fine = Vec::new();
     for (colour, (_, flows)) in groups.iter().enumerate() {
         let points = |f: &&FlowResult| {
-            let (first, received) = result.received(f, plan.bin)?;
-            Some(data::goodput(f, first, received, plan.bin, window)).filter(|p| !p.is_empty())
+            let (first, received) = result.received(f, about.bin)?;
+            Some(data::goodput(f, first, received, about.bin, window)).filter(|p| !p.is_empty())
         };
         fine.extend(curves(colour, flows.iter().filter_map(points).collect(), window.as_secs_f64()));
-        let steps = Shape::Broad(data::steps(flows.iter().map(|f| f.intervals.as_slice()), plan.interval));
+        let steps = Shape::Broad(data::steps(flows.iter().map(|f| f.intervals.as_slice()), about.interval));
         broad.push(Curve { colour, among: 1, shape: steps });
     }
     let all: Vec<Curve> = broad.into_iter().chain(fine).collect();
@@ -334,7 +385,7 @@ fn rates(plan: &Plan, result: &RunResult) -> Option<Chart> {
     let of = if groups.iter().any(|(_, f)| f.len() > 1) { "mean of the group" } else { "the same" };
     let many = groups.iter().any(|(_, f)| f.len() > MOST_CURVES);
     let thin = if many { "area: all flows of the group" } else { "thin: each flow" };
-    let reading = format!("{thin}, {window}; thick: {of}, {}", plan.interval);
+    let reading = format!("{thin}, {window}; thick: {of}, {}", about.interval);
     let mut beyond = Vec::new();
     if peak > top {
         beyond.push(format!("drawn to {}, the highest is {}", Unit::Rate.show(top), Unit::Rate.show(peak)));
@@ -347,24 +398,24 @@ fn rates(plan: &Plan, result: &RunResult) -> Option<Chart> {
         curves: all.into_iter().map(|c| scaled(c, factor)).collect(),
         marks: targets.iter().map(|&t| (t as f64 * factor, Unit::Rate.show(t as f64))).collect(),
     };
-    let deviation = deviations(plan, &groups);
+    let deviation = deviations(about, &groups);
     if let Some((_, furthest)) = deviation.as_ref().filter(|(d, furthest)| *furthest > d.high) {
         beyond.push(format!("the furthest from its target is {furthest:.1} % off"));
     }
     Some(Chart {
-        title: title(plan, result),
+        title: title(about, result),
         notes: [reading, beyond.join("; ")].into_iter().filter(|n| !n.is_empty()).collect(),
         legend: legend(&groups),
         marks: if targets.is_empty() { String::new() } else { "target".to_string() },
         panels: std::iter::once(panel).chain(deviation.map(|(panel, _)| panel)).collect(),
-        until: until(plan, result),
+        until: until(about, result),
         ..Chart::default()
     })
 }
 
 /// Returns the distance of each flow's whole intervals from its target, in percent, and the largest distance.
-fn deviations(plan: &Plan, groups: &Groups<&FlowResult>) -> Option<(Panel, f64)> {
-    let width = plan.interval.as_secs_f64();
+fn deviations(about: &About, groups: &Groups<&FlowResult>) -> Option<(Panel, f64)> {
+    let width = about.interval.as_secs_f64();
     let of_flow = |f: &FlowResult, many: bool| {
         let target = f.target_bps.filter(|t| *t > 0)? as f64;
         let whole = f.intervals.iter().filter(|i| i.len_s >= width * 0.999_999);
@@ -388,7 +439,7 @@ fn deviations(plan: &Plan, groups: &Groups<&FlowResult>) -> Option<(Panel, f64)>
     let range = (quantile(&sizes, 700_000)? * 1.5).clamp(1.0, 50.0);
     let curves = all.into_iter().enumerate().flat_map(|(i, c)| curves(i, c, width)).collect();
     let panel = Panel {
-        label: format!("off target, % ({})", plan.interval),
+        label: format!("off target, % ({})", about.interval),
         height: 170,
         low: -range,
         high: range,
@@ -402,7 +453,7 @@ fn deviations(plan: &Plan, groups: &Groups<&FlowResult>) -> Option<(Panel, f64)>
 const FEWEST: usize = 8;
 
 /// Draws the share of each group's flows that had completed within a time, where groups have enough of them.
-fn completion(plan: &Plan, result: &RunResult) -> Option<Chart> {
+fn completion(about: &About, result: &RunResult) -> Option<Chart> {
     let groups = grouped(result.flows.iter().map(|f| (f.group(), f)));
     let of_group = |(name, flows): &(&str, Vec<&FlowResult>)| {
         let times: Vec<f64> = flows.iter().filter_map(|f| f.fct_s).collect();
@@ -427,7 +478,7 @@ fn completion(plan: &Plan, result: &RunResult) -> Option<Chart> {
         ..Panel::default()
     };
     Some(Chart {
-        title: title(plan, result),
+        title: title(about, result),
         notes: vec!["completed within a time; flows that did not complete are missing at the top".to_string()],
         legend: found.iter().map(name).collect(),
         panels: vec![panel],
@@ -438,8 +489,8 @@ fn completion(plan: &Plan, result: &RunResult) -> Option<Chart> {
 }
 
 /// Draws a column of the series over time, with one curve for each flow or link that has it.
-fn column(plan: &Plan, result: &RunResult, name: &str) -> Option<Chart> {
-    let until = until(plan, result);
+fn column(about: &About, result: &RunResult, name: &str) -> Option<Chart> {
+    let until = until(about, result);
     let width = until / 200.0;
     let curve = |id: &str| {
         let (t_s, values) = result.column(id, name)?;
@@ -473,7 +524,7 @@ fn column(plan: &Plan, result: &RunResult, name: &str) -> Option<Chart> {
         curves: all.into_iter().map(|c| scaled(c, factor)).collect(),
         marks: Vec::new(),
     };
-    Some(Chart { title: title(plan, result), legend, panels: vec![panel], until, ..Chart::default() })
+    Some(Chart { title: title(about, result), legend, panels: vec![panel], until, ..Chart::default() })
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Charts of a sweep: a metric of each group of flows over the values of a setting.
 
-use super::{file_name, positions, Kind, Positions, Values};
+use super::{draw, file_name, positioned, Chart, Kind, Positions, Values};
 use crate::report::summary::mean;
 use crate::result::metric::{of_several, Metric, Tables};
+use crate::result::unit::Unit;
 use crate::result::{FlowResult, RunResult, Runs, Status};
 
 /// Most lines of a chart. Beyond them a group has one line, with the range over all other settings.
@@ -11,12 +12,27 @@ const MOST_LINES: usize = 8;
 /// A line of a chart: its name, and the values of runs at each position.
 type Line = (String, Vec<Vec<f64>>);
 
+/// Quantity that is drawn over a setting.
+pub(super) struct Quantity<'a> {
+    /// Name for the axis.
+    pub name: &'a str,
+    /// Unit.
+    pub unit: Unit,
+    /// Values of a run, each with the name of its line.
+    pub of: &'a dyn Fn(&RunResult) -> Vec<(String, f64)>,
+}
+
+/// Returns the values of a metric for each group of flows.
+pub(super) fn of_groups(metric: &Metric<FlowResult>, run: &RunResult) -> Vec<(String, f64)> {
+    let groups = run.groups().into_iter();
+    groups.filter_map(|(name, flows)| Some((name.to_string(), metric.total_of(&flows)?))).collect()
+}
+
 /// Draws each metric that tables show over each setting that a sweep changes, except the seed. Values are
 /// means over seeds, with their 95 % confidence intervals. `names` are the keys of the settings. Returns file
 /// names with SVG documents.
 pub fn swept(runs: &Runs, names: &[String]) -> Vec<(String, Result<String, String>)> {
-    let complete = |r: &&RunResult| r.error.is_none() && r.status != Status::Interrupted;
-    let runs: Vec<&RunResult> = runs.runs.iter().filter(complete).collect();
+    let runs = complete(&runs.runs);
     let keys: Vec<&str> = names.iter().map(String::as_str).filter(|key| *key != "seed").collect();
     let mut charts = Vec::new();
     for &key in &keys {
@@ -26,16 +42,24 @@ pub fn swept(runs: &Runs, names: &[String]) -> Vec<(String, Result<String, Strin
         }
         let others: Vec<&str> = keys.iter().copied().filter(|other| *other != key).collect();
         for metric in of_several(Tables::All).filter(|m| m.column.is_some()) {
-            if let Some(chart) = chart(&runs, (key, &at), &others, metric) {
-                charts.push((format!("{}-over-{}.svg", file_name(metric.name), file_name(key)), chart));
+            let of = |run: &RunResult| of_groups(metric, run);
+            let quantity = Quantity { name: metric.name, unit: metric.unit, of: &of };
+            if let Some(chart) = chart(&runs, (key, &at), &others, &quantity) {
+                let name = format!("{}-over-{}.svg", file_name(metric.name), file_name(key));
+                charts.push((name, draw::svg(&chart)));
             }
         }
     }
     charts
 }
 
+/// Returns the runs that were made to their end.
+pub(super) fn complete(runs: &[RunResult]) -> Vec<&RunResult> {
+    runs.iter().filter(|run| run.error.is_none() && run.status != Status::Interrupted).collect()
+}
+
 /// Returns the values of a setting, in the order of the sweep.
-fn values_of(runs: &[&RunResult], key: &str) -> Vec<String> {
+pub(super) fn values_of(runs: &[&RunResult], key: &str) -> Vec<String> {
     let mut values = Vec::new();
     for value in runs.iter().map(|run| setting(run, key)) {
         if !values.contains(&value) {
@@ -45,53 +69,49 @@ fn values_of(runs: &[&RunResult], key: &str) -> Vec<String> {
     values
 }
 
-fn setting(run: &RunResult, key: &str) -> String {
+pub(super) fn setting(run: &RunResult, key: &str) -> String {
     run.settings.get(key).map_or(String::new(), ToString::to_string)
 }
 
-fn chart(
+/// Makes the chart of a quantity over the setting `key` with the values `at`. `others` are the other
+/// settings.
+pub(super) fn chart(
     runs: &[&RunResult],
     (key, at): (&str, &[String]),
     others: &[&str],
-    metric: &Metric<FlowResult>,
-) -> Option<Result<String, String>> {
-    let each = lines(runs, (key, at), others, metric);
+    quantity: &Quantity<'_>,
+) -> Option<Chart> {
+    let each = lines(runs, (key, at), others, quantity);
     let pooled = each.len() > MOST_LINES;
-    let lines = if pooled { lines(runs, (key, at), &[], metric) } else { each };
+    let lines = if pooled { lines(runs, (key, at), &[], quantity) } else { each };
     let all = lines.iter().flat_map(|(_, values)| values.iter().flatten());
     let (factor, unit) =
-        metric.unit.scale(all.copied().reduce(|a, b| if b.abs() > a.abs() { b } else { a })?);
+        quantity.unit.scale(all.copied().reduce(|a, b| if b.abs() > a.abs() { b } else { a })?);
     let shown = |values: &Vec<f64>| spread(values, pooled).map(|all| all.map(|v| v * factor));
     let values = lines.iter().enumerate().map(|(colour, (_, values))| Values {
         colour,
-        of: Kind::Own,
+        of: Kind::Swept,
         values: values.iter().map(shown).collect(),
     });
     let unit = if unit.is_empty() { String::new() } else { format!(", {unit}") };
-    Some(positions(&Positions {
+    Some(positioned(&Positions {
         across: key.to_string(),
-        up: format!("{}{unit}", metric.name),
+        up: format!("{}{unit}", quantity.name),
         names: at.to_vec(),
         values: values.collect(),
         legend: lines.into_iter().map(|(name, _)| name).collect(),
     }))
 }
 
-/// Returns the lines of a chart: one for each group of flows and combination of the other settings.
-fn lines(
-    runs: &[&RunResult],
-    (key, at): (&str, &[String]),
-    others: &[&str],
-    metric: &Metric<FlowResult>,
-) -> Vec<Line> {
+/// Returns the lines of a chart: one for each name of the quantity and combination of the other settings.
+fn lines(runs: &[&RunResult], (key, at): (&str, &[String]), others: &[&str], of: &Quantity<'_>) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for run in runs {
-        let place = at.iter().position(|value| *value == setting(run, key));
-        for (group, _) in run.groups() {
-            let flows: Vec<&FlowResult> = run.flows.iter().filter(|f| f.group() == group).collect();
-            let Some((value, place)) = metric.total_of(&flows).zip(place) else { continue };
-            let settings = others.iter().map(|other| format!(", {other} = {}", setting(run, other)));
-            let name = group.to_string() + &settings.collect::<String>();
+        let Some(place) = at.iter().position(|value| *value == setting(run, key)) else { continue };
+        for (name, value) in (of.of)(run) {
+            let settings = others.iter().map(|other| format!("{other} = {}", setting(run, other)));
+            let parts = Some(name).into_iter().filter(|name| !name.is_empty()).chain(settings);
+            let name = parts.collect::<Vec<_>>().join(", ");
             let known = lines.iter().position(|(line, _)| *line == name);
             let line = known.unwrap_or_else(|| {
                 lines.push((name, vec![Vec::new(); at.len()]));
@@ -105,7 +125,7 @@ fn lines(
 
 /// Returns the mean of values between the ends of its confidence interval, or between the lowest and the
 /// highest value if they are of different settings.
-fn spread(values: &[f64], pooled: bool) -> Option<[f64; 3]> {
+pub(super) fn spread(values: &[f64], pooled: bool) -> Option<[f64; 3]> {
     let found = mean(values)?;
     let half = found.ci95.unwrap_or(0.0);
     Some(match pooled {
@@ -165,7 +185,9 @@ mod tests {
         let runs: Vec<&RunResult> = runs.runs.iter().collect();
         let at = ["1%", "2%"].map(String::from);
         let metric = of_several(Tables::All).find(|m| m.name == "goodput_bps").expect("it exists");
-        let lines = lines(&runs, ("loss", &at), &["rtt"], metric);
+        let of = |run: &RunResult| of_groups(metric, run);
+        let quantity = Quantity { name: metric.name, unit: metric.unit, of: &of };
+        let lines = lines(&runs, ("loss", &at), &["rtt"], &quantity);
         assert_eq!(lines, [("bulk, rtt = 10ms".to_string(), vec![vec![10e6, 12e6], vec![5e6, 7e6]])]);
         // Two values 2 apart: a standard error of 1, and 12.706 of them (Student's t with one degree).
         let [low, middle, high] = spread(&lines[0].1[0], false).expect("there are values");

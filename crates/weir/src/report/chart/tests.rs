@@ -3,7 +3,6 @@ use crate::experiment::config::{experiment, Source};
 use crate::result::{self, Backend, Column, LinkResult};
 use std::collections::BTreeMap;
 use weir_core::rng::Rng;
-use weir_core::time::Duration;
 
 const FIG_11: &str = include_str!("../../../../../experiments/papers/ack-shaper/fig11.toml");
 const FIG_12: &str = include_str!("../../../../../experiments/papers/ack-shaper/fig12-short.toml");
@@ -149,7 +148,7 @@ fn a_short_column_leaves_empty_cells() {
 #[test]
 fn targets_are_marked_and_groups_named() {
     let plan = plan(FIG_12);
-    let chart = rates(&plan, &run(&plan)).unwrap();
+    let chart = rates(&About::planned(&plan), &run(&plan)).unwrap();
     assert_eq!(chart.legend, ["five (8 flows)", "ten (8 flows)"]);
     assert_eq!(chart.panels[0].marks, [(5.0, "5 Mbit/s".to_string()), (10.0, "10 Mbit/s".to_string())]);
     // Two steps of the groups' means, 16 lines.
@@ -167,7 +166,7 @@ fn deviations_are_in_percent_of_each_flow_s_own_target() {
         let target = f.target_bps.unwrap() as f64;
         f.intervals.iter_mut().for_each(|i| i.bps = target * 1.02);
     }
-    let panel = rates(&plan, &result).unwrap().panels.remove(1);
+    let panel = rates(&About::planned(&plan), &result).unwrap().panels.remove(1);
     // 2 % and half of that as room.
     assert!((panel.high - 3.0).abs() < 1e-9 && panel.low == -panel.high, "{panel:?}");
     for c in &panel.curves {
@@ -177,14 +176,14 @@ fn deviations_are_in_percent_of_each_flow_s_own_target() {
         assert!(points.iter().all(|p| (p.1 - 2.0).abs() < 1e-9), "{points:?}");
     }
     result.flows.iter_mut().for_each(|f| f.target_bps = None);
-    let chart = rates(&plan, &result).unwrap();
+    let chart = rates(&About::planned(&plan), &result).unwrap();
     assert!(chart.panels.len() == 1 && chart.panels[0].marks.is_empty() && chart.marks.is_empty());
 }
 
 #[test]
 fn many_flows_are_a_range_and_a_mean() {
     let plan = plan(&FIG_12.replacen("count = 8", "count = 17", 1));
-    let chart = rates(&plan, &run(&plan)).unwrap();
+    let chart = rates(&About::planned(&plan), &run(&plan)).unwrap();
     let shapes = &chart.panels[0].curves;
     // Two steps, range and mean of `five`, eight lines of `ten`.
     assert_eq!(shapes.len(), 2 + 2 + 8);
@@ -199,12 +198,12 @@ fn many_flows_are_a_range_and_a_mean() {
 fn columns_have_the_unit_of_their_name() {
     let plan = plan(FIG_12);
     let result = run(&plan);
-    let label = |name| column(&plan, &result, name).unwrap().panels[0].label.clone();
+    let label = |name| column(&About::planned(&plan), &result, name).unwrap().panels[0].label.clone();
     assert_eq!(label("rtt_us"), "rtt, ms");
     assert_eq!(label("cwnd_packets"), "cwnd, packets");
-    assert!(column(&plan, &result, "held_bytes").is_none());
+    assert!(column(&About::planned(&plan), &result, "held_bytes").is_none());
     // 4 + 0.096 ms at most.
-    let high = column(&plan, &result, "rtt_us").unwrap().panels[0].high;
+    let high = column(&About::planned(&plan), &result, "rtt_us").unwrap().panels[0].high;
     assert!((high - 4.096 * 1.06).abs() < 1e-9, "{high}");
 }
 
@@ -212,7 +211,7 @@ fn columns_have_the_unit_of_their_name() {
 fn the_svg_is_well_formed_whatever_the_title() {
     let mut plan = plan(FIG_11);
     plan.title = "a < b & \"c\"\u{1b}".into();
-    let text = draw::svg(&rates(&plan, &run(&plan)).unwrap()).unwrap();
+    let text = draw::svg(&rates(&About::planned(&plan), &run(&plan)).unwrap()).unwrap();
     assert!(text.contains("a &lt; b &amp; &quot;c&quot;\n"), "{text:.600}");
     assert!(!text.contains('\u{1b}') && text.trim_end().ends_with("</svg>"));
     assert!(text.contains(r##"stroke="#222222""##), "target lines");
@@ -224,7 +223,7 @@ fn a_run_without_anything_has_no_charts() {
     let mut result = run(&plan);
     result.series.clear();
     // Intervals are enough for the rates.
-    let steps = rates(&plan, &result).unwrap();
+    let steps = rates(&About::planned(&plan), &result).unwrap();
     assert_eq!(steps.panels[0].curves.len(), 2);
     result.flows.clear();
     let dir = Dir::new("empty");
@@ -254,7 +253,7 @@ fn what_is_unknown_is_not_drawn_as_zero() {
         let rtt = series.columns.get_mut("rtt_us").unwrap();
         rtt.0[..100].fill(result::UNKNOWN);
     }
-    let chart = column(&plan, &result, "rtt_us").unwrap();
+    let chart = column(&About::planned(&plan), &result, "rtt_us").unwrap();
     let lowest = chart.panels[0].curves.iter().flat_map(|c| match &c.shape {
         Shape::Line(points) => points.clone(),
         _ => Vec::new(),
@@ -267,8 +266,8 @@ fn what_is_unknown_is_not_drawn_as_zero() {
 fn a_run_of_a_sweep_says_its_settings() {
     let plan = plan(FIG_12);
     let mut result = run(&plan);
-    let alone = title(&plan, &result);
+    let alone = title(&About::planned(&plan), &result);
     result.settings = [("path.wan.loss".to_string(), result::Setting::number("0.1%", 0.001))].into();
-    assert_eq!(title(&plan, &result), format!("{alone}: path.wan.loss = 0.1%"));
-    assert_eq!(rates(&plan, &result).unwrap().title, title(&plan, &result));
+    assert_eq!(title(&About::planned(&plan), &result), format!("{alone}: path.wan.loss = 0.1%"));
+    assert_eq!(rates(&About::planned(&plan), &result).unwrap().title, title(&About::planned(&plan), &result));
 }
