@@ -1,11 +1,13 @@
 """Sweeps by workers, and results in Parquet."""
 
+import base64
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+import zlib
 
 import fsspec
 import polars
@@ -105,9 +107,13 @@ def test_a_file_of_another_schema_is_refused_by_name(url, tmp_path):
     weir.sweep(SWEEP, store=url)
     (file,) = tmp_path.glob("results/*.parquet")
     table = pyarrow.parquet.read_table(file)
-    old = table.schema.metadata[b"weir"].replace(b'"schema":', b'"schema":9', 1)
+    old = zlib.decompress(base64.b64decode(pyarrow.parquet.read_metadata(file).metadata[b"weir"])).replace(b'"schema":', b'"schema":9', 1)
+    old = base64.b64encode(zlib.compress(old))
     pyarrow.parquet.write_table(table.replace_schema_metadata({b"weir": old}), file)
     with pytest.raises(weir.RunError, match=f"{file.name}.*schema"):
+        weir.sweep(SWEEP, store=url)
+    pyarrow.parquet.write_table(table.replace_schema_metadata({b"weir": b"damaged"}), file)
+    with pytest.raises(weir.RunError, match=file.name):
         weir.sweep(SWEEP, store=url)
     pyarrow.parquet.write_table(table.replace_schema_metadata({}), file)
     with pytest.raises(weir.RunError, match="is no result of Weir: remove it"):

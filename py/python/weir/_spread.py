@@ -126,6 +126,11 @@ def by_threads(spec: Spec, jobs: Optional[int], runs: Sequence[int]) -> Generato
             raise
 
 
+def given_back(text: Optional[str]) -> Callable[[], Optional[str]]:
+    """Return a function that returns this text."""
+    return lambda: text
+
+
 def by_dask(spec: Spec, client: Any, runs: Sequence[int]) -> Generator[Outcome, None, None]:
     """Make these runs by the workers of a Dask client, and yield each when it is made."""
     as_completed: Any = import_module("dask.distributed").as_completed
@@ -135,8 +140,10 @@ def by_dask(spec: Spec, client: Any, runs: Sequence[int]) -> Generator[Outcome, 
     futures = client.map(make, [given] * len(runs), list(runs), pure=False, retries=0, batch_size=1000)
     numbers = {future.key: n for n, future in zip(runs, futures)}
     try:
-        for future in as_completed(futures):
-            yield numbers[future.key], future.result
+        # Results are fetched together, as many as there are at the time.
+        for future, result in as_completed(futures, with_results=True, raise_errors=False):
+            # After an error, asking for the result raises it.
+            yield numbers[future.key], future.result if future.status == "error" else given_back(result)
             # What is read need not stay on the worker, nor be made again when that is lost.
             future.release()
     except BaseException:

@@ -7,7 +7,9 @@ included.
 
 from __future__ import annotations
 
+import base64
 import uuid
+import zlib
 from importlib import import_module
 from typing import Any, Optional
 
@@ -15,7 +17,7 @@ from . import _weir
 from ._claims import Claim, Claims
 from ._weir import Run, RunError
 
-#: Entry of the metadata that has the whole result as JSON.
+#: Entry of the metadata that has the whole result: its JSON, compressed by zlib, in Base64.
 RESULT = b"weir"
 
 
@@ -72,24 +74,25 @@ class Store:
         """Return the result with this key as JSON, or None if it is not there."""
         try:
             with self._files.open(self._path(key), "rb") as file:
-                metadata = self._parquet.read_schema(file).metadata or {}
+                metadata = self._parquet.read_metadata(file).metadata or {}
         except FileNotFoundError:
             return None
         except Exception as error:
             raise RunError(f"{self._url}/{key}.parquet: {error}") from error
         if RESULT not in metadata:
             raise RunError(f"{self._url}/{key}.parquet is no result of Weir: remove it")
-        text: str = metadata[RESULT].decode()
         try:
+            text = zlib.decompress(base64.b64decode(metadata[RESULT])).decode()
             _weir.load(text)
-        except _weir.ExperimentError as error:
+        except (ValueError, zlib.error) as error:
             raise RunError(f"{self._url}/{key}.parquet: {error}") from None
         return text
 
     def put(self, key: str, run: Run) -> None:
         """Keep a result. It is there whole or not at all."""
         table = self._arrow.table(_weir.flows([run], several=True)).drop_columns(["run"])
-        table = table.replace_schema_metadata({**(table.schema.metadata or {}), RESULT: run.json()})
+        result = base64.b64encode(zlib.compress(run.json().encode(), 1))
+        table = table.replace_schema_metadata({**(table.schema.metadata or {}), RESULT: result})
         path = self._path(key)
         part = f"{self._root}/.{key}.{uuid.uuid4().hex}.part"
         try:
