@@ -347,8 +347,8 @@ impl Site {
         Ok(back && self.places.iter().all(|place| place.watched.index != 0) && self.reattach())
     }
 
-    /// Returns whether an interface was away and is back with its number, without an event that was heard. Its
-    /// sockets are lost then, and everything passes until there are others.
+    /// Returns whether an interface was away and is back with its number, without an event that was heard.
+    /// Its sockets are lost then, and everything passes until there are others.
     fn has_lost_sockets(&mut self) -> bool {
         if self.places.iter().any(|place| place.watched.index == 0) {
             return false;
