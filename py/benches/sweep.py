@@ -93,7 +93,7 @@ def main():
                 make(seeds, args.duration)
                 times[name].append((time.monotonic() - began, spent(workers) - processor))
         one = statistics.mean(processor for _, processor in times["loop"]) / a_half
-        print(f"{a_half * args.halves} runs of {one:.2f} s of a processor, {args.halves} halves of each kind")
+        print(f"{a_half * args.halves} runs of {one * 1e3:.0f} ms of a processor, {args.halves} halves of each kind")
         for name in ("pool", "dask"):
             line = []
             for kind, of in (("elapsed", 0), ("processor", 1)):
