@@ -1,7 +1,7 @@
 //! A gateway described on the command line, without a file.
 
 use crate::command::error::Failure;
-use crate::experiment::config::{addresses, gateway, policy, units, Source};
+use crate::experiment::config::{addresses, gateway, policy, Source};
 use weir_core::rate::Rate;
 
 /// A gateway without a file: a line of some rate each way, or every flow of a direction at a rate of its own.
@@ -11,10 +11,10 @@ pub struct Short {
     #[arg(long, value_name = "INTERFACE", value_parser = addresses::interface)]
     dev: Option<String>,
     /// Rate of the line for uploads: hosts and flows have queues in front of it, with CoDel and an ACK filter
-    #[arg(long, value_name = "RATE", value_parser = units::rate, requires = "dev", conflicts_with_all = FLOW_RATES)]
+    #[arg(long, value_name = "RATE", value_parser = policy::flow_rate, requires = "dev", conflicts_with_all = FLOW_RATES)]
     up: Option<Rate>,
     /// Rate of the line for downloads: flows share it without a queue, TCP by its ACKs
-    #[arg(long, value_name = "RATE", value_parser = units::rate, requires = "dev", conflicts_with_all = FLOW_RATES)]
+    #[arg(long, value_name = "RATE", value_parser = policy::flow_rate, requires = "dev", conflicts_with_all = FLOW_RATES)]
     down: Option<Rate>,
     /// Policy of the ACK filter in front of the line
     #[arg(long, value_name = "POLICY", requires = "up", default_value = "delayed-per-flow")]

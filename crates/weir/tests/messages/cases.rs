@@ -66,6 +66,12 @@ pub const CASES: &[(&str, &str, &str, &str)] = &[
     ("rate without a unit", GATEWAY, "\"10Mbit\"", "10"),
     ("zero rate", GATEWAY, "10Mbit", "0Mbit"),
     ("rate out of range", GATEWAY, "10Mbit", "1kbit"),
+    (
+        "rate of a class out of range, beside another key",
+        GATEWAY,
+        "ack = { preset = \"ack-shaper\", flow_rate = \"10Mbit\" }",
+        "rate = \"1kbit\"\nunresponsive = \"fair\"",
+    ),
     ("rate that is no whole number of bits", GATEWAY, "10Mbit", "10.0000001Mbit"),
     ("wrong type", GATEWAY, "\"up\"", "[\"up\"]"),
     ("wrong type: table expected", EXPERIMENT, "[path]\nrtt = \"40ms\"\nwan", "path = \"fast\"\nwan"),

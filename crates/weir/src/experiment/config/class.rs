@@ -166,12 +166,11 @@ fn ack(s: &Section, nested: Option<&Nested>) -> Option<AckControl> {
     // The limit of a nested class is computed when all classes are known.
     let rate = match nested {
         Some(nested) => Some(nested.rate.or(nested.ceil).unwrap_or(Rate::mbit(1))),
-        None => s.value("rate", policy::flow_rate_of),
+        // With a faulty rate its other keys are judged all the same.
+        None => s.value("rate", policy::flow_rate_of).or(s.has("rate").then_some(Rate::mbit(1))),
     };
     let Some(rate) = rate else {
-        if !s.has("rate") {
-            policy::need_rate(s);
-        }
+        policy::need_rate(s);
         return s.section("ack").and_then(|s| policy::policy(s, None));
     };
     Some(policy::shared(rate, s, nested.is_some()))

@@ -355,3 +355,19 @@ pub(super) fn gateway(s: Section, files: &Files<'_>) -> (Config, Lists) {
     s.finish();
     (config, lists)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_may_have_any_rate() {
+        for rate in ["8kbit", "64kbit", "1.5Mbit", "20Mbit", "1Gbit", "100Gbit"] {
+            let both = [Some(policy::flow_rate(rate).unwrap()); 2];
+            for filter in ["delayed-per-flow", "classical", "none"] {
+                let source = line("eth0", both, filter, Some("pppoe-llcsnap")).unwrap();
+                parse(&source).unwrap_or_else(|errors| panic!("{rate}: {errors}"));
+            }
+        }
+    }
+}

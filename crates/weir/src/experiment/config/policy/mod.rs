@@ -215,7 +215,7 @@ pub(super) fn flow_rate_of(value: &DeValue) -> Result<Rate, Fault> {
     Rate::from_value(value).and_then(in_range)
 }
 
-/// Parses a rate that flows can be released at.
+/// Parses a rate at which flows can be released, one of them or all of a line.
 pub fn flow_rate(text: &str) -> Result<Rate, Fault> {
     units::rate(text).and_then(in_range)
 }
