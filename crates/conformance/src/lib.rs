@@ -14,6 +14,7 @@
 //! ```
 //!
 //! - [`script`]: the frames that are sent; [`cases`]: the cases, by topic;
+//! - [`accurate`]: counters of Accurate ECN, and what senders make of them;
 //! - [`trace`]: the frames that came out, each with its origin;
 //! - [`laws`]: rules of every trace;
 //! - [`subject`]: the middleboxes: presets of ACK control in their forms, or any [`Node`].
@@ -23,6 +24,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod accurate;
 pub mod cases;
 pub mod laws;
 pub mod script;

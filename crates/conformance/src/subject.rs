@@ -61,6 +61,11 @@ impl Form {
         Form { name, sender, traits, make: Box::new(move || Box::new(make())) }
     }
 
+    /// Creates a node of the form.
+    pub fn node(&self) -> Box<dyn Node> {
+        (self.make)()
+    }
+
     /// Creates the form of a cable.
     pub fn wire() -> Form {
         Form::new("", LAN, Traits::WIRE, Wire::default)

@@ -1,6 +1,7 @@
 //! Congestion marks on their way back to the sender.
 
 use super::Case;
+use crate::accurate::{self, Receiver};
 use crate::script::{Opening, Script, Side, BACKLOG, MSS};
 use crate::seg::Seg;
 use crate::trace::Trace;
@@ -27,8 +28,15 @@ pub(super) const CASES: &[Case] = &[
         counter,
     )
     .check(counted),
+    Case::new(
+        "accecn-held",
+        "a sender counts the marks of ACKs that wait, and counters are not ahead of what is acknowledged",
+        "RFC 9768 §3.2.3, appendix A.2",
+        held,
+    )
+    .check(told),
     Case::new("accecn-option", "the counters of bytes pass as they came", "RFC 9768 §3.2.3", option)
-        .check(|t| t.untouched("counters")),
+        .check(passed),
 ];
 
 fn open_with(s: &mut Script, syn: Flags, answer: Flags) {
@@ -163,4 +171,47 @@ fn option(s: &mut Script) {
         s.wait_ms(1).label("counters").put(Side::Receiver, segment);
     }
     s.wait_ms(1).ack(BACKLOG);
+}
+
+/// Checks that each of the counters reaches the sender at once.
+fn passed(trace: &Trace) -> Verdict {
+    let counters = |frame: &[u8]| accurate::counters(frame, &Seg::of(frame)?);
+    let reach = trace.out.iter().filter(|out| out.crossed.to == Side::Sender);
+    let told: Vec<_> = reach.map(|out| (out.crossed.at, counters(&out.crossed.bytes))).collect();
+    for event in trace.script.events().iter().filter(|event| event.label == "counters") {
+        let (own, last) = (counters(&event.frame.head), event.at + trace.traits.at_once);
+        let at_once = |at| trace.traits.queues == Some(Side::Receiver) || at <= last;
+        if !told.iter().any(|&(at, told)| told == own && at >= event.at && at_once(at)) {
+            return Err(format!("counters of {:?} were lost or late", event.at));
+        }
+    }
+    Ok(())
+}
+
+/// Marked packets of each ten, of the data whose ACKs wait.
+const DENSITY: [u32; 10] = [0, 0, 1, 0, 3, 9, 10, 10, 2, 0];
+
+fn receiver() -> Receiver {
+    let mut receiver = Receiver::default();
+    DENSITY.iter().for_each(|&marked| (0..10).for_each(|n| receiver.packet(n < marked)));
+    receiver
+}
+
+/// ACKs for two packets each, within a millisecond.
+fn held(s: &mut Script) {
+    open_accurate(s);
+    s.send(BACKLOG).wait_ms(20);
+    let mut receiver = Receiver::default();
+    for packet in 0..100 {
+        receiver.packet(packet % 10 < DENSITY[packet as usize / 10]);
+        if packet % 2 == 1 {
+            let ack = receiver.ack(s, packet % 4 == 1);
+            s.wait_us(20).put(Side::Receiver, ack);
+        }
+    }
+    s.wait_ms(2);
+}
+
+fn told(trace: &Trace) -> Verdict {
+    accurate::check(trace.script, trace.out.iter().map(|out| &out.crossed), &receiver())
 }

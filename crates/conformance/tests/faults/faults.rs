@@ -80,6 +80,7 @@ pub const FAULTS: &[(&str, Fault)] = &[
     ("dctcp-share", latched),
     ("accecn-negotiated", |_, g| if syn(&g) { cleared(g, Flags::AE) } else { pass(g) }),
     ("accecn-counter", |m, g| if pure(&g) && m.counted() % 4 != 2 { lost() } else { pass(g) }),
+    ("accecn-held", |m, g| if pure(&g) && options(&g) && m.counted() % 8 != 0 { lost() } else { pass(g) }),
     ("accecn-option", |_, g| if pure(&g) && options(&g) { without_options(g) } else { pass(g) }),
     ("timestamps", |_, g| if pure(&g) { acked(g, |n| n.wrapping_sub(4 * MSS)) } else { pass(g) }),
     ("paws", |_, g| if pure(&g) { vec![(30, g.bytes)] } else { pass(g) }),

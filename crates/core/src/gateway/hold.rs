@@ -117,7 +117,8 @@ impl Gateway {
         if self.flows.is_too_much(r, bytes) {
             return;
         }
-        let to = r.tx.plus(bytes);
+        let (to, ace) = (r.tx.plus(bytes), r.ace);
+        self.flows.marks[i.index()].show(ace);
         if self.generate_early(cx, i, to) && self.flows.table[i].held() == 0 {
             self.flows.settle(i, cx.now);
         }

@@ -15,7 +15,7 @@ use crate::flow::{flag, FlowId};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::steer::{self, Action};
-use crate::wire::{Flags, Seq, TcpOptions};
+use crate::wire::{EcnBytes, Flags, Seq, TcpOptions};
 
 /// AccECN's counter is passed on when it has moved this far unseen.
 const ACE_STEP: u8 = 4;
@@ -168,6 +168,9 @@ impl Gateway {
         let limit = if news.kind == Kind::Window { self.flows.window_limit(r) } else { None };
         let fate = self.flows.policy(r).hold.fate(&news, r, segment.tcp.window, limit);
         let mut fate = self.flows.place(i, &news, fate, segment, options);
+        if fate == Fate::Hold && self.goes_around(cx, i, &news, segment, &frame) {
+            fate = Fate::AfterFlush;
+        }
         if !self.outbox.has_room(out, 2) {
             fate = Fate::Hold; // its progress is kept, what else it tells is lost as by any queue
         }
@@ -225,6 +228,17 @@ impl Gateway {
         self.show_held_counter(cx, i);
         self.flows.note_held(i, before);
         self.flows.close_if_done(i, cx.now);
+    }
+
+    /// Returns whether an ACK's counter of packets has gone around since the one before it. Its sender can
+    /// tell by what it acknowledges, as it came.
+    fn goes_around(&self, cx: &Cx<'_>, i: FlowId, news: &News, segment: &Headers, frame: &Frame) -> bool {
+        let r = &self.flows.table[i];
+        if !r.has(flag::ACCECN) || self.flows.is_too_much(r, segment.tcp.ack.since(r.tx)) {
+            return false;
+        }
+        let bytes = EcnBytes::read(cx.frames.bytes(frame), &segment.packet, &segment.tcp);
+        bytes.is_some_and(|bytes| self.flows.marks[i.index()].goes_around(&bytes, news.counter, r.mss))
     }
 
     /// An ACK is about to be held. If its counter would hide what the one before has told, that goes first.

@@ -95,7 +95,18 @@ impl Gateway {
         let state = (self.flows.generation, self.flows.table.epoch());
         let Gateway { flows, outbox, .. } = self;
         let Register {
-            table, slots, timers, blocked, stats, classes, congestion, config, hooked, ends, ..
+            table,
+            slots,
+            timers,
+            blocked,
+            stats,
+            classes,
+            congestion,
+            config,
+            marks,
+            hooked,
+            ends,
+            ..
         } = flows;
         let (r, slot) = (&mut table[i], &slots[i]);
         r.flags &= !flag::ARMED;
@@ -108,7 +119,7 @@ impl Gateway {
             if cx.now.since(due) <= policy.release.catch_up() && policy.engages(congestion, index) {
                 r.catch_up(slot);
                 let rtt = r.rtt(config.assumed_rtt);
-                let maker = Maker { outbox, stats, hooked: *hooked };
+                let maker = Maker { outbox, stats, marks: &mut marks[i.index()], hooked: *hooked };
                 let out = Out { i, timers, maker, rtt, ends: *ends };
                 r.tick(&mut Cx { now: due, frames: cx.frames }, slot, policy, class, out);
                 let to = r.tx;
@@ -210,7 +221,7 @@ impl Gateway {
     /// up.
     fn tick(&mut self, cx: &mut Cx<'_>, i: FlowId, blocked: bool) {
         let Gateway { flows, outbox, .. } = self;
-        let Register { table, slots, timers, stats, classes, config, hooked, ends, .. } = flows;
+        let Register { table, slots, timers, stats, classes, config, marks, hooked, ends, .. } = flows;
         let (r, slot) = (&mut table[i], &slots[i]);
         let (policy, class, _) = classes.of_flow(r.class);
         let made_up = MADE_UP.max(r.law.pace().period().saturating_mul(2));
@@ -218,7 +229,7 @@ impl Gateway {
         class.missed_releases +=
             r.law.pace_mut().skip_missed(cx.now, if blocked { most.min(made_up) } else { most });
         let rtt = r.rtt(config.assumed_rtt);
-        let maker = Maker { outbox, stats, hooked: *hooked };
+        let maker = Maker { outbox, stats, marks: &mut marks[i.index()], hooked: *hooked };
         r.tick(cx, slot, policy, class, Out { i, timers, maker, rtt, ends: *ends });
         let to = r.tx;
         self.flows.measure_left(i, to, cx.now);

@@ -12,8 +12,15 @@ use crate::frame::{Checksum, Frame};
 use crate::node::Cx;
 use crate::packet::wire::Seq;
 use crate::steer::{self, Slot, Stamp};
+use crate::tcp::{Counters, Marks};
 use crate::time::Time;
 use core::sync::atomic::Ordering::Relaxed;
+
+/// Segments that an ACK made in an AccECN flow acknowledges at most, and the first one. Steps in which what
+/// is held is acknowledged.
+const SEGMENTS: u32 = 6;
+const FIRST: u32 = 2;
+const STEPS: u32 = 32;
 
 /// An ACK that is to be made.
 pub(super) struct NewAck {
@@ -31,6 +38,8 @@ pub(super) struct NewAck {
 pub(super) struct Maker<'a> {
     pub(super) outbox: &'a mut Outbox,
     pub(super) stats: &'a mut GatewayStats,
+    /// Counters of the flow, in an AccECN flow.
+    pub(super) marks: &'a mut Marks,
     /// Hooks stamp what leaves.
     pub(super) hooked: bool,
 }
@@ -46,6 +55,64 @@ impl Maker<'_> {
         slot: &Slot,
         class: &mut ClassStats,
         ack: &NewAck,
+    ) -> bool {
+        if r.has(flag::ACCECN) {
+            return self.make_counted(cx, (r, slot, class), ack);
+        }
+        self.make_one(cx, (r, slot, class), ack, None)
+    }
+
+    /// As [`Maker::make`], of an AccECN flow: in steps in which its sender takes a counter of three bits as
+    /// it is. Of more than seven packets it assumes that the counter has gone around (RFC 9768 §3.2.2.5).
+    #[cold]
+    #[inline(never)]
+    fn make_counted(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (r, slot, class): (&mut Record, &Slot, &mut ClassStats),
+        ack: &NewAck,
+    ) -> bool {
+        let least = ack.to.since(r.tx) / STEPS;
+        loop {
+            // A first one of 0 would be taken for one that a middlebox has erased (§3.2.2.4).
+            let segments = if r.acked == 0 { FIRST } else { SEGMENTS };
+            let step = least.max(segments * u32::from(r.segments().payload));
+            if ack.to.since(r.tx) <= step {
+                break;
+            }
+            let part = NewAck { to: r.tx.plus(step), field: None, ..*ack };
+            if !self.make_part(cx, (r, slot, class), &part) {
+                return false;
+            }
+        }
+        self.make_part(cx, (r, slot, class), ack)
+    }
+
+    /// Makes an ACK of an AccECN flow with the counters that are known up to its number.
+    fn make_part(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (r, slot, class): (&mut Record, &Slot, &mut ClassStats),
+        ack: &NewAck,
+    ) -> bool {
+        let counters = self.marks.up_to(ack.to);
+        if !self.make_one(cx, (r, slot, class), ack, counters.as_ref()) {
+            return false;
+        }
+        if let Some(counters) = counters {
+            self.marks.told(ack.to, counters);
+            r.ace_sent = counters.ace as u8;
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn make_one(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (r, slot, class): (&mut Record, &Slot, &mut ClassStats),
+        ack: &NewAck,
+        counters: Option<&Counters>,
     ) -> bool {
         let NewAck { to, at, limit, field } = *ack;
         slot.width.store(limit.unwrap_or(0), Relaxed);
@@ -74,7 +141,7 @@ impl Maker<'_> {
             }
         }
         let ece = r.shows_ece();
-        let len = write_ack(r, slot, to, field, ece, bytes);
+        let len = write_ack(r, slot, (to, field, ece), counters, bytes);
         frame.cut(len);
         (frame.checksum, frame.restamp) = (Checksum::Valid, true);
         r.held_acks -= r.acks_of(released);
@@ -108,7 +175,9 @@ impl Maker<'_> {
                 return;
             }
             let Some(mut frame) = cx.frames.make(MAX_ACK_LEN, at) else { return };
-            let len = write_ack(r, slot, r.tx, field, r.shows_ece(), cx.frames.bytes_mut(&frame));
+            let counters = if r.has(flag::ACCECN) { self.marks.up_to(r.tx) } else { None };
+            let said = (r.tx, field, r.shows_ece());
+            let len = write_ack(r, slot, said, counters.as_ref(), cx.frames.bytes_mut(&frame));
             frame.cut(len);
             (frame.checksum, frame.restamp) = (Checksum::Valid, true);
             class.acks_generated += 1;
@@ -134,11 +203,13 @@ impl Gateway {
         at: Time,
         limit: Option<u32>,
     ) -> bool {
-        let Gateway { flows: Register { table, slots, classes, stats, hooked, .. }, outbox, .. } = self;
+        let Gateway { flows: Register { table, slots, classes, stats, marks, hooked, .. }, outbox, .. } =
+            self;
         let r = &mut table[i];
         let class = &mut classes[r.class];
         let ack = NewAck { to, at, limit, field: None };
-        let made = Maker { outbox, stats, hooked: *hooked }.make(cx, r, &slots[i], class, &ack);
+        let marks = &mut marks[i.index()];
+        let made = Maker { outbox, stats, marks, hooked: *hooked }.make(cx, r, &slots[i], class, &ack);
         if made {
             self.flows.measure_left(i, to, at);
         }
@@ -161,7 +232,10 @@ impl Gateway {
         let limit = self.flows.window_limit(r);
         let r = &mut self.flows.table[i];
         let out = ack_out(r);
-        r.ace_sent = r.ace;
+        if r.has(flag::ACCECN) {
+            self.flows.tell_counters(i, segment, cx.frames.bytes(&frame));
+        }
+        let r = &mut self.flows.table[i];
         // A window that is kept is touched only where the acknowledgement is. Of an ACK that has waited, the
         // record's is a newer one.
         let kept = limit.is_none() || r.queues_acks() && !r.has(flag::SCALE_KNOWN);

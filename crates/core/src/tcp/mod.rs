@@ -2,10 +2,12 @@
 //! that is shared with the hooks in the kernel ([`steer`]).
 
 mod echo;
+mod marks;
 mod news;
 pub mod steer;
 pub mod track;
 pub mod window;
 
 pub use echo::Echoes;
+pub use marks::{Counters, Marks};
 pub use news::{Kind, ACE_MOST};

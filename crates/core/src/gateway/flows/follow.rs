@@ -11,9 +11,11 @@ use crate::flow::{flag, FlowId, Key, Record};
 use crate::frame::{Checksum, Frame};
 use crate::node::Cx;
 use crate::steer::{self, Action, Seen};
+use crate::tcp::Marks;
 use crate::time::Time;
 use crate::wire::{self, Flags, PlainAck, Seq, TcpOptions};
 use core::sync::atomic::Ordering::Relaxed;
+use zerocopy::FromZeros;
 
 impl Register {
     /// As `Gateway::takes_plain`, of a frame that is laid out in another way than most; `bytes` are all of
@@ -314,6 +316,11 @@ impl Register {
     ) {
         self.follow(i, cx.now);
         self.learn(i, cx, segment, frame);
+        let r = &mut self.table[i];
+        if r.has(flag::ACCECN) && !r.rx.is_after(segment.tcp.ack) {
+            r.ace_sent = r.ace;
+            self.marks[i.index()].all_left();
+        }
         if !tx.is_after(segment.tcp.ack) {
             self.table[i].doubt.current(cx.now);
         }
@@ -349,13 +356,38 @@ impl Register {
             return; // an old segment: its window and flags are history
         }
         window::received(r, segment.tcp.ack, segment.tcp.window);
-        r.ace = segment.tcp.flags.ace();
-        if segment.tcp.payload_len > 0 {
-            r.ace_sent = r.ace; // it leaves with its flags
+        let pure = segment.tcp.payload_len == 0;
+        // A pure ACK carries neither AE nor CWR otherwise.
+        if r.has(flag::ACCECN) || segment.tcp.flags.ace() & 6 != 0 && pure {
+            self.learn_counters(i, segment, cx.frames.bytes(frame), pure);
         }
-        if r.ace & 6 != 0 && segment.tcp.payload_len == 0 {
-            r.flags |= flag::ACCECN; // a pure ACK carries neither AE nor CWR otherwise
+    }
+
+    /// Keeps the counters of an AccECN flow's segment. One with payload leaves with its own.
+    #[cold]
+    fn learn_counters(&mut self, i: FlowId, segment: &Headers, bytes: &[u8], pure: bool) {
+        let r = &mut self.table[i];
+        if !r.has(flag::ACCECN) {
+            r.flags |= flag::ACCECN;
+            self.marks[i.index()] = Marks::new_zeroed();
         }
+        let own = segment.counters(bytes, r.opens_acknowledged(segment.tcp.ack));
+        r.ace = own.ace as u8;
+        if pure {
+            r.ace_sent = self.marks[i.index()].came(own);
+        } else {
+            r.ace_sent = r.ace;
+            self.marks[i.index()].left(own);
+        }
+    }
+
+    /// A segment of an AccECN flow leaves with its own counters.
+    #[cold]
+    pub(in crate::gateway) fn tell_counters(&mut self, i: FlowId, segment: &Headers, bytes: &[u8]) {
+        let r = &mut self.table[i];
+        let own = segment.counters(bytes, r.opens_acknowledged(segment.tcp.ack));
+        r.ace_sent = own.ace as u8;
+        self.marks[i.index()].left(own);
     }
 
     /// The most bytes a flow's window may be, if its class sizes windows and its scale is known.

@@ -4,10 +4,12 @@ use crate::ack::window;
 use crate::flow::{flag, Record, Template};
 use crate::steer::slot_flag::SIZED;
 use crate::steer::Slot;
+use crate::tcp::Counters;
 use crate::wire::{self, emit_ack, emit_known, AckFields, Flags, Packet, PlainAck, Seq, Timestamps, Vlan};
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Bytes that hold any generated ACK: Ethernet with two tags, IPv6, TCP with timestamps and a SACK block.
+/// Bytes that hold any generated ACK: Ethernet with two tags, IPv6, TCP with timestamps, counters of Accurate
+/// ECN and a SACK block.
 pub const MAX_ACK_LEN: usize = wire::MAX_ACK_LEN;
 
 const AD: u16 = 0x88a8;
@@ -66,25 +68,38 @@ impl Template {
 }
 
 /// An ACK's number, its window field, and whether it carries ECE where that is not a counter's.
-type Said = (Seq, u16, bool);
+pub(in crate::gateway) type Said = (Seq, u16, bool);
 
-/// Writes the ACK that acknowledges `ack` and advertises `window`, with ECE or, in an AccECN flow, the
-/// counter, into `buf`; returns its length.
+/// Writes the ACK that acknowledges `ack` and advertises `window`, with ECE, into `buf`; returns its length.
+/// In an AccECN flow it has these counters instead, or the last counter that came.
 #[inline(always)]
-pub fn write_ack(r: &Record, slot: &Slot, ack: Seq, window: u16, ece: bool, buf: &mut [u8]) -> usize {
+pub fn write_ack(
+    r: &Record,
+    slot: &Slot,
+    (ack, window, ece): Said,
+    counters: Option<&Counters>,
+    buf: &mut [u8],
+) -> usize {
     let (t, said) = (&r.template, (ack, window, ece));
     // Of most flows; where so much is known, all offsets are.
-    if t.version == 4 && t.tags == 0 && r.has(flag::TIMESTAMPS) && !r.has_news() {
+    if t.version == 4 && t.tags == 0 && r.has(flag::TIMESTAMPS) && !r.has_news() && counters.is_none() {
         return emit_known(buf, &fields(r, said, 4, Vlan::NONE, Some(timestamps(r, slot, ack))));
     }
-    write_any(r, slot, said, buf)
+    write_any(r, slot, said, counters, buf)
 }
 
 #[inline(never)]
-fn write_any(r: &Record, slot: &Slot, said: Said, buf: &mut [u8]) -> usize {
+fn write_any(r: &Record, slot: &Slot, said: Said, counters: Option<&Counters>, buf: &mut [u8]) -> usize {
     let timestamps = r.has(flag::TIMESTAMPS).then(|| timestamps(r, slot, said.0));
     let plain = fields(r, said, r.template.version, r.template.vlan(), timestamps);
-    emit_ack(buf, &AckFields { sack: r.block_with(said.0), ..plain })
+    let plain = AckFields { sack: r.block_with(said.0), ..plain };
+    match counters {
+        Some(&Counters { ace, bytes, .. }) => {
+            let flags = Flags::ACK.with(Flags::of_ace(ace as u8));
+            emit_ack(buf, &AckFields { flags, ecn: Some(bytes), ..plain })
+        }
+        None => emit_ack(buf, &plain),
+    }
 }
 
 #[inline]
@@ -125,6 +140,7 @@ pub(super) fn fields(
         flags,
         window,
         timestamps,
+        ecn: None,
         sack: None,
     }
 }
@@ -154,5 +170,5 @@ pub fn rescue_ack(r: &Record, slot: &Slot, buf: &mut [u8; MAX_ACK_LEN]) -> Optio
         return None;
     }
     let window = window::field_for(&r, r.rx, limit);
-    Some(write_ack(&r, slot, r.rx, window, r.shows_ece(), buf))
+    Some(write_ack(&r, slot, (r.rx, window, r.shows_ece()), None, buf))
 }

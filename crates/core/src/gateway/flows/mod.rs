@@ -66,6 +66,7 @@ use crate::node::{Cx, Port, PortSet, LAN, WAN};
 use crate::steer::{slot_flag, Bound, FlowBound, FlowQueues, Slot, Strangers, Tally};
 use crate::systems::ack_shaper::Congestion;
 use crate::systems::class_rate::Share;
+use crate::tcp::Marks;
 use crate::time::{Duration, Time};
 use crate::track::Doubt;
 use accounts::{ClassAccount, Kept};
@@ -122,6 +123,8 @@ pub struct Register {
     pub(super) measures: bool,
     /// Quality of flows and classes.
     pub(super) measured: Measures,
+    /// Counters of each AccECN flow, by its place in the table.
+    pub(super) marks: Vec<Marks>,
     /// It has been told to stop: windows are the receivers' own.
     pub(super) ends: bool,
     /// Time at which the last frame came.

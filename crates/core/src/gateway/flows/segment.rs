@@ -2,7 +2,8 @@
 
 use super::stats::PassReason;
 use crate::frame::{Checksum, Frame};
-use crate::wire::{self, Flags, Packet, Reject, Seq, Tcp};
+use crate::tcp::Counters;
+use crate::wire::{self, EcnBytes, Flags, Packet, Reject, Seq, Tcp};
 
 /// The headers of a TCP segment as it came in.
 #[derive(Clone, Copy)]
@@ -19,6 +20,19 @@ impl Headers {
     pub(super) fn end(&self) -> Seq {
         let syn_fin = u32::from(self.has(Flags::SYN)) + u32::from(self.has(Flags::FIN));
         self.tcp.seq.plus(self.tcp.payload_len).plus(syn_fin)
+    }
+    /// Returns the counters of this segment of an AccECN flow, whose bytes these are. One that `opens` its
+    /// connection acknowledges the SYN alone, and tells how that came instead (RFC 9768 §3.2.2.1).
+    pub(super) fn counters(&self, bytes: &[u8], opens: bool) -> Counters {
+        const FIRST: u8 = 5;
+        const MARKED: u8 = 6;
+        let ace = match self.tcp.flags.ace() {
+            MARKED if opens => MARKED,
+            _ if opens => FIRST,
+            ace => ace,
+        };
+        let found = EcnBytes::read(bytes, &self.packet, &self.tcp);
+        Counters { ack: self.tcp.ack, ace: ace.into(), bytes: found.unwrap_or(EcnBytes::NONE) }
     }
 }
 

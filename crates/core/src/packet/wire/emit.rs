@@ -2,10 +2,11 @@
 
 use super::ethernet::{Vlan, HEADER, IPV4, IPV6};
 use super::sum::{add, fold};
-use super::{be32, checksum, Flags, Seq, Timestamps, TCP};
+use super::{accecn, be32, checksum, EcnBytes, Flags, Seq, Timestamps, TCP};
 
-/// Bytes of the longest frame that [`emit_ack`] makes: two tags, IPv6, timestamps, a SACK block.
-pub const MAX_ACK_LEN: usize = HEADER + 8 + 40 + 20 + TIMESTAMPS_LEN + SACK_LEN;
+/// Bytes of the longest frame that [`emit_ack`] makes: two tags, IPv6, timestamps, counters of Accurate
+/// ECN, a SACK block.
+pub const MAX_ACK_LEN: usize = HEADER + 8 + 40 + 20 + TIMESTAMPS_LEN + accecn::LONGEST + SACK_LEN;
 /// Bytes of the shortest Ethernet frame, without FCS. Shorter ones are padded with zeros.
 const MIN_FRAME: usize = 60;
 /// Two no-operations and the timestamps option.
@@ -47,24 +48,34 @@ pub struct AckFields {
     pub window: u16,
     /// Timestamps, if the flow uses them.
     pub timestamps: Option<Timestamps>,
+    /// Counters of Accurate ECN's option, if it has one.
+    pub ecn: Option<EcnBytes>,
     /// Left and right edge of a SACK block (RFC 2018 §3), if it has one.
     pub sack: Option<(Seq, Seq)>,
 }
 
 impl AckFields {
+    #[inline(always)]
     const fn l3(&self) -> usize {
         HEADER + self.vlan.len()
     }
+    #[inline(always)]
     const fn l4(&self) -> usize {
         self.l3() + if self.version == 4 { 20 } else { 40 }
     }
+    #[inline(always)]
     const fn tcp_len(&self) -> usize {
         let timestamps = if self.timestamps.is_some() { TIMESTAMPS_LEN } else { 0 };
-        20 + timestamps + if self.sack.is_some() { SACK_LEN } else { 0 }
+        let ecn = match &self.ecn {
+            Some(ecn) => ecn.len(),
+            None => 0,
+        };
+        20 + timestamps + ecn + if self.sack.is_some() { SACK_LEN } else { 0 }
     }
 }
 
 /// Returns the length in bytes of the frame that [`emit_ack`] makes of these fields: 60 to [`MAX_ACK_LEN`].
+#[inline(always)]
 pub const fn ack_len(f: &AckFields) -> usize {
     let len = f.l4() + f.tcp_len();
     if len < MIN_FRAME {
@@ -179,6 +190,9 @@ fn tcp(rest: &mut [u8], f: &AckFields, addresses: u64) {
         const NOP_NOP_TIMESTAMPS: u64 = 0x0101_080a;
         (rest, sum) = option(rest, sum, NOP_NOP_TIMESTAMPS, (value, echo));
     }
+    if let Some(ecn) = &f.ecn {
+        (rest, sum) = counters(rest, sum, ecn);
+    }
     if let Some((left, right)) = f.sack {
         const NOP_NOP_SACK: u64 = 0x0101_050a;
         (rest, sum) = option(rest, sum, NOP_NOP_SACK, (left.0, right.0));
@@ -197,4 +211,14 @@ fn option(rest: &mut [u8], sum: u64, kind: u64, (a, b): (u32, u32)) -> (&mut [u8
     set_half(option, 0, kind);
     set(option, 4, both);
     (behind, add(add(sum, kind), both))
+}
+
+/// Writes the option of Accurate ECN. Returns the bytes behind it and the sum with it.
+#[cold]
+#[inline(never)]
+fn counters<'a>(rest: &'a mut [u8], sum: u64, ecn: &EcnBytes) -> (&'a mut [u8], u64) {
+    let (option, behind) = rest.split_at_mut(ecn.len());
+    let bytes = ecn.option();
+    option.copy_from_slice(&bytes[..ecn.len()]);
+    (behind, add(sum, checksum::sum(option).into()))
 }

@@ -3,9 +3,10 @@
 //! Understood: end of list and no-operation (RFC 9293 §3.2), maximum segment size, window scale and
 //! timestamps (RFC 7323), SACK (RFC 2018) with duplicate SACK (RFC 2883). Detected, because a middlebox must
 //! not interfere or has to treat the SYN with care: MD5 (RFC 2385), TCP-AO (RFC 5925), MPTCP (RFC 8684), Fast
-//! Open (RFC 7413), user timeout (RFC 5482). All other options are unknown, the Accurate ECN options (172,
-//! 174) included.
+//! Open (RFC 7413), user timeout (RFC 5482), Accurate ECN ([`EcnBytes`](super::EcnBytes) reads its counters).
+//! All other options are unknown.
 
+use super::accecn;
 use super::{array, be16, be32, Packet, Reject, Seq, Tcp};
 
 const END: u8 = 0;
@@ -107,7 +108,10 @@ pub struct TcpOptions {
     pub fast_open: bool,
     /// User timeout (kind 28).
     pub user_timeout: bool,
-    /// First unknown kind.
+    /// One of the options of Accurate ECN (RFC 9768 section 3.2.3).
+    pub accecn: bool,
+    /// First unknown kind. A second option of Accurate ECN is one, and one of another length than those of
+    /// RFC 9768.
     pub unknown: Option<u8>,
     /// The options are timestamps after two NOPs, and nothing else (RFC 7323 appendix A).
     pub only_timestamps: bool,
@@ -258,6 +262,10 @@ fn note(found: &mut TcpOptions, kind: u8, data: &[u8]) -> bool {
         FAST_OPEN => flag(&mut found.fast_open, data.len() <= 16),
         EXPERIMENT_2 if be16(data, 0) == Some(FAST_OPEN_MAGIC) => {
             flag(&mut found.fast_open, data.len() <= 18)
+        }
+        _ if accecn::is_one(kind, data) && !found.accecn => {
+            found.accecn = true;
+            true
         }
         _ => {
             found.unknown = found.unknown.or(Some(kind));

@@ -59,6 +59,7 @@ fn ack_fields() -> AckFields {
         flags: Flags::ACK,
         window: 501,
         timestamps: None,
+        ecn: None,
         sack: None,
     }
 }
@@ -162,7 +163,7 @@ fn options_that_forbid_rewriting() {
     let (_, _, _, o) = parse("v4_mptcp");
     assert!(o.mptcp && !o.md5 && !o.ao);
     let (_, _, _, o) = parse("v4_unknown_option");
-    assert_eq!((o.unknown, o.timestamps), (Some(172), Some(TS)));
+    assert_eq!((o.unknown, o.accecn, o.timestamps), (None, true, Some(TS)));
 }
 
 #[test]
@@ -241,7 +242,32 @@ fn generated_acks_are_scapys_byte_for_byte() {
         assert!(buf[len..].iter().all(|&b| b == 0xaa));
         assert_eq!(emit_ack(&mut buf[..len - 1], &fields), 0, "{name}");
     }
-    assert_eq!(ack_len(&AckFields { sack: Some(BLOCK), ..longest }), MAX_ACK_LEN);
+    // Three counters of 24 bits and a no-operation (RFC 9768 figure 3).
+    let ecn = Some(EcnBytes::of_option(174, &[0, 0, 1, 0, 0, 2, 0, 0, 3]));
+    assert_eq!(ack_len(&AckFields { sack: Some(BLOCK), ecn, ..longest }), MAX_ACK_LEN);
+}
+
+/// Fields in the orders of RFC 9768 table 5, each list padded to four bytes.
+#[test]
+fn generated_acks_carry_counters_as_they_came() {
+    for (kind, data) in [
+        (172, &[0, 0, 1, 0, 0, 2, 0, 0, 3][..]),
+        (174, &[0, 0, 1, 0, 0, 2, 0, 0, 3]),
+        (172, &[1, 2, 3, 4, 5, 6]),
+        (174, &[1, 2, 3]),
+        (172, &[]),
+    ] {
+        let ecn = EcnBytes::of_option(kind, data);
+        let fields = AckFields { ecn: Some(ecn), timestamps: Some(TS), ..ack_fields() };
+        let mut buf = [0xaa; MAX_ACK_LEN];
+        let len = emit_ack(&mut buf, &fields);
+        let packet = packet(&buf[..len], len).unwrap();
+        let tcp = tcp(&buf[..len], &packet).unwrap();
+        assert_eq!(checksum::verify(&buf[..len], len, &packet), Checksum::Valid);
+        assert_eq!(tcp_options(&buf[..len], &packet, &tcp).unwrap().accecn, !data.is_empty());
+        let read = EcnBytes::read(&buf[..len], &packet, &tcp);
+        assert_eq!(read, Some(ecn).filter(|ecn| !ecn.is_empty()), "{kind}");
+    }
 }
 
 #[test]
