@@ -20,10 +20,11 @@
 //!   each counter that the older one has, and none of them is behind.
 //! - The newer one acknowledges nothing beyond the window of the older one, at the scale that the receiver's
 //!   SYN has offered, or at any scale if no SYN was seen.
-//! - In an Accurate ECN flow an ACK stands for three at most ([`Stands::fits`]). The data that it
-//!   acknowledges (two segments each, RFC 9293 §3.8.6.3) then cannot hide that the three-bit counter has
-//!   wrapped (RFC 9768 §3.2.2.5). One that counts the bytes that came with CE stands for any number in which
-//!   the counter has moved by six at most: its sender then knows that it has not wrapped (appendix A.2.2).
+//! - In an Accurate ECN flow an ACK stands for seven packets at most ([`Stands::fits`]): two for each ACK of
+//!   progress (RFC 9293 §3.8.6.3), one for each duplicate (RFC 5681 §4.2). These then cannot hide that the
+//!   three-bit counter has wrapped (RFC 9768 §3.2.2.5). One that counts the bytes that came with CE stands
+//!   for any number in which the counter has moved by six at most: its sender then knows that it has not
+//!   wrapped (appendix A.2.2).
 
 use crate::frame::Checksum;
 use crate::steer;
@@ -32,8 +33,8 @@ use crate::wire::{self, checksum, EcnBytes, Flags, Packet, SackBlocks, Seq, TcpO
 
 use crate::tcp::Kind;
 
-/// ACKs that one may stand for in an Accurate ECN flow: eight marks take more than six segments.
-const ACCECN_MOST: u8 = 3;
+/// Packets that an ACK may stand for in an Accurate ECN flow: eight marks take more.
+const PACKETS_MOST: u8 = 7;
 /// Marks that it may stand for if it counts their bytes. The bytes of more than those that it tells take more
 /// than half of a full segment each (RFC 9768 appendix A.2.2).
 const MARKS_MOST: u8 = 6;
@@ -87,30 +88,30 @@ pub struct Seen {
     ace: u8,
 }
 
-/// Number of ACKs that a waiting one stands for, itself included, and of marks. 255 stands for more.
+/// Number of packets that a waiting ACK stands for, its own included, and of marks. 255 stands for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stands {
-    /// ACKs.
-    pub acks: u8,
+    packets: u8,
     marks: u8,
 }
 
 impl Stands {
     /// An ACK that stands for itself.
     pub fn of(ack: Option<&Ack>) -> Stands {
-        Stands { acks: 1, marks: ack.map_or(0, |ack| ack.marks) }
+        let once = ack.is_some_and(|ack| ack.role == Role::Duplicate);
+        Stands { packets: if once { 1 } else { 2 }, marks: ack.map_or(0, |ack| ack.marks) }
     }
 
     /// Returns what one ACK stands for instead of two.
     pub fn with(self, other: Stands) -> Stands {
-        let Stands { acks, marks } = other;
-        Stands { acks: self.acks.saturating_add(acks), marks: self.marks.saturating_add(marks) }
+        let Stands { packets, marks } = other;
+        Stands { packets: self.packets.saturating_add(packets), marks: self.marks.saturating_add(marks) }
     }
 
     /// Returns whether this ACK of the flow may stand for so much.
     pub fn fits(self, ack: &Ack, flow: &Seen) -> bool {
         let counts = ack.counted.is_some_and(|counted| counted.counts_marks());
-        !flow.accecn || (self.acks <= ACCECN_MOST || counts) && self.marks <= MARKS_MOST
+        !flow.accecn || (self.packets <= PACKETS_MOST || counts) && self.marks <= MARKS_MOST
     }
 }
 
@@ -128,14 +129,11 @@ impl Ack {
             return None;
         }
         let options = wire::tcp_options(bytes, p, &tcp).ok()?;
-        let TcpOptions { timestamps, sack, only_timestamps, unknown, .. } = options;
-        if options != (TcpOptions { timestamps, sack, only_timestamps, unknown, ..TcpOptions::default() }) {
+        let TcpOptions { timestamps, sack, only_timestamps, accecn, .. } = options;
+        if options != (TcpOptions { timestamps, sack, only_timestamps, accecn, ..TcpOptions::default() }) {
             return None;
         }
-        let counted = match unknown {
-            Some(_) => Some(EcnBytes::read(bytes, p, &tcp)?),
-            None => None,
-        };
+        let counted = if accecn { Some(EcnBytes::read(bytes, p, &tcp)?) } else { None };
         let state = match state {
             Checksum::Unknown => checksum::verify(bytes, frame_len, p),
             known => known,

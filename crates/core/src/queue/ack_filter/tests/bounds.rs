@@ -200,6 +200,22 @@ fn an_accecn_ack_stands_for_three_at_most() {
     assert_eq!(b.rest(), [(1, 0), (1, 3), (1, 6), (1, 9)]);
 }
 
+/// Duplicates, of a packet each: the first three leave, then one in seven.
+#[test]
+fn a_duplicate_of_an_accecn_flow_stands_for_seven_at_most() {
+    let mut b = Bench::fifo(Policy::Classical);
+    let told = |n: u32| ack(1, 1).flags(Flags::ACK | Flags::of_ace(5)).sack(&[(3_000, 3_000 + n * 1_000)]);
+    b.push(&ack(1, 1).flags(Flags::ACK | Flags::of_ace(5)), ACK);
+    for n in 1..=3 {
+        b.push(&told(n), ACK);
+    }
+    while b.pop().is_some() {}
+    for n in 4..=24 {
+        b.push(&told(n), ACK);
+    }
+    assert_eq!(b.rest().len(), 3);
+}
+
 /// With more flows than are measured, all are filtered classically, and counted. Beyond twice as many, they
 /// share one entry.
 #[test]
