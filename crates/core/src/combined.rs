@@ -15,6 +15,7 @@
 //! In the simulator the hooks and the gateway are one node, which gets whole frames. Frames that it lets pass
 //! go on to the queues.
 
+use crate::classify::Direction;
 use crate::frame::{Frame, Frames};
 use crate::gateway::{Gateway, LAN, WAN};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
@@ -22,10 +23,7 @@ use crate::stats::Ledger;
 use crate::systems::link_sharing::Sharing;
 use crate::time::Time;
 
-/// Port for whole frames from the LAN that wait in the queues of their classes.
-pub const LAN_WHOLE: Port = Port(6);
-/// Port for whole frames from the WAN that wait in the queues of their classes.
-pub const WAN_WHOLE: Port = Port(7);
+pub use crate::gateway::{LAN_WHOLE, WAN_WHOLE};
 
 /// A node that controls ACKs: a [`Gateway`], or one with the hooks around it.
 pub trait Acks: Node {
@@ -171,8 +169,8 @@ impl<A: Acks> Node for Combined<A> {
     fn handle_frame(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
         self.catch_up(cx);
         match port {
-            LAN_WHOLE => self.enter(cx, LAN, frame),
-            WAN_WHOLE => self.enter(cx, WAN, frame),
+            LAN_WHOLE if !self.gateway().flows.spills(Direction::Out) => self.enter(cx, LAN, frame),
+            WAN_WHOLE if !self.gateway().flows.spills(Direction::In) => self.enter(cx, WAN, frame),
             port => self.gateway.handle_frame(cx, port, frame),
         }
     }

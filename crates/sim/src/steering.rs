@@ -24,11 +24,12 @@ use weir_core::combined::Acks;
 use weir_core::flow::{FlowId, Key};
 use weir_core::frame::{Checksum, Frame};
 use weir_core::gateway::{
-    Config, Direction, Gateway, Register, LAN, LAN_SET_BACK, LAN_TAP, WAN, WAN_SET_BACK, WAN_TAP,
+    Config, Direction, Gateway, Register, LAN, LAN_SET_BACK, LAN_TAP, LAN_WHOLE, WAN, WAN_SET_BACK, WAN_TAP,
+    WAN_WHOLE,
 };
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
 use weir_core::stats::{DropReason, Ledger};
-use weir_core::steer::{self, Action, Fields, FlowBound, Kind, Load, Records, Seen};
+use weir_core::steer::{self, Action, Fields, FlowBound, Judgement, Kind, Load, Records, Seen};
 use weir_core::time::Time;
 use weir_core::wire::{self, Flags, Packet, Tcp};
 
@@ -74,6 +75,8 @@ pub struct Steered {
     flows: Flows,
     budgets: Budgets,
     engine: Engine,
+    /// The engine has just come back.
+    resumes: bool,
     /// Time at which data last passed bounds that were not kept.
     unheld: Option<Time>,
     stats: SteerStats,
@@ -101,6 +104,7 @@ impl Steered {
             flows: Flows::new(bounds),
             budgets: Budgets::new(bounds),
             engine: Engine::Runs,
+            resumes: false,
             unheld: None,
             stats: SteerStats::default(),
             account: Ledger::default(),
@@ -122,7 +126,7 @@ impl Steered {
     }
     /// Resumes the flows, with the same engine or another with its records.
     pub fn come_back(&mut self) {
-        self.engine = Engine::Runs;
+        (self.engine, self.resumes) = (Engine::Runs, true);
         self.gateway.flows.resync();
     }
     /// Returns the counts of the hooks.
@@ -203,9 +207,10 @@ impl Steered {
     fn on_other(&mut self, cx: &mut Cx<'_>, port: Port, frame: Frame) {
         let direction = data_direction(port);
         if self.gateway.flows.is_bounded(direction) && self.engine == Engine::Runs {
-            return match self.admits_other(cx, direction, &frame) || self.observes() {
-                true => self.pass(cx, port, frame),
-                false => self.police(cx, frame),
+            return match self.judge_other(cx, direction, &frame) {
+                Judgement::Spills(number) => self.spill(cx, port, frame, number),
+                Judgement::Dropped if !self.observes() => self.police(cx, frame),
+                _ => self.pass(cx, port, frame),
             };
         }
         let head = cx.frames.bytes(&frame);
@@ -239,20 +244,30 @@ impl Steered {
         false
     }
 
-    /// Returns whether a packet that is not a TCP segment may pass.
-    fn admits_other(&self, cx: &Cx<'_>, direction: Direction, frame: &Frame) -> bool {
+    /// Returns what becomes of a packet that is not a TCP segment.
+    fn judge_other(&self, cx: &Cx<'_>, direction: Direction, frame: &Frame) -> Judgement {
         let head = cx.frames.bytes(frame);
         let Some(packet) = wire::other_packet(head, frame.len()) else {
-            return self.gateway.flows.admits_unread(direction, head, frame.len(), cx.now);
+            return match self.gateway.flows.admits_unread(direction, head, frame.len(), cx.now) {
+                true => Judgement::Passes,
+                false => Judgement::Dropped,
+            };
         };
         let bytes = packet.charged_len(frame.len());
         let load = Load { packets: 1, bytes, payload: 0, kind: Kind::Counted };
         let key = Key::of_packet(head, &packet);
-        let admits = self.gateway.flows.admits(direction, &key, Records::default(), &load, cx.now);
-        if admits {
+        let of = Records { spills: !self.observes(), ..Records::default() };
+        let judgement = self.gateway.flows.judge(direction, &key, of, &load, cx.now);
+        if judgement != Judgement::Dropped {
             self.gateway.flows.count_quic(direction, &key, head, frame.len());
         }
-        admits
+        judgement
+    }
+
+    /// Redirects a frame whose flow has spilled to the engine.
+    fn spill(&mut self, cx: &mut Cx<'_>, port: Port, mut frame: Frame, number: u16) {
+        frame.hint = number;
+        self.hand_in(cx, if port == LAN { LAN_WHOLE } else { WAN_WHOLE }, frame);
     }
 
     /// Returns whether a segment with data may pass. It is charged to its class, or counted if its flow
@@ -289,7 +304,7 @@ impl Steered {
             return true;
         }
         let admits = |flow: Option<&FlowBound>, sender| {
-            let of = Records { flow, sender, queues: None };
+            let of = Records { flow, sender, ..Records::default() };
             self.gateway.flows.admits(direction, &key, of, &load, cx.now)
         };
         let is_current = self.unheld.is_none_or(|unheld| !steer::recovers(unheld, cx.now));
@@ -456,8 +471,12 @@ impl Steered {
     /// Merges the gateway's frames into the outgoing ones.
     fn merge(&mut self, cx: &mut Cx<'_>, writable: PortSet) {
         match self.engine {
+            Engine::Runs if core::mem::take(&mut self.resumes) => self.gateway.resync_spilled(cx),
             Engine::Runs => {}
-            Engine::Killed => while !self.gateway.flush_all(cx) {},
+            Engine::Killed => {
+                self.gateway.resync_spilled(cx);
+                while !self.gateway.flush_all(cx) {}
+            }
             Engine::Away => return,
         }
         while let Some(Transmit { port, at, frame }) = self.gateway.poll_transmit(cx, writable) {
@@ -465,6 +484,7 @@ impl Steered {
             let i = out.partition_point(|waiting| waiting.0 <= at);
             out.insert(i, (at, frame));
         }
+        self.gateway.settle_spilled(cx.now);
         self.flows.learn(&mut self.gateway);
         if self.engine == Engine::Killed {
             self.engine = Engine::Away;

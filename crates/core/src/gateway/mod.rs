@@ -13,6 +13,7 @@
 //! - `connections`: the flow of a segment, looked up or made; `admit`: is the segment the flow's;
 //! - `path`: what happens to what acknowledges data; `hold`: what is held, and goes before its time;
 //! - `release`: the times at which it goes; `turns`, `steps`: where the flows of a class have turns;
+//! - `spill`: packets that ACKs cannot slow, and that wait for their turn;
 //! - `send`, `outbox`: the ACKs that leave;
 //! - `announce`: loading what is kept of flows before it is needed.
 
@@ -26,6 +27,7 @@ mod outbox;
 mod path;
 mod release;
 mod send;
+mod spill;
 mod steps;
 mod turns;
 
@@ -46,7 +48,7 @@ use crate::frame::{Frame, Frames};
 use crate::node::{Cx, Node, Port, PortSet, Transmit};
 use crate::quality::Sight;
 use crate::stats::DropReason;
-use crate::steer::{Bound, FlowBound, Slot, Tally};
+use crate::steer::{Bound, FlowBound, Slot, Spill, Tally};
 use crate::systems::class_rate::Share;
 use crate::tcp::Marks;
 use crate::time::Time;
@@ -69,6 +71,11 @@ pub const WAN_TAP: Port = Port(3);
 pub const LAN_SET_BACK: Port = Port(4);
 /// Copies of headers, as they came from the WAN, of segments that passed with their acknowledgement set back.
 pub const WAN_SET_BACK: Port = Port(5);
+
+/// Port for whole frames from the LAN that wait in the queues of their classes, or of their flows.
+pub const LAN_WHOLE: Port = Port(6);
+/// Port for whole frames from the WAN that wait in the queues of their classes, or of their flows.
+pub const WAN_WHOLE: Port = Port(7);
 
 /// Flows looked at in one call of [`Gateway::flush_all`].
 const FLUSH_BATCH: u32 = 4096;
@@ -176,6 +183,10 @@ impl Gateway {
             unread: Places::own(2),
             strangers: OnceCell::new(),
             queues: OnceCell::new(),
+            spills: None,
+            spill_counts: None,
+            spilled_from: Time::ZERO,
+            spilling: [false; 2],
             bounded: [false; 2],
             bounded_flows: [false; 2],
             congestion: Congestion::default(),
@@ -228,6 +239,14 @@ impl Gateway {
         self
     }
 
+    /// Returns this gateway with hooks that count in these what they send to the queues of flows that have
+    /// spilled.
+    #[must_use]
+    pub fn spilled_in(mut self, counts: &'static [Spill]) -> Gateway {
+        self.flows.spill_counts = Some(counts);
+        self
+    }
+
     /// Returns this gateway with hooks that see the data of each flow for these, one for each slot. Panics if
     /// there are fewer than records.
     #[must_use]
@@ -237,10 +256,22 @@ impl Gateway {
         self
     }
 
+    /// Packets went past the engine before `cx.now`. Those of flows that have spilled which wait here, or are
+    /// on their way, have been overtaken, and are dropped.
+    pub fn resync_spilled(&mut self, cx: &mut Cx<'_>) {
+        spill::resync_spilled(self, cx);
+    }
+
+    /// Packets that left up to `now` are with the kernel: hooks may let those behind them pass.
+    pub fn settle_spilled(&mut self, now: Time) {
+        spill::settle_spilled(self, now);
+    }
+
     /// As [`Gateway::flush_all`], for a gateway that ends: its flows are the kernel's alone from here on,
     /// with the windows of their receivers.
     pub fn stop(&mut self, cx: &mut Cx<'_>) -> bool {
         self.flows.ends = true;
+        spill::flush_spilled(self, cx);
         self.flush_all(cx)
     }
 
@@ -297,6 +328,7 @@ impl Node for Gateway {
             return self.on_frame(cx, port == LAN, frame);
         }
         match port {
+            LAN_WHOLE | WAN_WHOLE => spill::on_spilled(self, cx, port == LAN_WHOLE, frame),
             LAN_TAP | WAN_TAP => self.on_copy(cx, port == LAN_TAP, Copied::Passed, frame),
             LAN_SET_BACK | WAN_SET_BACK => self.on_copy(cx, port == LAN_SET_BACK, Copied::SetBack, frame),
             _ => {

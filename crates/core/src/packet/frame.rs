@@ -68,7 +68,8 @@ pub struct Frame {
     /// ([`Slot::take`](crate::tcp::steer::Slot::take)).
     pub restamp: bool,
     /// Number of its flow at the receiver, which has given it to the frame's maker. [`Frame::NO_HINT`] if it
-    /// is not known. It is used for prefetching only.
+    /// is not known. It is used for prefetching only. Of a frame whose flow has
+    /// [spilled](crate::tcp::steer::Spill), the number of its queue.
     pub hint: u16,
     /// Time of reception, stamped as near to the wire as the port can.
     pub received: Time,

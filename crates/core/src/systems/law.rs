@@ -83,7 +83,16 @@ pub enum Unresponsive {
         /// Depth of the queue.
         burst: Duration,
     },
+    /// Holds each flow to its fair share of the class's rate. What exceeds it waits in a queue of the flow,
+    /// which takes turns with the flows of the class whose ACKs are controlled.
+    Queue,
 }
+
+/// Longest wait in the queue of a flow that has spilled, and depth of its virtual queue where it cannot
+/// spill, as time at its fair share.
+pub(crate) const QUEUED: Duration = Duration::from_millis(50);
+/// Time at its fair share that a flow may be ahead before it spills.
+const AHEAD: Duration = Duration::from_millis(5);
 
 impl Unresponsive {
     /// `Fair` with queues as deep as usual.
@@ -93,6 +102,16 @@ impl Unresponsive {
     pub const fn depth(self) -> Option<Duration> {
         match self {
             Unresponsive::Fair { burst } => Some(burst),
+            Unresponsive::Queue => Some(QUEUED),
+            _ => None,
+        }
+    }
+
+    /// Returns the time at its fair share that waits in a flow's virtual queue when the flow spills. `None`:
+    /// no flow does.
+    pub const fn spills(self) -> Option<Duration> {
+        match self {
+            Unresponsive::Queue => Some(AHEAD),
             _ => None,
         }
     }
@@ -103,7 +122,7 @@ impl Unresponsive {
         match self {
             Unresponsive::Bound => Some(Duration::from_millis(40)),
             Unresponsive::Police => Some(Duration::from_millis(20)),
-            Unresponsive::Count | Unresponsive::Fair { .. } => None,
+            Unresponsive::Count | Unresponsive::Fair { .. } | Unresponsive::Queue => None,
         }
     }
 }

@@ -17,5 +17,5 @@ pub mod link_sharing;
 pub mod postack;
 
 pub(crate) use kept::Kept;
-pub(crate) use law::Law;
+pub(crate) use law::{Law, QUEUED};
 pub use law::{Tick, Unresponsive};

@@ -31,12 +31,13 @@ mod words;
 
 pub use bare::admits_bare;
 pub use bound::{
-    admits, is_charged, is_spared, recovers, Bound, FairLimit, Kind, Limit, Load, Passed, Records,
+    admits, is_charged, is_spared, judge, recovers, Bound, FairLimit, Judgement, Kind, Limit, Load, Passed,
+    Records,
 };
 pub use fair::FairShare;
 pub use fields::Fields;
 pub use flow_bound::{FlowBound, FlowLimit};
-pub use flow_queues::FlowQueues;
+pub use flow_queues::{FlowQueues, Spill};
 pub use frame::{restamp, set_back};
 pub use strangers::{hash_of_host, hash_of_source, Strangers};
 pub use tally::{Counted, Tally};

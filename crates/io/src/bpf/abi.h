@@ -215,7 +215,14 @@ struct fair_share {
 	__u64 entry_due;
 	__u32 entry_part;
 	__u32 depth;
-	__u64 spare;
+	__u32 spills;
+	__u32 spare;
+};
+
+/* Layout of weir_core::steer::Spill, which says what each field means. */
+struct spill {
+	__u32 sent;
+	__u32 left;
 };
 
 /* Layout of weir_core::steer::Bound, which says what each field means. */
@@ -345,14 +352,16 @@ struct acks_config {
 	__u32 recent;  /* places for what was found out lately, a power of two */
 	__u32 conditions; /* of each half of an engine */
 	__u32 unread; /* place in `bounds` of what has no readable addresses: at egress, and then at ingress */
-	__u32 spare;
+	__u32 spills; /* programs behind these redirect what spills */
 };
 
 struct all_config {
 	__u64 stale;
 	__u8 ethernet;
 	__u8 behind; /* programs that take ACKs are in front, and count what is common */
-	__u8 pad[6];
+	__u8 spilled_out; /* of frames seen at egress, only those of flows that have spilled are redirected */
+	__u8 spilled_in; /* the same for ingress */
+	__u8 pad[4];
 };
 
 /* Metadata of a frame, beside its bytes. */
@@ -362,8 +371,11 @@ struct metadata {
 	__u32 mark;
 	__u32 priority;
 	__u16 queue; /* `queue_mapping` */
-	__u16 spare;
+	__u16 spilled; /* number of the queue of its flow, plus one; 0: that has not spilled */
 };
+
+/* In `cb[0]`, by which programs that take ACKs tell those behind them of such a frame, above that number. */
+#define SPILLED 0x57450000
 
 /* Records of `arriving` and of `leaving`. Numbers of the latter count from 1 and fit `tc_index`. */
 #define ARRIVING 65536

@@ -209,7 +209,7 @@ pub(crate) struct AcksConfig {
     pub recent: u32,
     pub conditions: u32,
     pub unread: u32,
-    pub spare: u32,
+    pub spills: u32,
 }
 // SAFETY: integers without padding: the size is asserted below.
 unsafe impl Pod for AcksConfig {}
@@ -221,7 +221,9 @@ pub(crate) struct AllConfig {
     pub stale: u64,
     pub ethernet: u8,
     pub behind: u8,
-    pub pad: [u8; 6],
+    pub spilled_out: u8,
+    pub spilled_in: u8,
+    pub pad: [u8; 4],
 }
 // SAFETY: integers without padding.
 unsafe impl Pod for AllConfig {}
@@ -240,8 +242,8 @@ pub struct Metadata {
     pub priority: u32,
     /// `skb->queue_mapping`
     pub queue: u16,
-    /// Always 0.
-    pub spare: u16,
+    /// Number of the queue of the frame's flow, plus one; 0: that has not spilled.
+    pub spilled: u16,
 }
 // SAFETY: integers without padding: the size is asserted below.
 unsafe impl Pod for Metadata {}

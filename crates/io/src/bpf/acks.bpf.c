@@ -369,9 +369,15 @@ static __always_inline int segment(struct hook *h)
 	}
 	if (rules_of(h) & RULES_BOUND) {
 		bool charged = parsed != PARSED_TCP || is_charged(h->skb, &p);
+		__u32 judgement = judge_packet(h, &p, charged);
 
-		if (is_beyond_bound(h, &p, charged) && !config.observe)
+		if (judgement == JUDGED_DROPPED && !config.observe)
 			return consume();
+		/* Those behind these programs take it. */
+		if (judgement >= JUDGED_SPILLS) {
+			h->skb->cb[0] = SPILLED | ((judgement - JUDGED_SPILLS + 1) & 0xffff);
+			return TC_ACT_UNSPEC;
+		}
 	} else if (parsed != PARSED_TCP) {
 		return other(h, &p, fields);
 	} else if (fields & FIELDS_UNTOUCHED && p.seen.payload && !data_passes(h, &p) && !config.observe) {
@@ -412,6 +418,8 @@ static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 	struct hook h = { .skb = skb, .ingress = ingress, .ethernet = config.ethernet };
 	__u32 *role;
 
+	if (config.spills)
+		skb->cb[0] = 0;
 	if (!begin(&h, 0))
 		return TC_ACT_UNSPEC;
 	if (config.assume)

@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::AtomicBool;
 use weir_core::quality::Sight;
-use weir_core::steer::{Bound, FlowBound, Slot, Tally};
+use weir_core::steer::{Bound, FlowBound, FlowQueues, Slot, Spill, Tally};
 use weir_core::time::Duration;
 
 static ACKS: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/acks.bpf.o")));
@@ -60,6 +60,8 @@ pub struct AcksOptions {
     pub size_in: bool,
     /// SYN-ACKs that go out are taken.
     pub size_out: bool,
+    /// Programs behind these redirect what spills.
+    pub spills: bool,
     /// Everything passes as it came: what would be done is counted, and shown to the engine.
     pub observe: bool,
     /// Pure ACKs of unknown flows that are taken.
@@ -90,6 +92,7 @@ impl AcksOptions {
             shape_out: true,
             size_in: false,
             size_out: false,
+            spills: false,
             observe: false,
             takes: Budget::new(20_000, AT_ONCE),
             copies: Budget::new(50_000, 1_000),
@@ -115,6 +118,7 @@ impl AcksOptions {
                 "flows" => map.set_max_entries(flows.saturating_add(flows / 8 + 64)),
                 "slots" | "carried" | "flow_bounds" | "sights" => map.set_max_entries(flows),
                 "tallies" => map.set_max_entries(tallies),
+                "spills" if self.spills => map.set_max_entries(FlowQueues::MOST),
                 "bounds" => map.set_max_entries(tallies + UNREAD),
                 "places" => map.set_max_entries(2 * tallies),
                 "conditions" => map.set_max_entries(2 * self.engines * config.conditions),
@@ -172,7 +176,7 @@ impl AcksOptions {
             recent: self.recent(),
             conditions: self.tallies.max(1) + CONDITIONS,
             unread: self.tallies.max(1) * self.engines,
-            spare: 0,
+            spills: self.spills.into(),
         }
     }
 }
@@ -215,6 +219,8 @@ pub struct Acks {
     bounds: &'static [Bound],
     flow_bounds: &'static [FlowBound],
     sights: &'static [Sight],
+    /// Counts of what spills; a single one if nothing may.
+    spills: &'static [Spill],
     /// Places for conditions in each half of an engine.
     pub(super) conditions: u32,
     /// The kernel updates many entries in one call (Linux 5.6).
@@ -275,6 +281,7 @@ impl Acks {
         let (bounds, flow_bounds) =
             (shared(&map(&object, "bounds")?)?, shared(&map(&object, "flow_bounds")?)?);
         let sights = shared(&map(&object, "sights")?)?;
+        let spills = shared(&map(&object, "spills")?)?;
         Ok(Acks {
             hooks: Hooks::of(&object, 0)?,
             others: (1..options.engines as usize)
@@ -298,6 +305,7 @@ impl Acks {
             bounds,
             flow_bounds,
             sights,
+            spills,
             conditions: config.conditions,
             object,
             batches: AtomicBool::new(true),
@@ -366,6 +374,11 @@ impl Acks {
     /// Returns the sights of the flows, by slot, of the engine with this number.
     pub fn sights_of(&self, number: usize) -> &'static [Sight] {
         &self.sights[self.part(self.sights, number)]
+    }
+
+    /// Returns the counts of what flows spill.
+    pub fn spills(&self) -> &'static [Spill] {
+        self.spills
     }
 
     /// Returns an engine's part of what all engines have in equal parts.

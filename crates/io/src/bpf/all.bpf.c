@@ -47,14 +47,14 @@ static __always_inline __u64 departure_of(struct __sk_buff *skb)
 }
 
 /* Leaves a frame's metadata to the engine. */
-static __always_inline void keep_metadata(struct __sk_buff *skb, const bool ingress)
+static __always_inline void keep_metadata(struct __sk_buff *skb, const bool ingress, __u16 spilled)
 {
 	/* A frame that came in has a time of arrival there. */
 	__u64 departure = !ingress && skb->tstamp ? departure_of(skb) : 0;
 	__u32 number, place;
 	struct metadata *record;
 
-	if (!(skb->mark | skb->priority | skb->queue_mapping) && !departure)
+	if (!(skb->mark | skb->priority | skb->queue_mapping | spilled) && !departure)
 		return;
 	number = __sync_fetch_and_add(&arrived, 1) + 1;
 	place = number % ARRIVING;
@@ -65,6 +65,7 @@ static __always_inline void keep_metadata(struct __sk_buff *skb, const bool ingr
 	record->mark = skb->mark;
 	record->priority = skb->priority;
 	record->queue = skb->queue_mapping;
+	record->spilled = spilled;
 	record->number = number;
 	skb->mark = number;
 }
@@ -115,7 +116,7 @@ static __always_inline bool is_taken(struct hooks *engine)
 
 static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 {
-	__u32 zero = 0, *role, to;
+	__u32 zero = 0, *role, to, spilled = 0;
 	struct all_counters *count = bpf_map_lookup_elem(&counters, &zero);
 	struct hooks *engine = bpf_map_lookup_elem(&hooks, &zero);
 
@@ -125,6 +126,11 @@ static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 	if (role)
 		return own(skb, engine, count, *role, ingress);
 	to = *(volatile __u32 *)(ingress ? &engine->in_to : &engine->out_to);
+	if (ingress ? config.spilled_in : config.spilled_out) {
+		spilled = skb->cb[0];
+		if (spilled >> 16 != SPILLED >> 16)
+			to = 0;
+	}
 	/* What is taken is counted when it leaves. */
 	if (ingress) {
 		count->bytes_in += wire_bytes(skb);
@@ -144,7 +150,7 @@ static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 		count->failed++;
 		return TC_ACT_UNSPEC;
 	}
-	keep_metadata(skb, ingress);
+	keep_metadata(skb, ingress, spilled);
 	count->taken++;
 	__sync_fetch_and_add(ingress ? &engine->taken_in : &engine->taken_out, 1);
 	return bpf_redirect(to, 0);

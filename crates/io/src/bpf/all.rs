@@ -33,21 +33,25 @@ impl All {
     /// Loads the programs. Without a heartbeat for `stale`, frames pass. `ethernet`: the interface has
     /// Ethernet headers.
     pub fn load(stale: Duration, ethernet: bool) -> io::Result<All> {
-        All::load_behind(None, stale, ethernet, None)
+        All::load_behind(None, [false; 2], stale, ethernet, None)
     }
 
     /// As [`All::load`], for interfaces on which those that take `acks` are attached before, if there are
-    /// any: both have one heartbeat and know the same sockets. They are loaded on the maps of earlier
-    /// programs, if there are any.
+    /// any: both have one heartbeat and know the same sockets. Of frames that go out, and of those that come
+    /// in, they redirect only those of flows that have `spilled`, or all. They are loaded on the maps of
+    /// earlier programs, if there are any.
     pub fn load_behind(
         acks: Option<&Acks>,
+        spilled: [bool; 2],
         stale: Duration,
         ethernet: bool,
         maps: Option<&Maps>,
     ) -> io::Result<All> {
         features::require()?;
         let (ethernet, behind) = (ethernet.into(), acks.is_some().into());
-        let config = AllConfig { stale: stale.as_nanos(), ethernet, behind, pad: [0; 6] };
+        let [spilled_out, spilled_in] = spilled.map(u8::from);
+        let stale = stale.as_nanos();
+        let config = AllConfig { stale, ethernet, behind, spilled_out, spilled_in, pad: [0; 4] };
         let opened = || {
             let mut open = open("all", &ALL.0)?;
             for mut map in open.maps_mut() {

@@ -118,6 +118,15 @@ struct {
 	__type(value, struct queue_line);
 } flow_queues SEC(".maps");
 
+/* Of each of these entries, where flows may spill. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct spill);
+} spills SEC(".maps");
+
 /* A record of a flow that begins. */
 static struct flow_bound unused;
 
@@ -491,10 +500,30 @@ __noinline int above(__u32 next, __u64 cost, __u64 now, __u32 with)
 #define QUEUE_NEW 2
 #define QUEUE_OWN 3
 
+/* `NEVER` and `LONGEST` */
+#define QUEUE_NEVER (QUEUE_LINES * QUEUE_WAYS - 1)
+#define SPILL_LONGEST 1000000000ULL
+
+/* `FairShare::ahead` */
+static __always_inline __u64 fair_ahead(struct fair_share *f)
+{
+	__u32 spills = READ(f->spills);
+
+	return (spills ? spills : READ(f->depth)) * 1000ULL;
+}
+
+/* `Spill::on_the_way` */
+static __always_inline bool is_on_the_way(__u32 number)
+{
+	struct spill *spill = bpf_map_lookup_elem(&spills, &number);
+
+	return spill && READ(spill->sent) != READ(spill->left);
+}
+
 /* `FairShare::enter` */
 static __always_inline __u64 fair_enter(struct fair_share *f, __u64 now)
 {
-	__u64 depth = READ(f->depth) * 1000ULL, burst = served(ENTRY_BURST, READ64(f->per_byte));
+	__u64 depth = fair_ahead(f), burst = served(ENTRY_BURST, READ64(f->per_byte));
 
 	if (READ64(f->entry_due) > now + ENTRIES)
 		return 0;
@@ -527,6 +556,9 @@ __noinline __u64 queue_of(__u32 place, __u64 hash, __u64 now)
 #pragma unroll
 	for (int i = 0; i < QUEUE_WAYS; i++) {
 		due = READ64(line->entries[i].due);
+		/* `FlowQueues::due_of` */
+		if (READ(b->fair.spills) && due + SPILL_LONGEST > now && is_on_the_way(number * QUEUE_WAYS + i))
+			due = ~0ULL;
 		if (due < first) {
 			first = due;
 			at = i;
@@ -558,7 +590,8 @@ __noinline __u64 queue_with_room(__u32 place, __u64 queue, __u64 cost, __u64 now
 
 	if (!b)
 		return QUEUE_NONE;
-	per_byte = fair_per_byte(&b->fair, now, (__u32)(now >> UNIT_SHIFT) - READ(b->tcp) <= TCP_STAYS);
+	per_byte = fair_per_byte(&b->fair, now,
+				 READ(b->fair.spills) || (__u32)(now >> UNIT_SHIFT) - READ(b->tcp) <= TCP_STAYS);
 	if (queue == QUEUE_NEW)
 		return has_room(READ64(b->fair.new_due), READ64(b->fair.new_per_byte), false, cost, now) ?
 			       queue :
@@ -567,6 +600,37 @@ __noinline __u64 queue_with_room(__u32 place, __u64 queue, __u64 cost, __u64 now
 	if (!due)
 		return QUEUE_NONE;
 	return fits_queue(due, READ(b->fair.depth) * 1000ULL, served(cost, per_byte), now) ? queue : QUEUE_FULL;
+}
+
+/* Decision on packets: these, or the number of the queue to which they spill, above that. */
+enum judgement {
+	JUDGED_DROPPED,
+	JUDGED_PASSES,
+	JUDGED_SPILLS,
+};
+
+/* `FlowQueues::spill`. Verified once. */
+__noinline __u32 queue_spills(__u32 place, __u64 queue, __u64 cost, __u64 now, __u32 packets)
+{
+	struct bound *b = bpf_map_lookup_elem(&bounds, &place);
+	__u32 number = queue - QUEUE_OWN;
+	struct spill *spill;
+	__u64 per_byte, *due;
+
+	if (!b)
+		return 0;
+	per_byte = fair_per_byte(&b->fair, now, true);
+	if (queue < QUEUE_OWN || number == QUEUE_NEVER)
+		return 0;
+	due = queue_due(queue);
+	spill = bpf_map_lookup_elem(&spills, &number);
+	if (!due || !spill)
+		return 0;
+	if (READ(spill->sent) == READ(spill->left) &&
+	    fits_queue(due, fair_ahead(&b->fair), served(cost, per_byte), now))
+		return 0;
+	__sync_fetch_and_add(&spill->sent, packets);
+	return JUDGED_SPILLS + number;
 }
 
 /* `Queue::charge`. Verified once. */
@@ -630,6 +694,7 @@ struct judged {
 	bool beyond; /* it is more than its sender was permitted */
 	bool loud;   /* it has no readable addresses, and its host has sent much */
 	bool own;    /* there is room in what its class has for itself */
+	bool spills; /* its flow may spill */
 };
 
 /* Is there room in its class, and all above it? */
@@ -777,17 +842,25 @@ __noinline int spend(struct judged *j, struct flow_bound *sender, struct flow_bo
 	return 0;
 }
 
-/* `admits` */
-static __always_inline bool admits(struct bound *b, struct judged *j, struct flow_bound *sender,
+/* `judge` */
+static __always_inline __u32 judge(struct bound *b, struct judged *j, struct flow_bound *sender,
 				   struct flow_bound *flow)
 {
 	enum kind kind = j->load.kind;
 	__u64 queue = QUEUE_NONE;
 	bool has_room, passes;
+	__u32 spilled;
 
+	if (j->spills) {
+		queue = queue_of(j->place, j->hash, j->coarse);
+		spilled = queue_spills(j->place, queue, j->cost, j->coarse, j->load.packets);
+		if (spilled)
+			return spilled;
+	}
 	has_room = passes = fits(j, sender, flow);
 	if (has_room && kind != KIND_HELD && READ(b->counts) & COUNTS_FAIR) {
-		queue = queue_of(j->place, j->hash, j->coarse);
+		if (!j->spills)
+			queue = queue_of(j->place, j->hash, j->coarse);
 		queue = queue_with_room(j->place, queue, j->cost, j->coarse);
 	}
 	if (kind != KIND_HELD)
@@ -795,11 +868,11 @@ static __always_inline bool admits(struct bound *b, struct judged *j, struct flo
 	if (!has_room || (!passes && kind == KIND_FREE)) {
 		__sync_fetch_and_add(&b->dropped, j->load.packets);
 		__sync_fetch_and_add(&b->dropped_bytes, j->load.bytes);
-		return false;
+		return JUDGED_DROPPED;
 	}
 	if (passes)
 		spend(j, sender, flow, queue);
-	return passes;
+	return passes ? JUDGED_PASSES : JUDGED_DROPPED;
 }
 
 /*
@@ -925,8 +998,8 @@ static __always_inline __u64 flow_most(struct hooks *engine, struct bound *b, __
 	return since > 0 ? (most >> 10) * ((__u64)since >> 20) : 0;
 }
 
-/* Does a packet of which this was found exceed the bound of its flow or class? It is counted. */
-__noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __u32 ingress, __u64 found)
+/* What becomes of a packet of which this was found, by the bound of its flow and class. It is counted. */
+__noinline __u32 judged(struct __sk_buff *skb, struct packet *p, __u32 number, __u32 ingress, __u64 found)
 {
 	struct hooks *engine = bpf_map_lookup_elem(&hooks, &number);
 	struct flow_bound *sender = NULL, *flow = NULL;
@@ -935,7 +1008,7 @@ __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __
 	struct bound *b;
 
 	if (!p || !engine)
-		return 0;
+		return JUDGED_PASSES;
 	/* Gaps, too. */
 	__builtin_memset(&j, 0, sizeof(j));
 	j.place = found >> FOUND_PLACE;
@@ -952,17 +1025,19 @@ __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __
 			tally_passes(tally, j.load.packets, j.load.bytes, 0, false, false);
 		if (READ(engine->unheld) != unit)
 			WRITE(engine->unheld, unit);
-		return 0;
+		return JUDGED_PASSES;
 	}
 	/* Without an engine it is not known well what senders are permitted. They are not spared later. */
 	if (is_upgraded(engine, j.coarse) && !is_attended_at(engine, config.stale, j.coarse))
 		WRITE(engine->unheld, unit - SPARED - 1);
 	b = bpf_map_lookup_elem(&bounds, &j.place);
 	if (!b)
-		return 0;
+		return JUDGED_PASSES;
 	j.cost = cost_of(READ(b->counts), &j.load);
 	if (READ(b->counts) & COUNTS_FAIR && j.load.kind != KIND_HELD)
 		j.hash = p->other ? pair(p->seen.ack, p->seen.seq) : hash_of(&p->key);
+	j.spills = config.spills && !config.observe && p->other && j.load.kind == KIND_COUNTED &&
+		   READ(b->fair.spills);
 	if (p->unread)
 		j.loud = host_is_loud(skb, j.place, j.cost, j.coarse, ingress);
 	bool back = is_back(skb, ingress);
@@ -976,7 +1051,7 @@ __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __
 	if (j.load.kind == KIND_HELD && unit - READ(engine->unheld) <= SPARED) {
 		count_held(b, &j);
 		__sync_fetch_and_add(&b->packets, j.load.packets);
-		return 0;
+		return JUDGED_PASSES;
 	}
 	if (unit - READ(engine->unheld) <= RECOVERS)
 		sender = NULL;
@@ -985,7 +1060,7 @@ __noinline int exceeds(struct __sk_buff *skb, struct packet *p, __u32 number, __
 		flow = slot == NO_SLOT || back ? stranger(&p->key, ingress, back, j.coarse) :
 						 bpf_map_lookup_elem(&flow_bounds, &slot);
 	}
-	return !admits(b, &j, sender, flow);
+	return judge(b, &j, sender, flow);
 }
 
 /* `PART` and `UNKNOWN` */
@@ -1295,12 +1370,13 @@ static __always_inline void count_quic(struct __sk_buff *skb, struct packet *p, 
 		__sync_fetch_and_add(&b->quic, bytes_of(skb, p, packets_of(skb)));
 }
 
-/* A packet, in a direction with bounds. `charged`: it has data, or is no segment of TCP. */
-static __always_inline bool is_beyond_bound(struct hook *h, struct packet *p, bool charged)
+/* Judges a packet, in a direction with bounds. `charged`: it has data, or is no segment of TCP. */
+static __always_inline __u32 judge_packet(struct hook *h, struct packet *p, bool charged)
 {
 	/* Before the key is cut down to what rules look at. */
 	bool quic = p->other && is_quic(h->skb, p);
 	__u64 found = find_class(p, engine_number(h), h->ingress, false);
+	__u32 judgement;
 
 	/* From here, and not from within: all of their stacks together are too much for Linux 6.1. */
 	if (found >> FOUND_KIND == FOUND_NOTHING >> FOUND_KIND) {
@@ -1312,7 +1388,7 @@ static __always_inline bool is_beyond_bound(struct hook *h, struct packet *p, bo
 	if (found == FOUND_NONE) {
 		if (charged)
 			count_unlisted(h->skb, p, h->ingress);
-		return false;
+		return JUDGED_PASSES;
 	}
 	if (!charged) {
 		__u32 bytes = charged_len(h->skb, p), number = engine_number(h), back;
@@ -1323,18 +1399,17 @@ static __always_inline bool is_beyond_bound(struct hook *h, struct packet *p, bo
 			bare = exceeds_bare(p, bytes, number, back, found);
 		}
 		if (bare != BARE_EXCEEDS)
-			return false;
+			return JUDGED_PASSES;
 		h->count->policed++;
-		return true;
+		return JUDGED_DROPPED;
 	}
 	see_data(h, p, found);
-	if (!exceeds(h->skb, p, engine_number(h), h->ingress, found)) {
-		if (quic)
-			count_quic(h->skb, p, found);
-		return false;
-	}
-	h->count->policed++;
-	return true;
+	judgement = judged(h->skb, p, engine_number(h), h->ingress, found);
+	if (judgement == JUDGED_DROPPED)
+		h->count->policed++;
+	else if (quic)
+		count_quic(h->skb, p, found);
+	return judgement;
 }
 
 #endif

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::sys::pod::bytes_of;
 
-    const RECORD: Metadata = Metadata { departure: 1, number: 7, mark: 2, priority: 3, queue: 4, spare: 0 };
+    const RECORD: Metadata = Metadata { departure: 1, number: 7, mark: 2, priority: 3, queue: 4, spilled: 0 };
 
     #[test]
     fn records_are_found_in_headrooms() {

@@ -7,7 +7,7 @@ use std::io;
 use std::ops::Range;
 use weir_core::gateway::Verdict;
 use weir_core::quality::Sight;
-use weir_core::steer::{Bound, FlowBound, Slot, Tally};
+use weir_core::steer::{Bound, FlowBound, Slot, Spill, Tally};
 use weir_core::time::Time;
 
 /// The programs of one instance, loaded.
@@ -232,6 +232,11 @@ impl<'a> Part<'a> {
     /// Sights of the engine's flows; empty unless the programs take ACKs.
     pub fn sights(&self) -> &'static [Sight] {
         self.programs.acks().map_or(&[], |acks| acks.sights_of(self.number))
+    }
+
+    /// Counts of what flows spill; empty unless the programs take ACKs.
+    pub fn spills(&self) -> &'static [Spill] {
+        self.programs.acks().map_or(&[], Acks::spills)
     }
 
     /// Map that the engine's rules are written to, if the programs take ACKs.

@@ -11,7 +11,7 @@ use std::os::fd::BorrowedFd;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use weir_core::frame::Frames;
 use weir_core::quality::Sight;
-use weir_core::steer::{Bound, FlowBound, Slot, Tally};
+use weir_core::steer::{Bound, FlowBound, Slot, Spill, Tally};
 use weir_core::time::Time;
 
 /// Parts that an engine is started with.
@@ -31,6 +31,8 @@ pub struct Launch<'a> {
     pub flow_bounds: &'static [FlowBound],
     /// Sight of the flow of each slot; empty unless the programs take ACKs.
     pub sights: &'static [Sight],
+    /// Counts of what flows spill; empty unless the programs take ACKs.
+    pub spills: &'static [Spill],
     /// Map that its rules are written to; `None` unless the programs take ACKs.
     pub rules: Option<RuleBook>,
     /// Engines that ran before this one. Frames have bypassed shaping if there were any.

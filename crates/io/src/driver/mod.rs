@@ -84,6 +84,8 @@ pub trait Engine {
     fn counted(&self) -> [Fields; 2] {
         [Fields::NONE; 2]
     }
+    /// Called when the kernel has all frames that the node has sent before `now`.
+    fn sent(&mut self, _now: Time) {}
     /// Called every [`DriverConfig::report_every`], and once at the end.
     fn report(&mut self, _report: &Report<'_>) {}
 }
@@ -231,6 +233,9 @@ impl<'a, E: Engine> Driver<'a, E> {
         // Verdicts come before the frames: the answer to a segment that leaves may then find its flow's slot.
         self.verdicts.write(&mut self.engine, &self.programs);
         let again = self.out.flush(&mut self.frames, now);
+        if self.out.waiting() == 0 {
+            self.engine.sent(self.stepper.last());
+        }
         if self.interfaces.is_apart() {
             self.ways.wait();
         } else if self.ways.look(now, &mut self.frames, &mut self.out, &self.inputs, &self.programs) {

@@ -218,6 +218,9 @@ impl Packets {
         let vnet = Vnet::read(vnet);
         let mut frame = frames.received(first, HEAD - added, head + added, len + added, at);
         frame.gso_size = if vnet.gso_type == 0 { 0 } else { vnet.gso_size };
+        if let Some(number) = metadata.and_then(|metadata| metadata.spilled.checked_sub(1)) {
+            frame.hint = number;
+        }
         if vnet.flags & Vnet::NEEDS_CHECKSUM != 0 {
             frame.checksum = Checksum::Partial;
         }

@@ -59,7 +59,7 @@ impl Splitter {
         };
         self.whole.clear();
         frames.parts(&frame).for_each(|part| self.whole.extend_from_slice(part));
-        let at = frame.received;
+        let (at, hint) = (frame.received, frame.hint);
         frames.consumed(frame);
         let payload = self.whole.len() - layout.headers;
         let count = payload.div_ceil(layout.mss).max(1);
@@ -78,7 +78,7 @@ impl Splitter {
             bytes[layout.headers..].copy_from_slice(part);
             number(bytes, &layout, i, i + 1 == count);
             let mut packet = frames.received(chunk, HEAD, len, len, at);
-            packet.checksum = Checksum::Partial;
+            (packet.checksum, packet.hint) = (Checksum::Partial, hint);
             each(packet);
         }
         0

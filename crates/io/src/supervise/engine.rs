@@ -50,6 +50,7 @@ impl<'a> Common<'a> {
         let inputs = ring.into_iter().chain(packets.into_iter().map(Input::Packets)).collect();
         let (slots, tallies, bounds) = (programs.slots(), programs.tallies(), programs.bounds());
         let sights = programs.sights();
+        let spills = programs.spills();
         let (unread, flow_bounds, rules) = (programs.unread(), programs.flow_bounds(), programs.rules()?);
         let frames = Frames::mapped(memory.leak(), pool.chunk, pool.reserve);
         let (letters, homes, unlisted, others) = (None, None, None, Vec::new());
@@ -61,6 +62,7 @@ impl<'a> Common<'a> {
             unread,
             flow_bounds,
             sights,
+            spills,
             rules,
             restarts,
             began,

@@ -43,7 +43,7 @@ pub enum Steered {
         /// True for frames that come in.
         inward: bool,
     },
-    /// ACKs, and all other frames of a direction.
+    /// ACKs, and all other frames of a direction, or those that [spill](TakenAcks::spill_out).
     Both {
         /// ACKs that are taken.
         acks: TakenAcks,
@@ -65,6 +65,10 @@ pub struct TakenAcks {
     pub size_out: bool,
     /// True if the window in the SYN-ACK is sized, for flows whose data comes in.
     pub size_in: bool,
+    /// True if of frames that go out only those are taken whose flows have spilled.
+    pub spill_out: bool,
+    /// True if of frames that come in only those are taken whose flows have spilled.
+    pub spill_in: bool,
     /// True if everything passes as it came, and the engine only sees copies.
     pub observe: bool,
 }
@@ -155,6 +159,7 @@ impl Setup {
             // The SYN-ACK comes the same way as the ACKs.
             size_in: taken.size_out,
             size_out: taken.size_in,
+            spills: taken.spill_out || taken.spill_in,
             observe: taken.observe,
             tallies: self.tallies,
             engines: self.engines,

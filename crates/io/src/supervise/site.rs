@@ -643,13 +643,13 @@ pub(super) fn load(setup: &Setup, link: &HostInterface, old: Option<&OldMaps>) -
     let acks = |taken: TakenAcks| Acks::load_on(&setup.acks(taken, link.ethernet), old_acks).map(Box::new);
     match setup.steered {
         Steered::All { .. } => {
-            All::load_behind(None, setup.stale, link.ethernet, old_frames).map(Programs::All)
+            All::load_behind(None, [false; 2], setup.stale, link.ethernet, old_frames).map(Programs::All)
         }
         Steered::Acks(taken) => acks(taken).map(Programs::Acks),
         Steered::Both { acks: taken, .. } => {
             let acks = acks(taken)?;
-            let all =
-                All::load_behind(Some(&acks), setup.stale.max(FRAMES_STALE), link.ethernet, old_frames)?;
+            let (spilled, stale) = ([taken.spill_out, taken.spill_in], setup.stale.max(FRAMES_STALE));
+            let all = All::load_behind(Some(&acks), spilled, stale, link.ethernet, old_frames)?;
             Ok(Programs::Both(acks, all))
         }
     }

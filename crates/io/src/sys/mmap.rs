@@ -25,6 +25,8 @@ unsafe impl Shared for weir_core::steer::Bound {}
 unsafe impl Shared for weir_core::steer::FlowBound {}
 // SAFETY: atomic words without padding.
 unsafe impl Shared for weir_core::quality::Sight {}
+// SAFETY: atomic words without padding.
+unsafe impl Shared for weir_core::steer::Spill {}
 
 /// A mapping, unmapped when dropped. Other processes may write it at any time, so it is only read and written
 /// as atomics or by value.

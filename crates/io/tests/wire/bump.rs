@@ -156,7 +156,15 @@ pub fn prepare(args: &[String]) -> Result<Supervisor, i32> {
     tracing::subscriber::set_global_default(Log).unwrap();
     let sizes = args[0] == "gateway";
     let acks = |out, inward| {
-        Steered::Acks(TakenAcks { out, inward, size_out: sizes, size_in: sizes, observe: false })
+        Steered::Acks(TakenAcks {
+            out,
+            inward,
+            size_out: sizes,
+            size_in: sizes,
+            spill_out: false,
+            spill_in: false,
+            observe: false,
+        })
     };
     let steered = match args[0].as_str() {
         "all" => Steered::All { out: true, inward: true },

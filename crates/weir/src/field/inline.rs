@@ -352,7 +352,8 @@ fn quality(node: &impl Inline, now: Time) -> [Quality; 2] {
 
 /// Returns whether giant segments are split for this node.
 fn splits(node: &impl Inline) -> bool {
-    node.queues().is_some_and(|queues| setup::splits(queues.config()))
+    let spilled = || node.gateway().is_some_and(|gateway| setup::splits(gateway.flows.config()));
+    node.queues().is_some_and(|queues| setup::splits(queues.config())) || spilled()
 }
 
 /// Replaces the counters of classes with queues by those of their queues.
@@ -408,8 +409,13 @@ impl<N: Inline> Engine for InlineEngine<N> {
     fn counted(&self) -> [Fields; 2] {
         self.node.gateway().map_or([Fields::NONE; 2], |gateway| gateway.flows.counted_fields())
     }
-    fn resync(&mut self, _: &mut Cx<'_>) {
-        self.node.gateway_mut().into_iter().for_each(|gateway| gateway.flows.resync());
+    fn resync(&mut self, cx: &mut Cx<'_>) {
+        let Some(gateway) = self.node.gateway_mut() else { return };
+        gateway.flows.resync();
+        gateway.resync_spilled(cx);
+    }
+    fn sent(&mut self, now: Time) {
+        self.node.gateway_mut().into_iter().for_each(|gateway| gateway.settle_spilled(now));
     }
     fn stop(&mut self, cx: &mut Cx<'_>) -> bool {
         self.node.gateway_mut().is_none_or(|gateway| gateway.stop(cx))

@@ -55,7 +55,8 @@ pub fn gateway(
         return rehearsal.rehearse(&setup::gateway(&version.file)).map_err(|p| p.to_string());
     }
     let steered = setup::steered(&version.file.gateway);
-    let (acks, queued) = (steered.acks().is_some(), steered.frames().is_some());
+    let (acks, queued) = (steered.acks().is_some(), setup::has_queues(&version.file.gateway));
+    let holds = steered.frames().is_some();
     let driver = setup::gateway_driver(&version.file.driving, &version.file.gateway, queued);
     let setup = setup::gateway(&version.file);
     let supervisor = match inherited {
@@ -66,7 +67,7 @@ pub fn gateway(
     let slots = supervisor.slots();
     let records = acks.then(|| supervisor.records::<Record>("flows", slots.len())).transpose();
     let records = records.map_err(|e| format!("memory for {} flows: {e}", slots.len()))?;
-    let kept = acks.then(|| Totals::of(&mut supervisor, !queued)).transpose();
+    let kept = acks.then(|| Totals::of(&mut supervisor, !holds)).transpose();
     let kept = kept.map_err(|e| format!("memory for totals: {e}"))?;
     let queues = if queued { 2 * version.file.gateway.classes.len() + 1024 } else { 0 };
     let memory = continued::Memory::of(&mut supervisor, queues);
@@ -210,6 +211,7 @@ fn gateways(
             .unread_bounded_in(launch.unread)
             .flows_bounded_in(launch.flow_bounds)
             .seen_in(launch.sights)
+            .spilled_in(launch.spills)
     });
     Ok(gateways.collect())
 }

@@ -60,12 +60,25 @@ pub(super) fn steered(config: &Config) -> Steered {
     let sized = |ack: AckControl| matches!(ack.window, Window::Size { .. });
     let [size_out, size_in] = any(&|c| c.ack.is_some_and(sized));
     let observe = config.observe;
-    let acks = TakenAcks { out: acks_out, inward: acks_in, size_out, size_in, observe };
+    let [spills_out, spills_in] = spilling(config);
+    let (spill_out, spill_in) = (spills_out && !out, spills_in && !inward);
+    let acks = TakenAcks { out: acks_out, inward: acks_in, size_out, size_in, spill_out, spill_in, observe };
+    let [out, inward] = [out || spill_out, inward || spill_in];
     match (acks_in || acks_out, out || inward) {
         (true, true) => Steered::Both { acks, out, inward },
         (false, true) => Steered::All { out, inward },
         _ => Steered::Acks(acks),
     }
+}
+
+/// Returns whether flows of some class may spill, of uploads and downloads.
+fn spilling(config: &Config) -> [bool; 2] {
+    [Direction::Out, Direction::In].map(|direction| !config.observe && config.spills(direction))
+}
+
+/// Returns whether some class has a queue, or frames leave at rates of windows.
+pub(super) fn has_queues(config: &Config) -> bool {
+    config.classes.iter().any(|class| class.share.is_some())
 }
 
 /// Returns the room for twice the present classes and 1,024 more, because a change of configuration cannot
@@ -111,7 +124,10 @@ fn paces(config: &Config) -> bool {
 /// paced classes.
 pub(super) fn splits(config: &Config) -> bool {
     let most = |c: &ClassConfig| c.share.and_then(|s| if s.parent.is_none() { s.rate } else { s.ceil });
-    paces(config) || config.classes.iter().filter_map(most).any(|rate| rate < SPLIT_BELOW)
+    let spilled =
+        |c: &ClassConfig| c.ack.map(|ack| ack.release.rate()).filter(|_| config.spills(c.direction));
+    let rates = config.classes.iter().filter_map(|class| most(class).or_else(|| spilled(class)));
+    paces(config) || rates.into_iter().any(|rate| rate < SPLIT_BELOW)
 }
 
 /// Returns the settings of an emulator's driver. Its error is the lateness of its wake-ups. The kernel's

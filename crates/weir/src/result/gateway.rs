@@ -123,7 +123,13 @@ pub struct ClassOthers {
     pub packets: u64,
     /// Bytes of these packets from the IP header on.
     pub bytes: u64,
-    /// Packets dropped because the class is policed.
+    /// Packets among them that exceeded a fair share, and waited for their turn.
+    #[serde(default)]
+    pub spilled: u64,
+    /// Bytes of these packets from the IP header on.
+    #[serde(default)]
+    pub spilled_bytes: u64,
+    /// Packets dropped because the class is policed, or found no room in the queue of their flow.
     pub dropped: u64,
     /// Bytes that exceeded the rate of the class and could not be held back.
     pub exceeded_bytes: u64,

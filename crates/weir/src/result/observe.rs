@@ -174,7 +174,9 @@ pub fn others(gateway: &Gateway, class: usize, now: Time) -> Option<ClassOthers>
     let passed = gateway.flows.others_of(class);
     let (packets, bytes, dropped) = (passed.packets, passed.bytes, passed.dropped);
     let exceeded_bytes = gateway.flows.exceeded(class, now);
-    (packets + dropped > 0).then_some(ClassOthers { packets, bytes, dropped, exceeded_bytes })
+    let (spilled, spilled_bytes) = gateway.flows.spilled_of(class);
+    let others = ClassOthers { packets, bytes, spilled, spilled_bytes, dropped, exceeded_bytes };
+    (packets + dropped > 0).then_some(others)
 }
 
 fn alone(ScheduledOnly { not_tcp, untouched, no_acks }: ScheduledOnly) -> ClassAlone {

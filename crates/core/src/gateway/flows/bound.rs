@@ -1,7 +1,7 @@
 //! Bounds of classes and flows, as the configuration says them.
 
 use crate::ack::{AckControl, Turns, Unresponsive, When, Window};
-use crate::classify::Config;
+use crate::classify::{Config, Direction};
 use crate::rate::Rate;
 use crate::steer::{FairLimit, FlowLimit, Limit};
 use crate::time::Duration;
@@ -20,6 +20,13 @@ impl AckControl {
 }
 
 impl Config {
+    /// Returns whether flows of some class of this direction may spill.
+    pub fn spills(&self, direction: Direction) -> bool {
+        let fair = |class: usize| self.limit(class)?.fair?.spills;
+        let is_of = |class: &usize| self.classes[*class].direction == direction;
+        (0..self.classes.len()).filter(is_of).any(|class| fair(class).is_some())
+    }
+
     /// Terms of the class with this index, if its flows share a rate or have one each. Places above it are
     /// indices, and rates are those that hooks serve.
     pub fn limit(&self, class: usize) -> Option<Limit> {
@@ -39,8 +46,9 @@ impl Config {
         }
         // Turns of ACKs permit segments, not bytes.
         let permits = law.turns == Turns::Bytes;
+        let spills = law.unresponsive.spills().filter(|_| permits);
         let fair = law.unresponsive.depth();
-        let fair = fair.map(|depth| FairLimit { depth, most: law.flow_max.map(served) });
+        let fair = fair.map(|depth| FairLimit { depth, spills, most: law.flow_max.map(served) });
         let Some(nested) = config.nested else {
             let most = Some(served(law.rate));
             return Some(Limit { most, own: None, above: None, flow, permits, fair, counts });

@@ -11,7 +11,7 @@ use crate::frame::Frame;
 use crate::node::Cx;
 use crate::steer::{
     self, hash_of_host, hash_of_source, is_charged, slot_flag, Bound, Counted, Fields, FlowBound, FlowQueues,
-    Kind, Limit, Load, Records, Strangers, Tally,
+    Judgement, Kind, Limit, Load, Records, Spill, Strangers, Tally,
 };
 use crate::time::Time;
 use crate::wire;
@@ -157,8 +157,15 @@ impl Register {
     /// Returns the unresponsive traffic that passed of the class with this index in the configuration, and
     /// that was dropped.
     pub fn others_of(&self, class: usize) -> Counted {
-        let tally = self.tallies().get(self.classes.place(class).index());
-        tally.map_or(Counted::default(), Tally::counted)
+        let place = self.classes.place(class);
+        let passed = self.tallies().get(place.index()).map_or(Counted::default(), Tally::counted);
+        let stats = &self.classes[place];
+        Counted {
+            packets: passed.packets + stats.spilled_packets,
+            bytes: passed.bytes + stats.spilled_bytes,
+            dropped: passed.dropped + stats.spill_dropped,
+            dropped_bytes: passed.dropped_bytes + stats.spill_dropped_bytes,
+        }
     }
 
     /// Returns the fields that hooks look at of packets that are not TCP, of uploads and downloads.
@@ -290,6 +297,35 @@ impl Register {
             }
         }
         self.set_unread();
+        self.set_spilling();
+    }
+
+    /// Packets that came to the queues of flows that have spilled, of the class with this index in the
+    /// configuration, and their bytes from the IP header on.
+    pub fn spilled_of(&self, class: usize) -> (u64, u64) {
+        let stats = &self.classes[self.classes.place(class)];
+        (stats.spilled_packets, stats.spilled_bytes)
+    }
+
+    /// Returns whether flows of some class of this direction may spill.
+    pub fn spills(&self, direction: Direction) -> bool {
+        self.spilling[usize::from(direction == Direction::In)]
+    }
+
+    /// Counts that hooks share of the queues of flows that have spilled.
+    pub(in crate::gateway) fn spill_counts(&self) -> &[Spill] {
+        match self.spill_counts {
+            Some(counts) => counts,
+            None => self.queues.get_or_init(FlowQueues::default).spills(),
+        }
+    }
+
+    /// Finds out whether flows of some class may spill.
+    pub(in crate::gateway) fn set_spilling(&mut self) {
+        self.spilling = [Direction::Out, Direction::In].map(|direction| self.config.spills(direction));
+        if self.spills.is_none() && self.spilling != [false; 2] {
+            self.spills = Some(Box::default());
+        }
     }
 
     /// Packets without readable addresses may have what the fastest class of their direction may have. None
@@ -340,7 +376,23 @@ impl Register {
     /// Returns whether this may pass, of the flow with this key and these records. It is charged to flow and
     /// class then.
     pub fn admits(&self, direction: Direction, key: &Key, of: Records<'_>, load: &Load, now: Time) -> bool {
-        self.controls(direction, key).is_none_or(|place| self.admits_to(place, key, of, load, now))
+        self.judge(direction, key, Records { spills: false, ..of }, load, now) == Judgement::Passes
+    }
+
+    /// Returns what becomes of this, of the flow with this key and these records. If it passes, it is charged
+    /// to flow and class.
+    pub fn judge(
+        &self,
+        direction: Direction,
+        key: &Key,
+        of: Records<'_>,
+        load: &Load,
+        now: Time,
+    ) -> Judgement {
+        match self.controls(direction, key) {
+            Some(place) => self.judge_in(place, key, of, load, now),
+            None => Judgement::Passes,
+        }
     }
 
     /// Lets held TCP pass that [is spared](steer::is_spared), whatever its class's bound.
@@ -367,13 +419,18 @@ impl Register {
 
     /// As [`Register::admits`], to the class at this place.
     fn admits_to(&self, place: ClassId, key: &Key, of: Records<'_>, load: &Load, now: Time) -> bool {
+        self.judge_in(place, key, of, load, now) == Judgement::Passes
+    }
+
+    /// As [`Register::judge`], in the class at this place.
+    fn judge_in(&self, place: ClassId, key: &Key, of: Records<'_>, load: &Load, now: Time) -> Judgement {
         if of.flow.is_none() && self.classes.share(place).is_none() {
-            return true;
+            return Judgement::Passes;
         }
         let is_fair = || self.bounds.all().get(place.index()).is_some_and(Bound::is_fair);
         let queues = (load.kind != Kind::Held && is_fair())
             .then(|| (self.queues.get_or_init(FlowQueues::default), key.hash(self.config.seed)));
-        steer::admits(self.bounds.all(), self.tallies(), place.0, Records { queues, ..of }, load, now)
+        steer::judge(self.bounds.all(), self.tallies(), place.0, Records { queues, ..of }, load, now)
     }
 
     /// Returns whether a segment may pass, in a gateway without hooks. ACKs that are [taken in
@@ -405,7 +462,7 @@ impl Register {
         let Some(class) = self.class_of(flow, direction, &key) else { return true };
         let bound = self.flow_bound_of(flow, direction, &key);
         let sender = (load.kind == Kind::Held).then(|| bound.queue());
-        let of = Records { flow: Some(bound), sender, queues: None };
+        let of = Records { flow: Some(bound), sender, ..Records::default() };
         self.admits_to(class, &key, of, &load, cx.now)
     }
 

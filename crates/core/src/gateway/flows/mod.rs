@@ -63,9 +63,9 @@ use crate::classify::{ClassConfig, Compiled, Config, Direction};
 use crate::flow::{flag, ClassId, FlowId, Key, Record, Table, Timers};
 use crate::frame::Frame;
 use crate::node::{Cx, Port, PortSet, LAN, WAN};
-use crate::steer::{slot_flag, Bound, FlowBound, FlowQueues, Slot, Strangers, Tally};
+use crate::steer::{slot_flag, Bound, FlowBound, FlowQueues, Slot, Spill, Strangers, Tally};
 use crate::systems::ack_shaper::Congestion;
-use crate::systems::class_rate::Share;
+use crate::systems::class_rate::{Share, Spills};
 use crate::tcp::Marks;
 use crate::time::{Duration, Time};
 use crate::track::Doubt;
@@ -106,6 +106,14 @@ pub struct Register {
     pub(super) strangers: OnceCell<Strangers>,
     /// Virtual queues of flows that ACKs do not slow, where hooks are simulated or there are none.
     pub(super) queues: OnceCell<FlowQueues>,
+    /// Queues of flows that have spilled, if any may.
+    pub(super) spills: Option<Box<Spills>>,
+    /// Counts of these that hooks share.
+    pub(super) spill_counts: Option<&'static [Spill]>,
+    /// Packets of flows that have spilled which came before this time have been overtaken.
+    pub(super) spilled_from: Time,
+    /// Flows of some class may spill, of uploads and downloads.
+    pub(super) spilling: [bool; 2],
     /// Some class has a bound, of uploads and downloads.
     pub(super) bounded: [bool; 2],
     /// Each flow of some class has one.

@@ -159,6 +159,14 @@ pub struct ClassStats {
     pub permitted_bytes: u64,
     /// Bytes charged to the class of what ACKs cannot slow.
     pub others_bytes: u64,
+    /// Packets that came to the queues of flows that have spilled.
+    pub spilled_packets: u64,
+    /// Their bytes from the IP header on.
+    pub spilled_bytes: u64,
+    /// Packets that found no room in these queues.
+    pub spill_dropped: u64,
+    /// Their bytes from the IP header on.
+    pub spill_dropped_bytes: u64,
     /// Bytes of both that the class's clock was not charged, since it was too far ahead.
     pub forgiven_bytes: u64,
     /// Release times forfeited because the engine woke too late for `catch_up`.

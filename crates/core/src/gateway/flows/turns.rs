@@ -127,11 +127,16 @@ impl Register {
         }
     }
 
+    /// Returns the class whose turn it is below one at the top, if the clock is not ahead.
+    pub(in crate::gateway) fn ready_class(&mut self, top: ClassId, now: Time) -> Option<ClassId> {
+        self.classes.share(top).filter(|share| share.may_release(now))?;
+        self.tree(top).pick(top)
+    }
+
     /// Returns the flow whose turn it is below a class at the top, and the class of that flow, if the clock
     /// is not ahead.
     pub(in crate::gateway) fn ready(&mut self, top: ClassId, now: Time) -> Option<(FlowId, ClassId)> {
-        self.classes.share(top).filter(|share| share.may_release(now))?;
-        let place = self.tree(top).pick(top)?;
+        let place = self.ready_class(top, now)?;
         Some((self.classes.share(place)?.first(&self.table, now)?, place))
     }
 

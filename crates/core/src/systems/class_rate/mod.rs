@@ -7,7 +7,8 @@
 //! - `account`: charges to a class and its flows; `windows`: windows; `guarantee`: flows that have a
 //!   guarantee, and those for which there is too little;
 //! - `grants`: bytes that may pass unasked where the rate does not bind;
-//! - `others`: traffic that ACKs cannot slow; `floor`: the rate that TCP keeps beside it.
+//! - `others`: traffic that ACKs cannot slow; `floor`: the rate that TCP keeps beside it; `spill`: the queues
+//!   of what exceeds its share.
 
 mod account;
 mod average;
@@ -23,6 +24,7 @@ mod others;
 mod settings;
 mod share;
 mod shares;
+mod spill;
 mod tree;
 mod turn;
 mod windows;
@@ -34,5 +36,6 @@ pub use nested::{Nested, DEEPEST};
 pub use settings::{ShareRelease, Turns};
 pub(crate) use share::Share;
 pub(crate) use shares::Shares;
+pub(crate) use spill::Spills;
 pub(crate) use tree::ClassTree;
 pub use turn::Turn;

@@ -5,6 +5,7 @@ use super::clock::Clock;
 use super::debt::Debt;
 use super::node::{self, List, Node, Standing};
 use super::others::Others;
+use super::spill::Spilled;
 use super::turn::Round;
 use super::{Nested, ShareRelease};
 use crate::base::linked::LinkedList;
@@ -50,6 +51,8 @@ pub(crate) struct Share {
     pub(crate) sure: u32,
     /// The average of that.
     pub(crate) active: Average,
+    /// Flows that ACKs cannot slow, and whose packets wait.
+    pub(crate) spilled: Spilled,
     /// Traffic that passes beside its flows.
     pub(crate) others: Others,
     /// Unresponsive bytes that its clock is not charged yet.
@@ -80,6 +83,7 @@ impl Share {
             listed_sure: 0,
             sure: 0,
             active: Average::default(),
+            spilled: Spilled::default(),
             others: Others::default(),
             debt: Debt::default(),
             next: Time::ZERO,
@@ -143,7 +147,7 @@ impl Share {
     /// The average follows the number of flows up to `now`.
     pub(crate) fn note_active(&mut self, now: Time) {
         let down = if self.clock.is_idle(now) { FEWER_IDLE } else { FEWER };
-        self.active.note(u64::from(self.listed), now, down);
+        self.active.note(u64::from(self.listed + self.spilled.count), now, down);
     }
 
     /// The flow whose turn it is: a fresh one, unless one that had its turn has waited longer, and for too
@@ -201,14 +205,29 @@ impl Share {
         }
     }
 
+    /// Returns whether a flow waits for its turn.
+    fn has_flows(&self) -> bool {
+        self.head().is_some() || self.spilled.count > 0
+    }
+
+    /// Returns the flow that has spilled and whose turn it is, if it is that of one of them.
+    pub(crate) fn spilled_turn(&self) -> Option<u32> {
+        self.spilled.turn(self.head().is_some())
+    }
+
+    /// Flows with controlled ACKs have had turns of `bytes` together.
+    pub(crate) fn note_turns(&mut self, bytes: i64) {
+        self.spilled.note_others(bytes, self.listed, self.quantum);
+    }
+
     /// Returns whether there is anything to release.
     pub(crate) fn offers(&self) -> bool {
-        self.head().is_some() || self.node().is_some_and(Node::offers)
+        self.has_flows() || self.node().is_some_and(Node::offers)
     }
 
     /// Returns the standing that it should have.
     pub(crate) fn standing(&self, node: &Node, now: Time) -> Standing {
-        if self.head().is_none() && !node.is_active() {
+        if !self.has_flows() && !node.is_active() {
             Standing::Idle
         } else if !self.offers() {
             Standing::Bare

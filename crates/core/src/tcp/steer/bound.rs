@@ -18,7 +18,7 @@
 //! lasts.
 //!
 //! In a fair class each flow of such traffic has its [fair share](FairShare) instead, by a [virtual
-//! queue](FlowQueues) of its own.
+//! queue](FlowQueues) of its own. What exceeds the share is dropped, or spills to the engine.
 //!
 //! A controlled sender that heeds no ACK has its [fair share](FairShare) of the class and no more: what it
 //! sends beyond what it was permitted passes a [virtual queue](VirtualQueue). While the class has
@@ -140,6 +140,8 @@ impl Limit {
 pub struct FairLimit {
     /// Depth of a queue, as time at the fair share.
     pub depth: Duration,
+    /// Time at the fair share that waits in a queue when its flow spills. `None`: no flow does.
+    pub spills: Option<Duration>,
     /// The most that a flow may have.
     pub most: Option<Rate>,
 }
@@ -153,6 +155,19 @@ pub struct Records<'a> {
     pub sender: Option<&'a VirtualQueue>,
     /// Table of virtual queues, and a hash of the flow.
     pub queues: Option<(&'a FlowQueues, u64)>,
+    /// The engine takes what spills.
+    pub spills: bool,
+}
+
+/// Decision on packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// They pass.
+    Passes,
+    /// They are dropped.
+    Dropped,
+    /// They go to the queue of their flow in the engine. It has this number.
+    Spills(u16),
 }
 
 /// Packets with data that come as one.
@@ -224,7 +239,8 @@ impl Bound {
         let flow = limit.and_then(|limit| limit.flow);
         let permits = limit.is_some_and(|limit| limit.permits);
         let fair = limit.and_then(|limit| limit.fair);
-        self.fair.set(fair.and_then(|fair| fair.most), fair.map_or(Duration::ZERO, |fair| fair.depth));
+        let depth = fair.map_or(Duration::ZERO, |fair| fair.depth);
+        self.fair.set(fair.and_then(|fair| fair.most), depth, fair.and_then(|fair| fair.spills));
         let parts = if own > 0 { OWN } else { 0 }
             | if flow.is_some() { FLOWS } else { 0 }
             | if permits { PERMITS } else { 0 }
@@ -444,7 +460,7 @@ pub(super) fn chain(bounds: &[Bound], place: u32) -> impl Iterator<Item = &Bound
 }
 
 /// Returns whether packets of the class at this place may pass at `now`, of a flow with these records. They
-/// are charged and counted then.
+/// are charged and counted then. None spill.
 pub fn admits(
     bounds: &[Bound],
     tallies: &[Tally],
@@ -453,9 +469,39 @@ pub fn admits(
     load: &Load,
     now: Time,
 ) -> bool {
-    let Some((own, tally)) = bounds.get(place as usize).zip(tallies.get(place as usize)) else { return true };
-    let Records { flow, sender, queues } = of;
+    judge(bounds, tallies, place, Records { spills: false, ..of }, load, now) == Judgement::Passes
+}
+
+/// Returns what becomes of packets of the class at this place at `now`, of a flow with these records. Those
+/// that pass are charged and counted.
+pub fn judge(
+    bounds: &[Bound],
+    tallies: &[Tally],
+    place: u32,
+    of: Records<'_>,
+    load: &Load,
+    now: Time,
+) -> Judgement {
+    let Some((own, tally)) = bounds.get(place as usize).zip(tallies.get(place as usize)) else {
+        return Judgement::Passes;
+    };
+    let Records { flow, sender, queues, spills } = of;
     let (cost, at) = (own.cost(load), now.as_nanos());
+    let queues = queues.filter(|_| load.kind != Kind::Held && own.is_fair());
+    let queue_of = |queues: Option<_>| {
+        let (queues, hash): (&FlowQueues, u64) = queues?;
+        // Flows that spill count as long as the gateway says so.
+        let has_tcp = own.has_tcp(at) || own.fair.spills();
+        let queue = queues.of(hash, place, &own.fair, at);
+        Some((queues, queue, served(cost, own.fair.per_byte(has_tcp, at))))
+    };
+    let spills = spills && own.fair.spills() && load.kind == Kind::Counted;
+    let before = queue_of(queues.filter(|_| spills));
+    if let Some(number) =
+        before.and_then(|(queues, queue, time)| queues.spill(queue, &own.fair, load.packets, time, at))
+    {
+        return Judgement::Spills(number);
+    }
     let beyond = sender.filter(|sender| own.is_beyond(sender));
     let in_queue = if beyond.is_some() { served(cost, own.per_byte_beyond(at)) } else { 0 };
     if let Some(sender) = beyond {
@@ -468,25 +514,22 @@ pub fn admits(
         && beyond.is_none_or(|sender| sender.has_room(in_queue, at))
         && own.is_within(cost, quarters, at)
         && (is_own || chain(bounds, place).skip(1).all(|c| c.is_within(cost, quarters, at)));
-    let queue = queues.filter(|_| fits && load.kind != Kind::Held && own.is_fair()).map(|(queues, hash)| {
-        let queue = queues.of(hash, place, &own.fair, at);
-        (queue, served(cost, own.fair.per_byte(own.has_tcp(at), at)))
-    });
-    let queued = queue.is_none_or(|(queue, time)| queue.has_room(&own.fair, cost, time, at));
+    let queue = before.or_else(|| queue_of(queues.filter(|_| fits)));
+    let queued = queue.is_none_or(|(_, queue, time)| queue.has_room(&own.fair, cost, time, at));
     if !fits
         || load.kind == Kind::Free && !(queued && tally.admits(load.packets, load.bytes, now, beside_tcp))
     {
         own.dropped.fetch_add(load.packets, Relaxed);
         own.dropped_bytes.fetch_add(load.bytes, Relaxed);
-        return false;
+        return Judgement::Dropped;
     }
     if load.kind == Kind::Counted {
         if !queued {
             tally.count_dropped(load.packets, load.bytes);
-            return false;
+            return Judgement::Dropped;
         }
         if !tally.passes(load.packets, load.bytes, now, beside_tcp) {
-            return false;
+            return Judgement::Dropped;
         }
     }
     chain(bounds, place).for_each(|bound| bound.spend(cost, at));
@@ -496,7 +539,7 @@ pub fn admits(
     if let Some(flow) = flow.filter(|_| own.bounds_flows()) {
         flow.charge(cost);
     }
-    if let Some((queue, time)) = queue {
+    if let Some((_, queue, time)) = queue {
         queue.charge(&own.fair, cost, time, at);
     }
     if let Some(sender) = beyond {
@@ -513,10 +556,10 @@ pub fn admits(
         Kind::Free => {
             own.free.fetch_add(load.bytes, Relaxed);
         }
-        Kind::Counted => return true,
+        Kind::Counted => return Judgement::Passes,
     }
     own.packets.fetch_add(load.packets, Relaxed);
-    true
+    Judgement::Passes
 }
 
 #[cfg(test)]

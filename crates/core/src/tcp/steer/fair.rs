@@ -86,7 +86,9 @@ pub struct FairShare {
     entry_part: AtomicU32,
     /// Depth of each flow's queue in microseconds. The gateway writes it.
     depth: AtomicU32,
-    spare: AtomicU64,
+    /// Microseconds of its queue beyond which a flow spills; 0: none does. The gateway writes it.
+    spills: AtomicU32,
+    spare: AtomicU32,
 }
 
 const _: () = assert!(core::mem::size_of::<FairShare>() == 128);
@@ -103,16 +105,37 @@ impl FairShare {
         self.flows.store(flows.min(u64::from(u32::MAX)) as u32, Relaxed);
     }
 
-    /// Each flow may have `most` at most, and the queues of flows have this depth.
-    pub(super) fn set(&self, most: Option<Rate>, depth: Duration) {
+    /// Each flow may have `most` at most, and the queues of flows have this depth. A flow spills with more
+    /// than `spills` in its queue.
+    pub(super) fn set(&self, most: Option<Rate>, depth: Duration, spills: Option<Duration>) {
         let most = most.map_or(u64::MAX, |most| (most.bps() / 8).max(1));
+        let micros = |time: Duration| (time.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32;
         self.most.store(most.min(u64::from(u32::MAX)) as u32, Relaxed);
-        self.depth.store((depth.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32, Relaxed);
+        self.depth.store(micros(depth), Relaxed);
+        self.spills.store(spills.map_or(0, micros), Relaxed);
     }
 
     /// Depth of each flow's queue in nanoseconds.
     pub(super) fn depth(&self) -> u64 {
         1_000 * u64::from(self.depth.load(Relaxed))
+    }
+
+    /// Returns whether flows spill.
+    pub(super) fn spills(&self) -> bool {
+        self.spills.load(Relaxed) != 0
+    }
+
+    /// Part of a queue's depth that is filled before its flow spills, if it does, in nanoseconds.
+    fn ahead(&self) -> u64 {
+        match self.spills.load(Relaxed) {
+            0 => self.depth(),
+            micros => 1_000 * u64::from(micros),
+        }
+    }
+
+    /// Returns whether what takes so long does not spill from the queue of a flow that is empty at `due`.
+    pub(super) fn has_room_ahead(&self, due: &AtomicU64, time: u64, now: u64) -> bool {
+        fits(due, self.ahead(), time, now)
     }
 
     /// Returns whether there is room in the queue of a flow that is empty at `due` for what takes so long.
@@ -137,13 +160,13 @@ impl FairShare {
         if self.entry_due.load(Relaxed) > now + ENTRIES {
             return None;
         }
-        let half = self.depth() / 2;
+        let half = self.ahead() / 2;
         let burst = match served(BURST, self.per_byte.load(Relaxed)) {
             0 => half,
             burst => burst.min(half),
         };
         charge(&self.entry_due, (burst >> 16) * u64::from(self.entry_part.load(Relaxed)), now);
-        Some(now + self.depth() - burst)
+        Some(now + self.ahead() - burst)
     }
 
     /// Counts bytes that passed and that ACKs did not slow.
@@ -269,7 +292,7 @@ mod tests {
     #[test]
     fn a_share_carries_the_bursts_of_new_queues() {
         let fair = FairShare::default();
-        fair.set(None, Duration::from_millis(100));
+        fair.set(None, Duration::from_millis(100), None);
         fair.tell(Rate::mbit(80), 0);
         for ms in 1_000..2_000 {
             fair.per_byte(false, ms * 1_000_000);

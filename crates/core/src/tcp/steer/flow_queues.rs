@@ -8,16 +8,23 @@
 //! Classes share a table of fixed size. A flow has its place in one of the four entries of a line of memory,
 //! by a hash that outsiders cannot compute. It takes an entry whose queue is empty, the one that has been so
 //! for longest: who sends more than its share keeps its entry, whatever new flows come.
+//!
+//! In a class whose flows *spill*, a packet that finds no room goes to a queue of its flow in the engine, and
+//! so do all packets behind it until that queue is empty: none overtakes another. A hook counts what it sends
+//! there, and the engine says how much of it has left or was lost ([`Spill`]).
 
 use super::due::charge;
 use super::fair::FairShare;
 use super::strangers::Young;
 use crate::base::time::Time;
+use core::cell::OnceCell;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Lines of the table. A flow may be in any of the entries of its line.
 const LINES: usize = 16_384;
 const WAYS: usize = 4;
+/// Time after which nothing of a flow is on its way through the engine, in nanoseconds.
+const LONGEST: u64 = 1_000_000_000;
 /// Odd number by which the places of classes are spread.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -38,42 +45,83 @@ struct Line([Entry; WAYS]);
 
 const _: () = assert!(core::mem::size_of::<Line>() == 64);
 
-/// See the module documentation. It has room for 65,536 flows in 1 MiB.
+/// Packets of a flow that go by its queue in the engine. Each word has one writer.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Spill {
+    /// Packets that were sent to the engine. The hooks write it.
+    sent: AtomicU32,
+    /// Packets among them that have left the engine, or were lost on the way. The engine writes it.
+    left: AtomicU32,
+}
+
+const _: () = assert!(core::mem::size_of::<Spill>() == 8);
+
+impl Spill {
+    /// Packets that were sent to the engine and have not left it.
+    pub fn on_the_way(&self) -> u32 {
+        self.sent.load(Relaxed).wrapping_sub(self.left.load(Relaxed))
+    }
+
+    /// Counts packets that are sent to the engine.
+    pub(crate) fn send(&self, packets: u32) {
+        self.sent.fetch_add(packets, Relaxed);
+    }
+
+    /// Counts packets that have left the engine, or were lost.
+    pub fn leave(&self, packets: u32) {
+        self.left.store(self.left.load(Relaxed).wrapping_add(packets), Relaxed);
+    }
+}
+
+/// Number of the entry whose flow never spills: the [hint](crate::frame::Frame::hint) of a frame that has
+/// none.
+const NEVER: u32 = FlowQueues::MOST - 1;
+
+/// See the module documentation. It has room for 65,536 flows in 1 MiB, and in half as much for what they
+/// spill.
 #[derive(Debug)]
 pub struct FlowQueues {
     lines: Box<[Line]>,
     young: Young,
+    spills: OnceCell<Box<[Spill]>>,
 }
 
 /// Queue that a packet goes to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Queue<'a> {
-    /// Queue of its flow, with the time at which it is empty.
-    Own(&'a AtomicU64),
+    /// Queue of its flow: the time at which it is empty, and its number.
+    Own(&'a AtomicU64, u32),
     /// Queue of newcomers.
     New,
 }
 
 impl Default for FlowQueues {
     fn default() -> FlowQueues {
-        FlowQueues { lines: (0..LINES).map(|_| Line::default()).collect(), young: Young::default() }
+        let lines = (0..LINES).map(|_| Line::default()).collect();
+        FlowQueues { lines, young: Young::default(), spills: OnceCell::new() }
     }
 }
 
 impl FlowQueues {
+    /// Flows that have queues at once.
+    pub const MOST: u32 = (LINES * WAYS) as u32;
+
     /// Returns the queue of a packet at `now`, of the flow with this hash in the class at a place, which has
     /// this fair share.
     pub(super) fn of(&self, hash: u64, place: u32, share: &FairShare, now: u64) -> Queue<'_> {
         let hash = hash ^ u64::from(place).wrapping_mul(SPREAD);
         let tag = hash as u32 | 1;
-        let line = &self.lines[(hash >> 32) as usize % LINES].0;
-        if let Some(entry) = line.iter().find(|entry| entry.tag.load(Relaxed) == tag) {
-            return Queue::Own(&entry.due);
+        let number = (hash >> 32) as usize % LINES;
+        let line = &self.lines[number].0;
+        let own = |n: usize| Queue::Own(&line[n].due, (number * WAYS + n) as u32);
+        if let Some(n) = line.iter().position(|entry| entry.tag.load(Relaxed) == tag) {
+            return own(n);
         }
         if !self.young.lasts(hash, Time::from_nanos(now)) {
             return Queue::New;
         }
-        let dues = [0, 1, 2, 3].map(|n| line[n].due.load(Relaxed));
+        let dues = [0, 1, 2, 3].map(|n| self.due_of(&line[n], number * WAYS + n, share, now));
         let first = (1..WAYS).fold(0, |first, n| if dues[n] < dues[first] { n } else { first });
         if dues[first] > now {
             return Queue::New;
@@ -81,7 +129,46 @@ impl FlowQueues {
         let Some(due) = share.enter(now) else { return Queue::New };
         line[first].due.store(due, Relaxed);
         line[first].tag.store(tag, Relaxed);
-        Queue::Own(&line[first].due)
+        own(first)
+    }
+
+    /// Time at which an entry with this number is empty. It is not while some of what its flow has spilled is
+    /// on the way, but for at most a second after its last packet.
+    fn due_of(&self, entry: &Entry, number: usize, share: &FairShare, now: u64) -> u64 {
+        let due = entry.due.load(Relaxed);
+        let spills = share.spills() && due.saturating_add(LONGEST) > now;
+        match spills && self.spills()[number].on_the_way() > 0 {
+            true => u64::MAX,
+            false => due,
+        }
+    }
+
+    /// Counts of what spills from each queue, by its number.
+    pub fn spills(&self) -> &[Spill] {
+        self.spills.get_or_init(|| (0..LINES * WAYS).map(|_| Spill::default()).collect())
+    }
+
+    /// Returns the number of a queue from which `packets` that come as one spill, which take `time` at their
+    /// share: they find no room, or packets before them are on their way through the engine. They are counted
+    /// then.
+    pub(super) fn spill(
+        &self,
+        queue: Queue<'_>,
+        share: &FairShare,
+        packets: u64,
+        time: u64,
+        now: u64,
+    ) -> Option<u16> {
+        let Queue::Own(due, number) = queue else { return None };
+        if number == NEVER {
+            return None;
+        }
+        let spill = self.spills().get(number as usize)?;
+        let spills = spill.on_the_way() > 0 || !share.has_room_ahead(due, time, now);
+        spills.then(|| {
+            spill.send(packets as u32);
+            number as u16
+        })
     }
 }
 
@@ -89,7 +176,7 @@ impl Queue<'_> {
     /// Returns whether there is room at `now` for so many bytes, where a flow's take `time` at its share.
     pub(super) fn has_room(self, share: &FairShare, bytes: u64, time: u64, now: u64) -> bool {
         match self {
-            Queue::Own(due) => share.has_room(due, time, now),
+            Queue::Own(due, _) => share.has_room(due, time, now),
             Queue::New => share.has_room_for_new(bytes, now),
         }
     }
@@ -97,7 +184,7 @@ impl Queue<'_> {
     /// Charges it with what passes.
     pub(super) fn charge(self, share: &FairShare, bytes: u64, time: u64, now: u64) {
         match self {
-            Queue::Own(due) => charge(due, time, now),
+            Queue::Own(due, _) => charge(due, time, now),
             Queue::New => share.charge_new(bytes, now),
         }
     }
@@ -108,7 +195,7 @@ mod tests {
     use super::*;
     use crate::base::rate::Rate;
     use crate::base::time::Duration;
-    use crate::steer::{admits, Bound, FairLimit, Kind, Limit, Load, Records, Tally};
+    use crate::steer::{admits, judge, Bound, FairLimit, Judgement, Kind, Limit, Load, Records, Tally};
 
     /// A byte a microsecond.
     const RATE: Rate = Rate::mbit(8);
@@ -128,7 +215,7 @@ mod tests {
                 tallies: [Tally::default()],
                 queues: FlowQueues::default(),
             };
-            let fair = Some(FairLimit { depth: Duration::from_millis(100), most });
+            let fair = Some(FairLimit { depth: Duration::from_millis(100), spills: None, most });
             class.bounds[0].set(Some(Limit { most: Some(RATE), fair, ..Limit::NONE }));
             class.bounds[0].fair().tell(RATE, waiting * ONE);
             class
@@ -236,12 +323,12 @@ mod tests {
     #[test]
     fn flows_with_something_in_their_queues_keep_their_entries() {
         let (queues, share) = (FlowQueues::default(), FairShare::default());
-        share.set(None, Duration::from_millis(100));
+        share.set(None, Duration::from_millis(100), None);
         let second = 1 << 30;
         // All in one line; the fifth finds no room.
         let of = |flow: u64, now| {
             let found = (0..3u64).map(|n| queues.of(1 << 32 | flow << 1, 0, &share, now + n)).last();
-            matches!(found, Some(Queue::Own(_)))
+            matches!(found, Some(Queue::Own(..)))
         };
         assert_eq!([1, 2, 3, 4, 5].map(|flow| of(flow, 5 * second)), [true, true, true, true, false]);
         // Half of the depth is waiting in each of the four for 50 ms.
@@ -249,5 +336,30 @@ mod tests {
         // The one that has been empty for longest has made room.
         let found = queues.of(1 << 32 | 1 << 1, 0, &share, 5 * second + 61_000_000);
         assert!(matches!(found, Queue::New), "{found:?}");
+    }
+
+    /// At a share of 1 MB/s a packet of 1,000 bytes takes 1 ms. Half of 5 ms is free when a flow begins.
+    #[test]
+    fn what_exceeds_a_share_spills_until_nothing_is_on_the_way() {
+        let class = Class::new(0, None);
+        let (depth, spills) = (Duration::from_millis(50), Some(Duration::from_millis(5)));
+        let fair = Some(FairLimit { depth, spills, most: None });
+        class.bounds[0].set(Some(Limit { most: Some(RATE), fair, ..Limit::NONE }));
+        class.bounds[0].fair().tell(RATE, 0);
+        let load = Load { packets: 1, bytes: 1_000, payload: 0, kind: Kind::Counted };
+        let judge = |us: u64| {
+            let queues = Some((&class.queues, SPREAD));
+            let of = Records { queues, spills: true, ..Records::default() };
+            judge(&class.bounds, &class.tallies, 0, of, &load, Time::from_micros(1_000_000 + us))
+        };
+        let first: Vec<_> = (0..8).map(|us| judge(10 * us)).collect();
+        let Judgement::Spills(number) = first[7] else { panic!("{first:?}") };
+        // Two newcomers, two and a half of 5 ms, and the four that fit any queue.
+        assert!(first[..4].iter().all(|judgement| *judgement == Judgement::Passes), "{first:?}");
+        let spill = &class.queues.spills()[usize::from(number)];
+        // Its virtual queue is empty, and those before it are still there.
+        assert_eq!(judge(20_000), Judgement::Spills(number));
+        spill.leave(spill.on_the_way());
+        assert_eq!(judge(20_001), Judgement::Passes);
     }
 }

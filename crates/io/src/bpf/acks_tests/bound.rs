@@ -13,8 +13,8 @@ use weir_core::flow::Key;
 use weir_core::gateway::{ClassConfig, Compiled, Config, Direction, Match, Prefix, Verdict};
 use weir_core::rate::Rate;
 use weir_core::steer::{
-    admits, admits_bare, slot_flag, Bound, FairLimit, Fields, FlowBound, FlowLimit, FlowQueues, Kind, Limit,
-    Load, Passed, Records, Tally,
+    admits, admits_bare, judge, slot_flag, Bound, FairLimit, Fields, FlowBound, FlowLimit, FlowQueues,
+    Judgement, Kind, Limit, Load, Passed, Records, Tally,
 };
 use weir_core::time::{Duration, Time};
 use weir_core::wire;
@@ -699,7 +699,7 @@ fn what_was_not_permitted_is_bounded_as_by_the_core() {
         tell(&rig.acks.bounds_of(0)[0], flows);
         let queues = [flow.queue(), of_hook];
         queues.iter().for_each(|queue| queue.restart(4_000));
-        let of = Records { flow: Some(&flow), sender: Some(flow.queue()), queues: None };
+        let of = Records { flow: Some(&flow), sender: Some(flow.queue()), ..Records::default() };
         let (from, mut found) = (clocks(), Vec::new());
         for _ in 0..60 {
             if random.percent(20) {
@@ -737,7 +737,7 @@ fn flows_have_fair_queues_as_with_the_core() {
     if !privileged() {
         return;
     }
-    let fair = FairLimit { depth: Duration::from_millis(100), most: None };
+    let fair = FairLimit { depth: Duration::from_millis(100), spills: None, most: None };
     let limit = Limit { most: Some(Rate::mbit(1_000)), fair: Some(fair), ..LIMIT };
     let (mut random, mut passed, mut dropped) = (Random(35), 0, 0);
     for round in 0..12 {
@@ -779,6 +779,76 @@ fn flows_have_fair_queues_as_with_the_core() {
     }
     println!("{passed} passed, {dropped} dropped");
     assert!(passed == 0 || dropped > passed / 10, "{passed} passed, {dropped} dropped");
+}
+
+/// Datagrams of flows that last, and of some that do not, in a class of 8 kbit/s whose flows spill: each
+/// passes, is dropped or spills as with the core, while some of what has spilled leaves the engine. The hook
+/// tells the programs behind it of every packet whether it spills.
+#[test]
+fn flows_spill_as_with_the_core() {
+    if !privileged() {
+        return;
+    }
+    let (depth, spills) = (Duration::from_millis(50), Some(Duration::from_millis(5)));
+    let limit =
+        Limit { most: Some(Rate::mbit(1_000)), fair: Some(FairLimit { depth, spills, most: None }), ..LIMIT };
+    let (mut random, mut spilled, mut passed) = (Random(36), 0, 0);
+    for round in 0..12 {
+        let rig = hold(Rig::new(AcksOptions { tallies: CLASSES, spills: true, ..options() }), limit, vec![]);
+        rig.control(key4(0, 0), 0, slot_flag::SCALED);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let (bounds, tallies, queues) = ([Bound::default()], [Tally::default()], FlowQueues::default());
+        bounds[0].set(Some(limit));
+        let waiting = random.below(4) << 16;
+        for bound in [&bounds[0], &rig.acks.bounds_of(0)[0]] {
+            bound.fair().tell(Rate::kbit(8), waiting);
+        }
+        let (from, mut found) = (clocks(), Vec::new());
+        let first = (0..18).map(|n| n / 3);
+        let more = (0..70).map(|n| if random.percent(70) { random.below(6) } else { 100 + n });
+        for flow in first.chain(more.collect::<Vec<_>>()) {
+            let bytes = 100 * (2 + random.below(12));
+            let segment = SegmentBuilder::v4(B, A).ports(4_000 + flow as u16, 9).udp();
+            let payload = bytes - (segment.clone().build().len() as u64 - 14);
+            let frame = segment.payload(payload as usize).build();
+            let load = Load { packets: 1, bytes, payload: 0, kind: Kind::Counted };
+            let hash = (flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let of = Records { queues: Some((&queues, hash)), spills: true, ..Records::default() };
+            let core = judge(&bounds, &tallies, 0, of, &load, now());
+            let (action, number) = rig.spill(Hook::Egress, &frame);
+            let numbers = match (core, number) {
+                (Judgement::Spills(core), Some(hook)) => Some((core, hook)),
+                _ => None,
+            };
+            let hook = match number {
+                Some(_) => 2,
+                None => usize::from(action == PASS),
+            };
+            let expected = match core {
+                Judgement::Dropped => 0,
+                Judgement::Passes => 1,
+                Judgement::Spills(_) => 2,
+            };
+            found.push((hook, expected, action == PASS));
+            // All that is on the way leaves the engine.
+            if let Some((core, hook)) = numbers.filter(|_| random.percent(30)) {
+                let both = [&queues.spills()[usize::from(core)], &rig.acks.spills()[usize::from(hook)]];
+                assert_eq!(both[0].on_the_way(), both[1].on_the_way(), "round {round}");
+                both.iter().for_each(|spill| spill.leave(spill.on_the_way()));
+            }
+        }
+        if !is_soon_after(from) || now().as_nanos() >> 30 != from[1].as_nanos() >> 30 {
+            continue;
+        }
+        let alike = |(hook, core, passes): &(usize, usize, bool)| hook == core && *passes == (*hook > 0);
+        assert!(found.iter().all(alike), "round {round}, {waiting}: {found:?}");
+        assert_eq!(rig.acks.bounds_of(0)[0].passed(), bounds[0].passed(), "round {round}");
+        assert_eq!(rig.acks.tallies_of(0)[0].counted(), tallies[0].counted(), "round {round}");
+        spilled += found.iter().filter(|(hook, ..)| *hook == 2).count();
+        passed += found.iter().filter(|(hook, ..)| *hook == 1).count();
+    }
+    println!("{passed} passed, {spilled} spilled");
+    assert!(passed == 0 || spilled > passed / 10, "{passed} passed, {spilled} spilled");
 }
 
 /// The share that a hook computes follows that of the core, over 300 ms of a flow that takes all it gets

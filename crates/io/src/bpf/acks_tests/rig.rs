@@ -51,6 +51,10 @@ const CONTEXT: usize = 192;
 const INGRESS_IFINDEX: usize = 36;
 const LOOPBACK: u32 = 1;
 
+/// Offset of `cb[0]`, and what says there that a frame spills (`abi.h`).
+const CB: usize = 48;
+const SPILLED: u32 = 0x5745_0000;
+
 /// A record of the ring, kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
@@ -110,6 +114,24 @@ impl Rig {
     /// Returns the answer of a hook, and the frame afterwards.
     pub fn hook(&self, hook: Hook, frame: &[u8], gso_size: u16) -> (u32, Vec<u8>) {
         run(&self.acks, program(hook), frame, gso_size, 0)
+    }
+
+    /// As [`Rig::hook`], with the number of the queue to which the frame spills.
+    pub fn spill(&self, hook: Hook, frame: &[u8]) -> (u32, Option<u16>) {
+        let mut context = [0; CONTEXT];
+        context[CB..CB + 4].copy_from_slice(&[0xaa; 4]);
+        let mut after = context;
+        let mut out = vec![0; 4096];
+        let input = ProgramInput {
+            data_in: Some(frame),
+            data_out: Some(&mut out),
+            context_in: Some(&mut context),
+            context_out: Some(&mut after),
+            ..ProgramInput::default()
+        };
+        let action = named(self.acks.object(), program(hook)).test_run(input).unwrap().return_value;
+        let word = u32::from_ne_bytes(after[CB..CB + 4].try_into().unwrap());
+        (action, (word >> 16 == SPILLED >> 16).then(|| word as u16 - 1))
     }
 
     /// As [`Rig::hook`] at egress, for a frame that came in on the same interface.

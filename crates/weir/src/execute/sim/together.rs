@@ -47,7 +47,7 @@ pub(super) fn classes(a: Vec<ClassResult>, b: Vec<ClassResult>) -> Vec<ClassResu
             .others
             .into_iter()
             .chain(b.others)
-            .reduce(sums!(ClassOthers: packets, bytes, dropped, exceeded_bytes)),
+            .reduce(sums!(ClassOthers: packets, bytes, spilled, spilled_bytes, dropped, exceeded_bytes)),
         bound: a
             .bound
             .into_iter()

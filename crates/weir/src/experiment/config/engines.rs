@@ -48,6 +48,11 @@ pub(super) fn fault(config: &Config, engines: usize) -> Option<Fault> {
             format!("`ports.engines` is {engines}, and class \"{}\" shares a link by queues", class.name);
         return Some(Fault::new(message, "whole frames come to one engine: leave `engines` out"));
     }
+    if [Direction::Out, Direction::In].into_iter().any(|direction| config.spills(direction)) {
+        let message = format!("`ports.engines` is {engines}, and a class has `unresponsive = \"queue\"`");
+        let help = "what spills comes to one engine: leave `engines` out, or use `unresponsive = \"fair\"`";
+        return Some(Fault::new(message, help));
+    }
     (split(config, engines).groups == 0).then(|| {
         let message = format!("`ports.engines` is {engines}, and the first engine would have every class");
         let help = "an engine has classes whose rules all name addresses on the LAN's side (`src` of what goes out, `dst` of what \

@@ -20,7 +20,7 @@ use super::value::{int, one_of, FromValue, Positive};
 use std::cell::Cell;
 use std::path::Path;
 use toml::de::DeValue;
-use weir_core::ack::{AckControl, Counts};
+use weir_core::ack::{AckControl, Counts, Unresponsive};
 use weir_core::gateway::{ClassConfig, Config, Direction};
 use weir_core::queue::ack_filter::Service;
 use weir_core::queue::{self, codel};
@@ -188,8 +188,31 @@ impl GatewayFile {
     }
 }
 
-/// Returns the reason why a gateway would have nothing to do, if there is one.
+/// Returns the reason why classes whose flows spill cannot be beside others, or have a maximum rate of their
+/// flows, if there is one.
+fn spill_fault(config: &Config) -> Option<Fault> {
+    let law = |class: &ClassConfig| class.ack.and_then(|ack| ack.release.share().copied());
+    let spills = |class: &ClassConfig| law(class).is_some_and(|law| law.unresponsive == Unresponsive::Queue);
+    for class in config.classes.iter().filter(|class| spills(class)) {
+        let of = format!("`unresponsive = \"queue\"` of class \"{}\"", class.name);
+        let queued = |other: &&ClassConfig| other.direction == class.direction && other.share.is_some();
+        if let Some(other) = config.classes.iter().find(queued) {
+            let message = format!("{of} cannot be combined with the queue of class \"{}\"", other.name);
+            return Some(Fault::new(message, "it has the same direction; use `unresponsive = \"fair\"`"));
+        }
+        if law(class).is_some_and(|law| law.flow_max.is_some()) {
+            let help = "use `unresponsive = \"fair\"`, which bounds each flow by its virtual queue";
+            return Some(Fault::new(format!("{of} cannot be combined with `flow_max`"), help));
+        }
+    }
+    None
+}
+
+/// Returns the reason why a gateway would have nothing to do, or cannot do it, if there is one.
 pub(super) fn idle(config: &Config) -> Option<Fault> {
+    if let Some(fault) = spill_fault(config) {
+        return Some(fault);
+    }
     if config.observe && config.classes.iter().any(|class| class.share.is_some()) {
         let help = "leave `observe` out, or the keys of queues: a frame that waits in a queue is touched";
         return Some(Fault::new("`observe` cannot be combined with queues", help));

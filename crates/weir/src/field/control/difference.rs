@@ -116,10 +116,23 @@ fn not_hooked(has: Steered, wants: Steered) -> Option<String> {
         cases.into_iter().find(|(has, wants, _)| *wants && !has).map(|(.., direction)| direction)
     };
     let restart = |why: String| Some(format!("{why}: a restart is needed"));
-    let none = TakenAcks { out: false, inward: false, size_out: false, size_in: false, observe: false };
+    let none = TakenAcks {
+        out: false,
+        inward: false,
+        size_out: false,
+        size_in: false,
+        spill_out: false,
+        spill_in: false,
+        observe: false,
+    };
     let (had, acks) = (has.acks().unwrap_or(none), wants.acks().unwrap_or(none));
     let (whole, frames) = (has.frames().unwrap_or_default(), wants.frames().unwrap_or_default());
     let (some, any) = (frames != (false, false), acks != none);
+    let spilled = [(had.spill_out, acks.spill_out, "out"), (had.spill_in, acks.spill_in, "in")];
+    if let Some((spills, _, direction)) = spilled.into_iter().find(|(had, wants, _)| had != wants) {
+        let words = if spills { "was started with" } else { "was started without" };
+        return restart(format!("Weir {words} `unresponsive = \"queue\"` in direction \"{direction}\""));
+    }
     if some && has.frames().is_none() {
         return restart("Weir was started without queues".to_owned());
     }

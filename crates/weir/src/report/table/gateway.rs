@@ -22,8 +22,12 @@ fn away(s: Steering) -> Option<String> {
 fn others(class: &ClassResult) -> Option<String> {
     let o = class.others?;
     let [bytes, exceeded] = [o.bytes, o.exceeded_bytes].map(|bytes| Unit::Bytes.show(bytes as f64));
+    let waited = match o.spilled_bytes {
+        0 => String::new(),
+        bytes => format!("{} of it waited for its turn, ", Unit::Bytes.show(bytes as f64)),
+    };
     Some(format!(
-        "{}: {bytes} that ACKs cannot slow, {exceeded} of it beyond the rate; {} packets dropped",
+        "{}: {bytes} that ACKs cannot slow, {waited}{exceeded} of it beyond the rate; {} packets dropped",
         clean(&class.name),
         o.dropped
     ))

@@ -86,11 +86,21 @@ pub static CLASS: &[Class] = &[
     Class::new("others.bytes", Unit::Bytes, Total::Sum, Policy, "their bytes from the IP header on")
         .number(|c| whole(c.others?.bytes)),
     Class::new(
+        "others.spilled",
+        Unit::Count,
+        Total::Sum,
+        Policy,
+        "packets of it that exceeded a fair share and waited for their turn",
+    )
+    .number(|c| whole(c.others?.spilled)),
+    Class::new("others.spilled_bytes", Unit::Bytes, Total::Sum, Policy, "their bytes from the IP header on")
+        .number(|c| whole(c.others?.spilled_bytes)),
+    Class::new(
         "others.dropped",
         Unit::Count,
         Total::Sum,
         Policy,
-        "packets of it that were dropped, since the class is policed",
+        "packets of it that were dropped, since the class is policed, or a flow's queue was full",
     )
     .number(|c| whole(c.others?.dropped)),
     Class::new(

@@ -89,7 +89,14 @@ fn names_are_paths_of_the_result() {
         acks_absorbed: 5,
         acks_generated: 6,
         acks_rewritten: 7,
-        others: Some(ClassOthers { packets: 8, bytes: 9, dropped: 10, exceeded_bytes: 20 }),
+        others: Some(ClassOthers {
+            packets: 8,
+            bytes: 9,
+            spilled: 29,
+            spilled_bytes: 30,
+            dropped: 10,
+            exceeded_bytes: 20,
+        }),
         bound: Some(ClassBound { held_bytes: 24, free_bytes: 25, dropped: 26, dropped_bytes: 27 }),
         admission: Some(ClassAdmission { guaranteed: 21, refused: 22, best_effort: 23 }),
         queue: Some(ClassQueue {

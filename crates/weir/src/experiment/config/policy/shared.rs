@@ -27,9 +27,10 @@ static BESIDE_RATE: &[PolicyKey] = &[
 ];
 
 /// Treatments of unresponsive traffic, by name.
-pub(in crate::experiment::config) const UNRESPONSIVE: [(&str, Unresponsive); 4] = [
+pub(in crate::experiment::config) const UNRESPONSIVE: [(&str, Unresponsive); 5] = [
     ("bound", Unresponsive::Bound),
     ("fair", Unresponsive::FAIR),
+    ("queue", Unresponsive::Queue),
     ("police", Unresponsive::Police),
     ("count", Unresponsive::Count),
 ];
@@ -54,6 +55,9 @@ pub(super) static KEYS: &[PolicyKey] = &[
         let police = match share(p).unresponsive {
             Unresponsive::Bound => "",
             Unresponsive::Fair { .. } => ", to each flow that ACKs cannot slow its fair share",
+            Unresponsive::Queue => {
+                ", to each flow that ACKs cannot slow its fair share, and more waits in turn"
+            }
             Unresponsive::Police => ", what ACKs cannot slow policed",
             Unresponsive::Count => ", not bounded: what ACKs cannot slow is counted",
         };

@@ -179,6 +179,7 @@ fn keys_of_gateways_and_classes() {
     for (keys, change) in [
         ("police = true", law(json!({"unresponsive": "Police"}))),
         ("unresponsive = 'count'", law(json!({"unresponsive": "Count"}))),
+        ("unresponsive = 'queue'", law(json!({"unresponsive": "Queue"}))),
         ("unresponsive = 'fair'", law(json!({"unresponsive": {"Fair": {"burst": 100_000_000}}}))),
         (
             "unresponsive = 'fair'\nburst = '9ms'",
