@@ -418,11 +418,13 @@ impl Register {
     }
 
     /// As [`Register::admits`], to the class at this place.
+    #[inline]
     fn admits_to(&self, place: ClassId, key: &Key, of: Records<'_>, load: &Load, now: Time) -> bool {
         self.judge_in(place, key, of, load, now) == Judgement::Passes
     }
 
     /// As [`Register::judge`], in the class at this place.
+    #[inline]
     fn judge_in(&self, place: ClassId, key: &Key, of: Records<'_>, load: &Load, now: Time) -> Judgement {
         if of.flow.is_none() && self.classes.share(place).is_none() {
             return Judgement::Passes;

@@ -474,6 +474,7 @@ pub fn admits(
 
 /// Returns what becomes of packets of the class at this place at `now`, of a flow with these records. Those
 /// that pass are charged and counted.
+#[inline(always)]
 pub fn judge(
     bounds: &[Bound],
     tallies: &[Tally],
@@ -488,19 +489,21 @@ pub fn judge(
     let Records { flow, sender, queues, spills } = of;
     let (cost, at) = (own.cost(load), now.as_nanos());
     let queues = queues.filter(|_| load.kind != Kind::Held && own.is_fair());
-    let queue_of = |queues: Option<_>| {
-        let (queues, hash): (&FlowQueues, u64) = queues?;
+    let queue_of = |(queues, hash)| {
         // Flows that spill count as long as the gateway says so.
         let has_tcp = own.has_tcp(at) || own.fair.spills();
-        let queue = queues.of(hash, place, &own.fair, at);
-        Some((queues, queue, served(cost, own.fair.per_byte(has_tcp, at))))
+        let queue = FlowQueues::of(queues, hash, place, &own.fair, at);
+        (queue, served(cost, own.fair.per_byte(has_tcp, at)))
     };
-    let spills = spills && own.fair.spills() && load.kind == Kind::Counted;
-    let before = queue_of(queues.filter(|_| spills));
-    if let Some(number) =
-        before.and_then(|(queues, queue, time)| queues.spill(queue, &own.fair, load.packets, time, at))
-    {
-        return Judgement::Spills(number);
+    let mut before = None;
+    if spills && load.kind == Kind::Counted && own.fair.spills() {
+        if let Some(of) = queues {
+            let (queue, time) = queue_of(of);
+            if let Some(number) = of.0.spill(queue, &own.fair, load.packets, time, at) {
+                return Judgement::Spills(number);
+            }
+            before = Some((queue, time));
+        }
     }
     let beyond = sender.filter(|sender| own.is_beyond(sender));
     let in_queue = if beyond.is_some() { served(cost, own.per_byte_beyond(at)) } else { 0 };
@@ -514,8 +517,8 @@ pub fn judge(
         && beyond.is_none_or(|sender| sender.has_room(in_queue, at))
         && own.is_within(cost, quarters, at)
         && (is_own || chain(bounds, place).skip(1).all(|c| c.is_within(cost, quarters, at)));
-    let queue = before.or_else(|| queue_of(queues.filter(|_| fits)));
-    let queued = queue.is_none_or(|(_, queue, time)| queue.has_room(&own.fair, cost, time, at));
+    let queue = before.or_else(|| queues.filter(|_| fits).map(queue_of));
+    let queued = queue.is_none_or(|(queue, time)| queue.has_room(&own.fair, cost, time, at));
     if !fits
         || load.kind == Kind::Free && !(queued && tally.admits(load.packets, load.bytes, now, beside_tcp))
     {
@@ -539,7 +542,7 @@ pub fn judge(
     if let Some(flow) = flow.filter(|_| own.bounds_flows()) {
         flow.charge(cost);
     }
-    if let Some((_, queue, time)) = queue {
+    if let Some((queue, time)) = queue {
         queue.charge(&own.fair, cost, time, at);
     }
     if let Some(sender) = beyond {

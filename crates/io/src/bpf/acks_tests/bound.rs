@@ -803,7 +803,7 @@ fn flows_spill_as_with_the_core() {
         for bound in [&bounds[0], &rig.acks.bounds_of(0)[0]] {
             bound.fair().tell(Rate::kbit(8), waiting);
         }
-        let (from, mut found) = (clocks(), Vec::new());
+        let (from, mut found, mut apart) = (clocks(), Vec::new(), Vec::new());
         let first = (0..18).map(|n| n / 3);
         let more = (0..70).map(|n| if random.percent(70) { random.below(6) } else { 100 + n });
         for flow in first.chain(more.collect::<Vec<_>>()) {
@@ -833,7 +833,7 @@ fn flows_spill_as_with_the_core() {
             // All that is on the way leaves the engine.
             if let Some((core, hook)) = numbers.filter(|_| random.percent(30)) {
                 let both = [&queues.spills()[usize::from(core)], &rig.acks.spills()[usize::from(hook)]];
-                assert_eq!(both[0].on_the_way(), both[1].on_the_way(), "round {round}");
+                apart.push(both[0].on_the_way() != both[1].on_the_way());
                 both.iter().for_each(|spill| spill.leave(spill.on_the_way()));
             }
         }
@@ -842,6 +842,7 @@ fn flows_spill_as_with_the_core() {
         }
         let alike = |(hook, core, passes): &(usize, usize, bool)| hook == core && *passes == (*hook > 0);
         assert!(found.iter().all(alike), "round {round}, {waiting}: {found:?}");
+        assert!(!apart.contains(&true), "round {round}: counts of what is on the way");
         assert_eq!(rig.acks.bounds_of(0)[0].passed(), bounds[0].passed(), "round {round}");
         assert_eq!(rig.acks.tallies_of(0)[0].counted(), tallies[0].counted(), "round {round}");
         spilled += found.iter().filter(|(hook, ..)| *hook == 2).count();
