@@ -135,3 +135,16 @@ fn a_check_of_an_emulator_says_which_way_is_out() {
     let said = text(&out.stdout);
     assert!(said.contains("all frames that leave by eth1 (out) and come in by it (back)"), "{said}");
 }
+
+/// Where flows spill, not all data stays in the kernel, and the direction says what is taken.
+#[test]
+fn a_check_says_what_spills() {
+    let toml = "[ports]\ndev = \"eth7\"\n[[gateway.class]]\nname = \"a\"\nrate = \"10Mbit\"\nunresponsive = ";
+    for (way, spills) in [("\"queue\"", true), ("\"fair\"", false)] {
+        let path = file(&format!("spills-{spills}.toml"), &format!("{toml}{way}\n"));
+        let out = weir(&["check", path.to_str().unwrap()]);
+        let said = text(&out.stdout);
+        assert_eq!(said.contains("what exceeds a fair share, too"), spills, "{said}");
+        assert_eq!(said.contains("every policy works on ACKs alone"), !spills, "{said}");
+    }
+}

@@ -17,12 +17,20 @@ pub(super) fn gateway(file: &GatewayFile) -> Vec<String> {
     let direction = |name: &str, d: Direction, ack_hook: &str| {
         let classes =
             file.gateway.classes.iter().filter(|c| c.direction == d && c.ack.is_some() && c.takes_flows());
-        format!("  {name}: {}", taken(&classes.collect::<Vec<_>>(), dev, ack_hook))
+        let spills = if file.gateway.spills(d) {
+            "; what exceeds a fair share, too, of traffic that ACKs cannot slow, since it waits for its turn"
+        } else {
+            ""
+        };
+        format!("  {name}: {}{spills}", taken(&classes.collect::<Vec<_>>(), dev, ack_hook))
     };
     let directions = || {
         vec![direction("uploads", Direction::Out, "come in"), direction("downloads", Direction::In, "leave")]
     };
-    let acks = "steering: acks, since every policy works on ACKs alone; data stays in the kernel";
+    let acks = match [Direction::Out, Direction::In].into_iter().any(|d| file.gateway.spills(d)) {
+        true => "steering: acks, and what exceeds a fair share; all other data stays in the kernel",
+        false => "steering: acks, since every policy works on ACKs alone; data stays in the kernel",
+    };
     let said = match (queues, controls) {
         (None, _) => [vec![acks.to_string()], directions()].concat(),
         (Some(queues), false) => queues,
