@@ -803,7 +803,7 @@ fn flows_spill_as_with_the_core() {
         for bound in [&bounds[0], &rig.acks.bounds_of(0)[0]] {
             bound.fair().tell(Rate::kbit(8), waiting);
         }
-        let (from, mut found, mut apart) = (clocks(), Vec::new(), Vec::new());
+        let (from, mut found, mut apart, mut torn) = (clocks(), Vec::new(), Vec::new(), false);
         let first = (0..18).map(|n| n / 3);
         let more = (0..70).map(|n| if random.percent(70) { random.below(6) } else { 100 + n });
         for flow in first.chain(more.collect::<Vec<_>>()) {
@@ -814,8 +814,11 @@ fn flows_spill_as_with_the_core() {
             let load = Load { packets: 1, bytes, payload: 0, kind: Kind::Counted };
             let hash = (flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let of = Records { queues: Some((&queues, hash)), spills: true, ..Records::default() };
-            let core = judge(&bounds, &tallies, 0, of, &load, now());
+            // The hook reads the clock of ticks.
+            let tick = clocks()[1];
+            let core = judge(&bounds, &tallies, 0, of, &load, tick);
             let (action, number) = rig.spill(Hook::Egress, &frame);
+            torn |= clocks()[1] != tick;
             let numbers = match (core, number) {
                 (Judgement::Spills(core), Some(hook)) => Some((core, hook)),
                 _ => None,
@@ -837,7 +840,7 @@ fn flows_spill_as_with_the_core() {
                 both.iter().for_each(|spill| spill.leave(spill.on_the_way()));
             }
         }
-        if !is_soon_after(from) || now().as_nanos() >> 30 != from[1].as_nanos() >> 30 {
+        if torn || !is_soon_after(from) || now().as_nanos() >> 30 != from[1].as_nanos() >> 30 {
             continue;
         }
         let alike = |(hook, core, passes): &(usize, usize, bool)| hook == core && *passes == (*hook > 0);
