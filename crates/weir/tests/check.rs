@@ -136,7 +136,7 @@ fn a_check_of_an_emulator_says_which_way_is_out() {
     assert!(said.contains("all frames that leave by eth1 (out) and come in by it (back)"), "{said}");
 }
 
-/// Where flows spill, not all data stays in the kernel, and the direction says what is taken.
+/// A class whose flows spill does not leave all data in the kernel: its direction says what is taken.
 #[test]
 fn a_check_says_what_spills() {
     let toml = "[ports]\ndev = \"eth7\"\n[[gateway.class]]\nname = \"a\"\nrate = \"10Mbit\"\nunresponsive = ";
