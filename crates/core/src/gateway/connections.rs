@@ -14,9 +14,7 @@ use crate::classify::Direction;
 use crate::flow::{flag, ClassId, FlowId, Key, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
-use crate::tcp::Marks;
 use crate::wire::{self, Flags};
-use zerocopy::FromZeros;
 
 /// Longest silence of a flow before it is established, or after it was over.
 const TRANSIENT_MS: u32 = 120_000;
@@ -257,7 +255,7 @@ impl Gateway {
             let i = self.flow_of(cx, direction, key)?;
             self.flows.begin(cx, i);
             self.flows.table[i].adopt(&opening);
-            self.flows.marks[i.index()] = Marks::new_zeroed();
+            self.flows.marks.forget(i.index());
             let class = self.flows.table[i].class;
             self.flows.classes[class].flows += 1;
             return Some(i);

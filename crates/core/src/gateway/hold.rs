@@ -118,7 +118,7 @@ impl Gateway {
             return;
         }
         let (to, ace) = (r.tx.plus(bytes), r.ace);
-        self.flows.marks[i.index()].show(ace);
+        self.flows.marks.of(i.index()).show(ace);
         if self.generate_early(cx, i, to) && self.flows.table[i].held() == 0 {
             self.flows.settle(i, cx.now);
         }

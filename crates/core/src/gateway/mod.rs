@@ -50,7 +50,7 @@ use crate::quality::Sight;
 use crate::stats::DropReason;
 use crate::steer::{Bound, FlowBound, Slot, Spill, Tally};
 use crate::systems::class_rate::Share;
-use crate::tcp::Marks;
+use crate::tcp::MarksOfFlows;
 use crate::time::Time;
 use arrive::Copied;
 use core::cell::OnceCell;
@@ -61,7 +61,6 @@ use flows::quality::Measures;
 use flows::slots::{Places, Slots};
 use flows::verdicts::Verdicts;
 use outbox::Outbox;
-use zerocopy::FromZeros;
 
 /// Copies of headers of frames that passed as they came after coming from the LAN.
 pub const LAN_TAP: Port = Port(2);
@@ -170,7 +169,7 @@ impl Gateway {
         let mut flows = Register {
             timers: Timers::new(table.capacity() + classes.len()),
             measured: Measures::new(table.capacity(), classes.len()),
-            marks: Marks::new_vec_zeroed(table.capacity() as usize).unwrap_or_default(),
+            marks: MarksOfFlows::new(table.capacity() as usize),
             blocked: Blocked::new(),
             unshown: if table.is_empty() { table.capacity() } else { 0 },
             flow_bounds: OnceCell::new(),

@@ -238,7 +238,7 @@ impl Gateway {
             return false;
         }
         let bytes = EcnBytes::read(cx.frames.bytes(frame), &segment.packet, &segment.tcp);
-        bytes.is_some_and(|bytes| self.flows.marks[i.index()].goes_around(&bytes, news.counter, r.mss))
+        bytes.is_some_and(|bytes| self.flows.marks.known(i.index()).goes_around(&bytes, news.counter, r.mss))
     }
 
     /// An ACK is about to be held. If its counter would hide what the one before has told, that goes first.

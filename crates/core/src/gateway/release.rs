@@ -119,7 +119,7 @@ impl Gateway {
             if cx.now.since(due) <= policy.release.catch_up() && policy.engages(congestion, index) {
                 r.catch_up(slot);
                 let rtt = r.rtt(config.assumed_rtt);
-                let maker = Maker { outbox, stats, marks: &mut marks[i.index()], hooked: *hooked };
+                let maker = Maker { outbox, stats, marks: (marks, i.index()), hooked: *hooked };
                 let out = Out { i, timers, maker, rtt, ends: *ends };
                 r.tick(&mut Cx { now: due, frames: cx.frames }, slot, policy, class, out);
                 let to = r.tx;
@@ -229,7 +229,7 @@ impl Gateway {
         class.missed_releases +=
             r.law.pace_mut().skip_missed(cx.now, if blocked { most.min(made_up) } else { most });
         let rtt = r.rtt(config.assumed_rtt);
-        let maker = Maker { outbox, stats, marks: &mut marks[i.index()], hooked: *hooked };
+        let maker = Maker { outbox, stats, marks: (marks, i.index()), hooked: *hooked };
         r.tick(cx, slot, policy, class, Out { i, timers, maker, rtt, ends: *ends });
         let to = r.tx;
         self.flows.measure_left(i, to, cx.now);

@@ -12,7 +12,7 @@ use crate::frame::{Checksum, Frame};
 use crate::node::Cx;
 use crate::packet::wire::Seq;
 use crate::steer::{self, Slot, Stamp};
-use crate::tcp::{Counters, Marks};
+use crate::tcp::{Counters, MarksOfFlows};
 use crate::time::Time;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -38,8 +38,8 @@ pub(super) struct NewAck {
 pub(super) struct Maker<'a> {
     pub(super) outbox: &'a mut Outbox,
     pub(super) stats: &'a mut GatewayStats,
-    /// Counters of the flow, in an AccECN flow.
-    pub(super) marks: &'a mut Marks,
+    /// Counters of AccECN flows, and the number of the flow.
+    pub(super) marks: (&'a mut MarksOfFlows, usize),
     /// Hooks stamp what leaves.
     pub(super) hooked: bool,
 }
@@ -95,12 +95,12 @@ impl Maker<'_> {
         (r, slot, class): (&mut Record, &Slot, &mut ClassStats),
         ack: &NewAck,
     ) -> bool {
-        let counters = self.marks.up_to(ack.to);
+        let counters = self.marks.0.known(self.marks.1).up_to(ack.to);
         if !self.make_one(cx, (r, slot, class), ack, counters.as_ref()) {
             return false;
         }
         if let Some(counters) = counters {
-            self.marks.told(ack.to, counters);
+            self.marks.0.of(self.marks.1).told(ack.to, counters);
             r.ace_sent = counters.ace as u8;
         }
         true
@@ -175,7 +175,8 @@ impl Maker<'_> {
                 return;
             }
             let Some(mut frame) = cx.frames.make(MAX_ACK_LEN, at) else { return };
-            let counters = if r.has(flag::ACCECN) { self.marks.up_to(r.tx) } else { None };
+            let counters =
+                if r.has(flag::ACCECN) { self.marks.0.known(self.marks.1).up_to(r.tx) } else { None };
             let said = (r.tx, field, r.shows_ece());
             let len = write_ack(r, slot, said, counters.as_ref(), cx.frames.bytes_mut(&frame));
             frame.cut(len);
@@ -208,7 +209,7 @@ impl Gateway {
         let r = &mut table[i];
         let class = &mut classes[r.class];
         let ack = NewAck { to, at, limit, field: None };
-        let marks = &mut marks[i.index()];
+        let marks = (marks, i.index());
         let made = Maker { outbox, stats, marks, hooked: *hooked }.make(cx, r, &slots[i], class, &ack);
         if made {
             self.flows.measure_left(i, to, at);

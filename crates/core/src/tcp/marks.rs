@@ -36,7 +36,48 @@ pub struct Marks {
     known: u32,
 }
 
+/// Flows whose marks come into memory together.
+const TOGETHER: usize = 64;
+
+/// Marks of flows by their numbers. Only those of AccECN flows, and of their neighbours, take memory: an engine
+/// locks all that it has.
+#[derive(Debug)]
+pub struct MarksOfFlows {
+    parts: Vec<Option<Box<[Marks]>>>,
+}
+
+impl MarksOfFlows {
+    /// Marks of so many flows, of which none takes memory yet.
+    pub fn new(flows: usize) -> MarksOfFlows {
+        MarksOfFlows { parts: vec![None; flows.div_ceil(TOGETHER)] }
+    }
+
+    /// Returns the marks of a flow, which take memory from here on.
+    pub fn of(&mut self, flow: usize) -> &mut Marks {
+        let part = self.parts[flow / TOGETHER].get_or_insert_with(|| vec![Marks::NONE; TOGETHER].into());
+        &mut part[flow % TOGETHER]
+    }
+
+    /// Returns the marks that are known of a flow.
+    pub fn known(&self, flow: usize) -> &Marks {
+        self.parts[flow / TOGETHER].as_ref().map_or(&Marks::NONE, |part| &part[flow % TOGETHER])
+    }
+
+    /// Forgets the marks of a flow.
+    pub fn forget(&mut self, flow: usize) {
+        if let Some(part) = &mut self.parts[flow / TOGETHER] {
+            part[flow % TOGETHER] = Marks::NONE;
+        }
+    }
+}
+
 impl Marks {
+    /// Nothing is known yet.
+    pub const NONE: Marks = {
+        let none = Counters { ack: Seq(0), ace: 0, bytes: EcnBytes::NONE };
+        Marks { held: [none; ENTRIES], told: none, len: 0, known: 0 }
+    };
+
     /// Notes the counters of an ACK that is held. Returns the counter of packets that the sender knows: this
     /// one, where none was known.
     pub fn came(&mut self, new: Counters) -> u8 {

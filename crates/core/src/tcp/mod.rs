@@ -9,5 +9,5 @@ pub mod track;
 pub mod window;
 
 pub use echo::Echoes;
-pub use marks::{Counters, Marks};
+pub use marks::{Counters, Marks, MarksOfFlows};
 pub use news::{Kind, ACE_MOST};

@@ -11,11 +11,9 @@ use crate::flow::{flag, FlowId, Key, Record};
 use crate::frame::{Checksum, Frame};
 use crate::node::Cx;
 use crate::steer::{self, Action, Seen};
-use crate::tcp::Marks;
 use crate::time::Time;
 use crate::wire::{self, Flags, PlainAck, Seq, TcpOptions};
 use core::sync::atomic::Ordering::Relaxed;
-use zerocopy::FromZeros;
 
 impl Register {
     /// As `Gateway::takes_plain`, of a frame that is laid out in another way than most; `bytes` are all of
@@ -319,7 +317,7 @@ impl Register {
         let r = &mut self.table[i];
         if r.has(flag::ACCECN) && !r.rx.is_after(segment.tcp.ack) {
             r.ace_sent = r.ace;
-            self.marks[i.index()].all_left();
+            self.marks.of(i.index()).all_left();
         }
         if !tx.is_after(segment.tcp.ack) {
             self.table[i].doubt.current(cx.now);
@@ -369,15 +367,15 @@ impl Register {
         let r = &mut self.table[i];
         if !r.has(flag::ACCECN) {
             r.flags |= flag::ACCECN;
-            self.marks[i.index()] = Marks::new_zeroed();
+            self.marks.forget(i.index());
         }
         let own = segment.counters(bytes, r.opens_acknowledged(segment.tcp.ack));
         r.ace = own.ace as u8;
         if pure {
-            r.ace_sent = self.marks[i.index()].came(own);
+            r.ace_sent = self.marks.of(i.index()).came(own);
         } else {
             r.ace_sent = r.ace;
-            self.marks[i.index()].left(own);
+            self.marks.of(i.index()).left(own);
         }
     }
 
@@ -387,7 +385,7 @@ impl Register {
         let r = &mut self.table[i];
         let own = segment.counters(bytes, r.opens_acknowledged(segment.tcp.ack));
         r.ace_sent = own.ace as u8;
-        self.marks[i.index()].left(own);
+        self.marks.of(i.index()).left(own);
     }
 
     /// The most bytes a flow's window may be, if its class sizes windows and its scale is known.

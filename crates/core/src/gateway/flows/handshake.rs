@@ -11,11 +11,10 @@ use crate::flow::{flag, law_state, FlowId, Key, LawState, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::steer::slot_flag;
-use crate::tcp::Marks;
 use crate::time::{Duration, Time};
 use crate::track::{opening, Doubt};
 use crate::wire::{self, Flags, Seq, TcpOptions};
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Time for which a flow that is over is remembered. A lost FIN comes again after a retransmission timeout,
 /// which starts at 1 s (RFC 6298 §2).
@@ -113,7 +112,7 @@ impl Register {
         let asks = Flags::AE.0 | Flags::CWR.0 | Flags::ECE.0;
         if segment.tcp.flags.0 & asks == asks && !answers {
             r.flags |= flag::ACCECN;
-            self.marks[i.index()] = Marks::new_zeroed();
+            self.marks.forget(i.index());
         } else if answers && segment.tcp.flags.0 & (Flags::AE.0 | Flags::CWR.0) == 0 {
             r.flags &= !flag::ACCECN; // the answer is classic ECN or none
         }

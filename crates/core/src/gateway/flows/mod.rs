@@ -66,7 +66,7 @@ use crate::node::{Cx, Port, PortSet, LAN, WAN};
 use crate::steer::{slot_flag, Bound, FlowBound, FlowQueues, Slot, Spill, Strangers, Tally};
 use crate::systems::ack_shaper::Congestion;
 use crate::systems::class_rate::{Share, Spills};
-use crate::tcp::Marks;
+use crate::tcp::MarksOfFlows;
 use crate::time::{Duration, Time};
 use crate::track::Doubt;
 use accounts::{ClassAccount, Kept};
@@ -132,7 +132,7 @@ pub struct Register {
     /// Quality of flows and classes.
     pub(super) measured: Measures,
     /// Counters of each AccECN flow, by its place in the table.
-    pub(super) marks: Vec<Marks>,
+    pub(super) marks: MarksOfFlows,
     /// It has been told to stop: windows are the receivers' own.
     pub(super) ends: bool,
     /// Time at which the last frame came.
