@@ -39,8 +39,8 @@ pub struct Marks {
 /// Flows whose marks come into memory together.
 const TOGETHER: usize = 64;
 
-/// Marks of flows by their numbers. Only those of AccECN flows, and of their neighbours, take memory: an engine
-/// locks all that it has.
+/// Marks of flows by their numbers. Only those of AccECN flows, and of their neighbours, take memory: an
+/// engine locks all that it has.
 #[derive(Debug)]
 pub struct MarksOfFlows {
     parts: Vec<Option<Box<[Marks]>>>,
