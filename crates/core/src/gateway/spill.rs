@@ -10,13 +10,13 @@ use crate::systems::QUEUED;
 use crate::time::Time;
 use crate::wire;
 
-/// Bytes that a queue has room for at any rate: four full packets.
+/// Bytes that a queue has room for at any rate: ten full packets.
 const LEAST: u64 = 10 * 1_500;
 
 /// Place of a packet that has spilled.
 struct Place {
-    /// Queue of its flow.
-    queue: u32,
+    /// Queue of its flow. `None`: there is no room for a further one.
+    queue: Option<u32>,
     /// Place of the class that the queue is of.
     class: ClassId,
     /// Charge of the packet, as the class counts it.
@@ -33,19 +33,19 @@ pub(super) fn on_spilled(gateway: &mut Gateway, cx: &mut Cx<'_>, from_lan: bool,
         return cx.drop(frame, DropReason::Aqm);
     }
     let found = spilled(&mut gateway.flows, cx, from_lan, port, &frame);
-    let Some(Place { queue: i, class: place, charge, bytes }) = found else {
+    let Some(Place { queue, class: place, charge, bytes }) = found else {
         return gateway.outbox.push(cx, &mut gateway.flows.stats.ledger, port, cx.now, frame);
     };
     let Register { spills: Some(spills), classes, .. } = &mut gateway.flows else { return };
     let room = classes.share(place).map_or(0, |share| share.each().bytes_in(QUEUED)).max(LEAST);
-    let waits = spills.bytes(i);
-    if waits > 0 && waits + charge.bytes > room {
+    let has_room = |i: &u32| spills.bytes(*i) == 0 || spills.bytes(*i) + charge.bytes <= room;
+    let Some(i) = queue.filter(has_room) else {
         let stats = &mut classes[place];
         stats.spill_dropped += u64::from(charge.packets);
         stats.spill_dropped_bytes += bytes;
         gateway.flows.stats.ledger.drops.count(DropReason::QueueFull);
         return cx.drop(frame, DropReason::QueueFull);
-    }
+    };
     let stats = &mut classes[place];
     stats.spilled_packets += u64::from(charge.packets);
     stats.spilled_bytes += bytes;
@@ -78,10 +78,8 @@ pub(super) fn visit_spilled(gateway: &mut Gateway, cx: &mut Cx<'_>, i: u32, plac
 /// All packets that wait here leave, whatever their turns.
 pub(super) fn flush_spilled(gateway: &mut Gateway, cx: &mut Cx<'_>) {
     let Register { spills: Some(spills), stats, .. } = &mut gateway.flows else { return };
-    while let Some(sent) = spills.pop_any(cx.frames) {
-        let frame = cx.frames.unpark(sent.waiting.frame);
-        gateway.outbox.push(cx, &mut stats.ledger, sent.port, cx.now, frame);
-    }
+    let outbox = &mut gateway.outbox;
+    spills.drain(cx, |cx, port, frame| outbox.push(cx, &mut stats.ledger, port, cx.now, frame));
 }
 
 /// Packets went past the engine before `cx.now`. Those that wait here, or are on their way, have been
@@ -89,11 +87,10 @@ pub(super) fn flush_spilled(gateway: &mut Gateway, cx: &mut Cx<'_>) {
 pub(super) fn resync_spilled(gateway: &mut Gateway, cx: &mut Cx<'_>) {
     gateway.flows.spilled_from = cx.now;
     let Register { spills: Some(spills), stats, .. } = &mut gateway.flows else { return };
-    while let Some(sent) = spills.pop_any(cx.frames) {
-        let frame = cx.frames.unpark(sent.waiting.frame);
+    spills.drain(cx, |cx, _, frame| {
         stats.ledger.drops.count(DropReason::Aqm);
         cx.drop(frame, DropReason::Aqm);
-    }
+    });
 }
 
 /// Packets that left up to `now` are with the kernel: hooks may let those behind them pass.
@@ -103,18 +100,21 @@ pub(super) fn settle_spilled(gateway: &mut Gateway, now: Time) {
     gateway.flows.spills = Some(spills);
 }
 
-/// Returns the place of a packet that has spilled. `None`: it leaves at once.
+/// Returns the place of a packet that has spilled. `None`: no class has a rate for it any more, and it leaves
+/// at once.
 fn spilled(flows: &mut Register, cx: &Cx<'_>, from_lan: bool, port: Port, frame: &Frame) -> Option<Place> {
     let direction = if from_lan { Direction::Out } else { Direction::In };
     let head = cx.frames.bytes(frame);
     let packet = wire::other_packet(head, frame.len())?;
     let place = flows.controls(direction, &Key::of_packet(head, &packet))?;
     let counts = flows.classes.share(place)?.law.counts;
-    let spills = flows.spills.as_mut().filter(|_| frame.hint != Frame::NO_HINT)?;
+    let spills = flows.spills.as_mut()?;
     let Charge { packets, bytes } = Charge::of(frame, head, 0);
-    let queue = spills.open(frame.hint, (place, port), packets, cx.now)?;
+    let known = frame.hint != Frame::NO_HINT;
+    let queue = known.then(|| spills.open(frame.hint, (place, port), packets, cx.now)).flatten();
     let charge = Charge { packets, bytes: counts.cost_of_packets(packets.into(), bytes) };
-    Some(Place { queue, class: spills.class(queue), charge, bytes })
+    let class = queue.map_or(place, |queue| spills.class(queue));
+    Some(Place { queue, class, charge, bytes })
 }
 
 /// A queue of the class at this place, which has a packet, has turns.

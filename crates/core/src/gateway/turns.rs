@@ -4,13 +4,13 @@
 //! hold something is *fresh* and goes before those that have had their turn (FQ-CoDel, RFC 8290 §4.2), and a
 //! flow is *listed* until its turn comes and nothing is held.
 
+use super::flows::turns::Ready;
 use super::spill::visit_spilled;
 use super::Gateway;
 use crate::ack::window;
 use crate::flow::{flag, ClassId, FlowId, Record};
 use crate::node::{Cx, Port};
 use crate::packet::wire::Seq;
-use crate::systems::class_rate::Share;
 use crate::systems::postack::Driver;
 use crate::time::Duration;
 
@@ -87,12 +87,14 @@ impl Gateway {
         share.begin(now);
         let mut released = false;
         for _ in 0..VISITS {
-            let Some(class) = self.flows.ready_class(place, now) else { break };
-            if let Some(i) = self.flows.classes.share(class).and_then(Share::spilled_turn) {
-                visit_spilled(self, cx, i, class);
-                continue;
-            }
-            let Some((i, class)) = self.flows.ready(place, now) else { break };
+            let Some((ready, class)) = self.flows.ready(place, now) else { break };
+            let i = match ready {
+                Ready::Flow(i) => i,
+                Ready::Spilled(queue) => {
+                    visit_spilled(self, cx, queue, class);
+                    continue;
+                }
+            };
             let r = &self.flows.table[i];
             let would = self.flows.awaits_turn(i) && (r.takes_steps() || is_due(r));
             if released && would {

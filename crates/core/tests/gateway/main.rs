@@ -22,6 +22,7 @@ mod rounds;
 mod rules;
 mod segments;
 mod share;
+mod spill;
 mod steer;
 mod support;
 mod survive;

@@ -31,6 +31,14 @@ const UNSENT: Duration = Duration::from_millis(100);
 /// Classes of a tree that are looked at in one call.
 const LEAVES: usize = 4;
 
+/// Owner of the next turn of a class.
+pub(in crate::gateway) enum Ready {
+    /// A flow whose ACKs are controlled.
+    Flow(FlowId),
+    /// The queue of a flow that has spilled.
+    Spilled(u32),
+}
+
 impl Register {
     /// A flow that holds something, or whose right edge waits, waits for its turn, unless it does already.
     pub(in crate::gateway) fn enlist(&mut self, i: FlowId, now: Time) {
@@ -127,17 +135,17 @@ impl Register {
         }
     }
 
-    /// Returns the class whose turn it is below one at the top, if the clock is not ahead.
-    pub(in crate::gateway) fn ready_class(&mut self, top: ClassId, now: Time) -> Option<ClassId> {
-        self.classes.share(top).filter(|share| share.may_release(now))?;
-        self.tree(top).pick(top)
-    }
-
     /// Returns the flow whose turn it is below a class at the top, and the class of that flow, if the clock
     /// is not ahead.
-    pub(in crate::gateway) fn ready(&mut self, top: ClassId, now: Time) -> Option<(FlowId, ClassId)> {
-        let place = self.ready_class(top, now)?;
-        Some((self.classes.share(place)?.first(&self.table, now)?, place))
+    pub(in crate::gateway) fn ready(&mut self, top: ClassId, now: Time) -> Option<(Ready, ClassId)> {
+        self.classes.share(top).filter(|share| share.may_release(now))?;
+        let place = self.tree(top).pick(top)?;
+        let share = self.classes.share(place)?;
+        let ready = match share.spilled_turn() {
+            Some(queue) => Ready::Spilled(queue),
+            None => Ready::Flow(share.first(&self.table, now)?),
+        };
+        Some((ready, place))
     }
 
     /// Account of a flow's sender. `None`: no hook reads any.

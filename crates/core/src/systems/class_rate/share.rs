@@ -217,7 +217,9 @@ impl Share {
 
     /// Flows with controlled ACKs have had turns of `bytes` together.
     pub(crate) fn note_turns(&mut self, bytes: i64) {
-        self.spilled.note_others(bytes, self.listed, self.quantum);
+        if self.spilled.count > 0 {
+            self.spilled.note_others(bytes, self.listed, self.quantum);
+        }
     }
 
     /// Returns whether there is anything to release.

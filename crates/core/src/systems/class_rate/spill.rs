@@ -10,12 +10,12 @@
 
 use crate::base::linked::{by, LinkedList, Links};
 use crate::flow::ClassId;
-use crate::frame::{Frames, List, Waiting};
-use crate::node::Port;
+use crate::frame::{Frame, Frames, List, Waiting};
+use crate::node::{Cx, Port};
 use crate::steer::Spill;
 use crate::time::{Duration, Time};
 
-/// Queues at once. Packets of a flow for which there is none leave at once.
+/// Queues at once. Packets of a flow for which there is none are dropped.
 const MOST: u16 = 4_096;
 /// Numbers by which hooks know queues.
 const NUMBERS: usize = 1 << 16;
@@ -61,10 +61,10 @@ impl Spilled {
         self.note(-((bytes as i64) << FRACTION) / i64::from(self.count.max(1)), quantum);
     }
 
-    /// A lead of more than some turns is cut: first windows make it, or a time without competitors.
+    /// A lead of more than some turns is cut: first windows make it.
     fn note(&mut self, change: i64, quantum: u32) {
         let most = (MOST_LEAD * i64::from(quantum)) << FRACTION;
-        self.lead = if self.count == 0 { 0 } else { (self.lead + change).clamp(-most, most) };
+        self.lead = (self.lead + change).clamp(-most, most);
     }
 }
 
@@ -213,6 +213,9 @@ impl Spills {
         turns.list.remove(&mut links, i);
         if is_empty {
             turns.count -= 1;
+            if turns.count == 0 {
+                turns.lead = 0;
+            }
             self.empty.push(&mut links, i);
         } else {
             turns.list.push(&mut links, i);
@@ -220,12 +223,15 @@ impl Spills {
         None
     }
 
-    /// Removes a packet from any queue, whatever its turn.
-    pub(crate) fn pop_any(&mut self, frames: &Frames) -> Option<Sent> {
-        let queue = self.queues.iter_mut().find(|queue| !queue.list.is_empty())?;
-        let waiting = queue.list.pop(frames)?;
-        queue.bytes -= waiting.charge.bytes;
-        Some(Sent { waiting, port: queue.port })
+    /// Removes all packets, whatever their turns.
+    pub(crate) fn drain(&mut self, cx: &mut Cx<'_>, mut each: impl FnMut(&mut Cx<'_>, Port, Frame)) {
+        for queue in &mut self.queues {
+            while let Some(waiting) = queue.list.pop(cx.frames) {
+                let frame = cx.frames.unpark(waiting.frame);
+                each(cx, queue.port, frame);
+            }
+            queue.bytes = 0;
+        }
     }
 
     /// Closes queues that are empty, if nothing is on its way to them: all that has left them is with the
@@ -330,6 +336,14 @@ mod tests {
         }
         let part = 100 * others / (others + sent);
         assert_eq!(part, 25, "{others} of {}", others + sent);
+    }
+
+    #[test]
+    fn there_are_no_more_queues_than_room() {
+        let mut spills = Spills::default();
+        let mut open = |number: u16| spills.open(number, (ClassId(0), Port(0)), 1, START);
+        assert!((0..MOST).all(|number| open(number).is_some()));
+        assert_eq!((open(MOST), open(0)), (None, Some(0)));
     }
 
     /// A packet on its way keeps a queue open, until it is lost.
