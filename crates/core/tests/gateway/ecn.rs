@@ -96,16 +96,25 @@ fn counted(w: &Net, sent: &[Sent]) -> u32 {
     sent.iter().fold((0, 5), |(sum, last), s| (sum + (read(s) + 8 - last) % 8, read(s))).0
 }
 
+/// An AccECN flow whose window is known: 512,000 bytes.
+fn accurate() -> Net {
+    let mut w = Net::new(basic(), None);
+    w.handshake_flags(
+        Flags(Flags::SYN.0 | Flags::AE.0 | Flags::CWR.0 | Flags::ECE.0),
+        Flags(Flags::SYN.0 | Flags::ACK.0 | Flags::CWR.0),
+    );
+    let update = w.ack_segment(0).flags(ace(5));
+    w.inject_at(ms(400), WAN, update);
+    w.run(ms(500));
+    w
+}
+
 #[test]
 fn an_accecn_counter_never_goes_around_unseen() {
     // Packets marked by the time of each ACK; RFC 9768 asks for one ACK in six marks at most.
     for marks in [&[0u32, 3, 8][..], &[0, 7, 13, 20], &[0, 1, 2, 3, 4, 5, 6, 7, 8], &[0, 3, 3, 9, 9, 12, 19]]
     {
-        let mut w = Net::new(basic(), None);
-        w.handshake_flags(
-            Flags(Flags::SYN.0 | Flags::AE.0 | Flags::CWR.0 | Flags::ECE.0),
-            Flags(Flags::SYN.0 | Flags::ACK.0 | Flags::CWR.0),
-        );
+        let mut w = accurate();
         for (n, count) in (0u32..).zip(marks) {
             let segment = w.ack_segment(20_000 + n * 8_000).flags(ace(5 + count));
             w.inject_at(us(1_000_000 + 100 * u64::from(n)), WAN, segment);
@@ -115,4 +124,24 @@ fn an_accecn_counter_never_goes_around_unseen() {
         let acks: Vec<u32> = numbers(&sent).iter().map(|n| n.1).collect();
         assert!(acks.windows(2).all(|p| p[0] < p[1]), "no duplicates: {acks:?}");
     }
+}
+
+/// A sender takes the counter of more than seven packets for one that has gone around (RFC 9768 §3.2.2.5). A
+/// step of 12,500 bytes is nearly nine.
+#[test]
+fn an_ack_made_in_an_accecn_flow_acknowledges_six_packets_at_most() {
+    let mut w = accurate();
+    let segment = w.ack_segment(100_000).flags(ace(5));
+    w.inject_at(ms(1_000), WAN, segment);
+    let sent = numbers(&w.run(ms(3_000)));
+    let mut last = 0;
+    for &(at, number) in &sent {
+        let most = if last == 0 { 2 } else { 6 };
+        assert!(number - last <= most * 1_460, "{sent:?}");
+        let steps = 1 + at.since(ms(1_000)).as_nanos() / 10_000_000;
+        assert!(u64::from(number) <= steps * u64::from(STEP), "{number} at {at:?}");
+        last = number;
+    }
+    assert_eq!(last, 100_000);
+    w.finish();
 }

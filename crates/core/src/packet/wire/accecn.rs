@@ -1,17 +1,14 @@
 //! Options of Accurate ECN (RFC 9768 section 3.2.3).
 
-use super::options::options;
+use super::options::{is_accecn, options, ACCECN as KINDS, ACCECN_FIELD as BYTES};
 use super::{Packet, Tcp};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Kinds: the fields in the order ECT(0), CE, ECT(1), and the other way round.
-const KINDS: [u8; 2] = [172, 174];
 /// Kinds that may stand beside it: SACK and timestamps.
 const BESIDE: [u8; 2] = [5, 8];
 /// The option that pads.
 const NOP: u8 = 1;
-/// Bytes of a counter, and half of its range.
-const BYTES: usize = 3;
+/// Half of the range of a counter.
 const HALF: u32 = 1 << 23;
 
 /// Counter that an option leaves out.
@@ -24,11 +21,6 @@ pub(super) const LONGEST: usize = 12;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(transparent)]
 pub struct EcnBytes([u32; 3]);
-
-/// Returns whether this is one of the options, with as many fields as RFC 9768 knows.
-pub(super) fn is_one(kind: u8, data: &[u8]) -> bool {
-    KINDS.contains(&kind) && data.len() % BYTES == 0 && data.len() <= 3 * BYTES
-}
 
 impl EcnBytes {
     /// No counter at all.
@@ -44,7 +36,7 @@ impl EcnBytes {
             if BESIDE.contains(&kind) {
                 continue;
             }
-            if found.is_some() || !is_one(kind, data) {
+            if found.is_some() || !is_accecn(kind, data) {
                 return None;
             }
             found = Some(EcnBytes::of(data, kind == KINDS[1]));
@@ -55,7 +47,7 @@ impl EcnBytes {
     /// The counters of an option of this kind with this content.
     #[cfg(test)]
     pub(crate) fn of_option(kind: u8, data: &[u8]) -> EcnBytes {
-        assert!(is_one(kind, data));
+        assert!(is_accecn(kind, data));
         EcnBytes::of(data, kind == KINDS[1])
     }
 

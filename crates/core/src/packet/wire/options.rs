@@ -6,7 +6,6 @@
 //! Open (RFC 7413), user timeout (RFC 5482), Accurate ECN ([`EcnBytes`](super::EcnBytes) reads its counters).
 //! All other options are unknown.
 
-use super::accecn;
 use super::{array, be16, be32, Packet, Reject, Seq, Tcp};
 
 const END: u8 = 0;
@@ -24,6 +23,11 @@ const FAST_OPEN: u8 = 34;
 const EXPERIMENT_2: u8 = 254;
 /// Identifier of Fast Open under the experimental kind (RFC 7413 §4.1.1, RFC 6994).
 const FAST_OPEN_MAGIC: u16 = 0xf989;
+
+/// Kinds of the options of Accurate ECN: the fields in the order ECT(0), CE, ECT(1), and the other way round.
+pub(super) const ACCECN: [u8; 2] = [172, 174];
+/// Bytes of one of their fields.
+pub(super) const ACCECN_FIELD: usize = 3;
 
 /// Largest shift that a receiver may ask for (RFC 7323 §2.3).
 const MAX_WINDOW_SCALE: u8 = 14;
@@ -238,6 +242,11 @@ impl<'a> Iterator for Options<'a> {
     }
 }
 
+/// Returns whether this is an option of Accurate ECN, with as many fields as RFC 9768 knows.
+pub(super) fn is_accecn(kind: u8, data: &[u8]) -> bool {
+    ACCECN.contains(&kind) && data.len() % ACCECN_FIELD == 0 && data.len() <= 3 * ACCECN_FIELD
+}
+
 /// Adds the content of an option. Returns false if it has another length than its kind demands, or was there
 /// before.
 fn note(found: &mut TcpOptions, kind: u8, data: &[u8]) -> bool {
@@ -263,7 +272,7 @@ fn note(found: &mut TcpOptions, kind: u8, data: &[u8]) -> bool {
         EXPERIMENT_2 if be16(data, 0) == Some(FAST_OPEN_MAGIC) => {
             flag(&mut found.fast_open, data.len() <= 18)
         }
-        _ if accecn::is_one(kind, data) && !found.accecn => {
+        _ if is_accecn(kind, data) && !found.accecn => {
             found.accecn = true;
             true
         }
