@@ -100,6 +100,16 @@ pub(super) fn clock(offsets: &str) -> Option<String> {
     })
 }
 
+/// Returns the problem if flows may spill on a kernel of a version that does not tell marks of received
+/// frames, by which the hooks name queues.
+pub(super) fn marks(spills: bool, kernel: Option<(u32, u32)>) -> Option<String> {
+    let lacks = spills && kernel.is_some_and(|version| version < (5, 19));
+    lacks.then(|| {
+        "`unresponsive = \"queue\"` needs the marks of received frames (since Linux 5.19): `\"fair\"` does not"
+            .to_owned()
+    })
+}
+
 /// Returns what the host lacks for any setup: privileges, and features of the kernel with the version since
 /// which they exist.
 pub fn host_problems() -> Vec<String> {
@@ -229,6 +239,13 @@ mod tests {
     fn locked_memory() {
         assert_eq!([memory(0, 100, 100), memory(1 << 14, 0, 100)], [None, None]);
         assert!(memory(0, 99, 100).unwrap().contains("CAP_IPC_LOCK"));
+    }
+
+    #[test]
+    fn flows_spill_where_frames_tell_their_marks() {
+        let found = |spills, kernel| marks(spills, kernel).is_some();
+        assert!(found(true, Some((5, 18))) && !found(false, Some((5, 18))));
+        assert!(!found(true, Some((5, 19))) && !found(true, Some((6, 1))) && !found(true, None));
     }
 
     #[test]

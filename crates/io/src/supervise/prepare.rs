@@ -50,6 +50,7 @@ impl Setup {
         let flows = self.flows.saturating_mul(self.engines);
         problems.extend(check::room(memory::limit(), self.memory().unwrap_or(0), flows));
         problems.extend(self.contradictions());
+        problems.extend(check::marks(self.steered.spills(), process::kernel()));
         let all = link::all()?;
         if self.steered.frames().is_some() {
             problems.extend(check::long_segments(&all));

@@ -82,6 +82,11 @@ impl Steered {
         }
     }
 
+    /// Returns whether flows may spill.
+    pub const fn spills(&self) -> bool {
+        matches!(self.acks(), Some(TakenAcks { spill_out: true, .. } | TakenAcks { spill_in: true, .. }))
+    }
+
     /// True for frames that go out and for frames that come in, if whole frames are taken.
     pub const fn frames(&self) -> Option<(bool, bool)> {
         match *self {

@@ -348,7 +348,7 @@ impl Site {
     }
 
     /// Returns whether an interface was away and is back with its number, without an event that was heard.
-    /// Its sockets are lost then, and everything passes until there are others.
+    /// Sockets on it are useless then, and everything passes until there are others.
     fn has_lost_sockets(&mut self) -> bool {
         if self.places.iter().any(|place| place.watched.index == 0) {
             return false;
@@ -519,7 +519,10 @@ impl Site {
         }
         if let (Some(_), Some(all)) = (&self.internal, self.programs.frames()) {
             for input in &mut inputs {
-                if let Err(error) = input.take_metadata(all.arriving()?) {
+                let taken = input.take_metadata(all.arriving()?);
+                if self.setup.steered.spills() {
+                    taken?;
+                } else if let Err(error) = taken {
                     tracing::debug!("frames lose mark, priority and departure time: {error}");
                 }
             }
