@@ -97,7 +97,7 @@ pub(crate) fn counters(frame: &[u8], seg: &Seg) -> Option<[Option<u32>; 3]> {
 /// Counts of a sender by the arithmetic of RFC 9768 appendix A.2, and by that of Linux 7
 /// (`__tcp_accecn_process`, `tcp_accecn_process_option`).
 #[derive(Clone, Debug, Default)]
-pub struct Sender {
+pub struct Counts {
     bytes: u32,
     /// Marked packets, by the appendix and by Linux.
     pub marks: [u32; 2],
@@ -110,7 +110,7 @@ pub struct Sender {
     average: u32,
 }
 
-impl Sender {
+impl Counts {
     /// An ACK of so many bytes comes.
     fn hear(&mut self, bytes: u32, ace: u32, option: Option<[Option<u32>; 3]>) {
         let packets = (bytes / MSS).saturating_sub(self.bytes / MSS);
@@ -208,7 +208,7 @@ pub fn check<'a>(
     crossed: impl Iterator<Item = &'a Crossed>,
     receiver: &Receiver,
 ) -> Verdict {
-    let mut sender = Sender::default();
+    let mut counts = Counts::default();
     let reach = crossed.filter(|crossed| crossed.to == Side::Sender);
     for (frame, seg) in reach.filter_map(|crossed| Some((&crossed.bytes, Seg::of(&crossed.bytes)?))) {
         let bytes = seg.tcp.ack.0.wrapping_sub(script.ends.seq(0));
@@ -216,7 +216,7 @@ pub fn check<'a>(
             continue;
         }
         let option = counters(frame, &seg);
-        sender.hear(bytes, seg.tcp.flags.ace().into(), option);
+        counts.hear(bytes, seg.tcp.flags.ace().into(), option);
         if let Some([Some(other), Some(marked), _]) = option {
             let (marks, packets) = (receiver.marks_in(bytes), bytes / MSS);
             let most = receiver.counters(marks, packets);
@@ -227,8 +227,8 @@ pub fn check<'a>(
         }
     }
     let said = receiver.marks();
-    if sender.marks != [said; 2] {
-        return Err(format!("a sender counts {:?} marked packets of {said}", sender.marks));
+    if counts.marks != [said; 2] {
+        return Err(format!("a sender counts {:?} marked packets of {said}", counts.marks));
     }
     Ok(())
 }
