@@ -670,7 +670,7 @@ mod tests {
             "{svg:.90}"
         );
         let pdf = pdf(&chart).expect("it is drawn");
-        assert!(String::from_utf8_lossy(&pdf).contains("/MediaBox [0 0 252.00 154.80]"));
+        assert!(String::from_utf8_lossy(&pdf).contains("/MediaBox [0 0 252 154.8]"));
     }
 
     #[test]

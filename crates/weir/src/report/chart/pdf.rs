@@ -2,6 +2,9 @@
 //!
 //! Helvetica is one of the fonts that every reader has, so no font file is needed here. It is not embedded.
 
+use pdf_writer::types::{LineCapStyle, LineJoinStyle};
+use pdf_writer::writers::ExtGraphicsState;
+use pdf_writer::{Content, Finish, Name, Rect, Ref, Str};
 use plotters_backend::text_anchor::{HPos, VPos};
 use plotters_backend::{
     BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind,
@@ -9,7 +12,6 @@ use plotters_backend::{
 };
 use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::fmt::Write;
 
 /// Heights of text are given with the space between lines, as for the SVG.
 const LINE_HEIGHT: f64 = 1.24;
@@ -30,7 +32,7 @@ pub(super) struct Pdf<'a> {
     size: (u32, u32),
     /// Points of the page for each pixel.
     scale: f64,
-    content: String,
+    content: Content,
     /// Opacities in percent that the content uses.
     opacities: BTreeSet<u8>,
     written: bool,
@@ -40,76 +42,83 @@ impl<'a> Pdf<'a> {
     /// Begins a page of so many pixels, which is `width` points wide. The document is appended to `out`.
     pub fn new(out: &'a mut Vec<u8>, size: (u32, u32), width: f64) -> Pdf<'a> {
         let scale = width / f64::from(size.0.max(1));
-        let content = format!("{scale:.5} 0 0 {scale:.5} 0 0 cm\n1 J 1 j\n");
+        let mut content = Content::new();
+        content.transform([scale as f32, 0.0, 0.0, scale as f32, 0.0, 0.0]);
+        content.set_line_cap(LineCapStyle::RoundCap).set_line_join(LineJoinStyle::RoundJoin);
         Pdf { out, size, scale, content, opacities: BTreeSet::new(), written: false }
     }
 
     /// Returns a place from the bottom of the page.
-    fn at(&self, (x, y): BackendCoord) -> String {
-        format!("{x} {}", self.size.1 as i32 - y)
+    fn at(&self, (x, y): BackendCoord) -> (f32, f32) {
+        (x as f32, (self.size.1 as i32 - y) as f32)
     }
 
     fn colour(&mut self, colour: BackendColor) {
         let (r, g, b) = colour.rgb;
-        let [r, g, b] = [r, g, b].map(|part| f64::from(part) / 255.0);
+        let [r, g, b] = [r, g, b].map(|part| f32::from(part) / 255.0);
         let percent = (colour.alpha * 100.0).round().clamp(0.0, 100.0) as u8;
         self.opacities.insert(percent);
-        let _ = writeln!(self.content, "/o{percent} gs {r:.3} {g:.3} {b:.3} rg {r:.3} {g:.3} {b:.3} RG");
+        self.content.set_parameters(Name(opacity(percent).as_bytes()));
+        self.content.set_fill_rgb(r, g, b).set_stroke_rgb(r, g, b);
     }
 
-    fn path(&mut self, points: impl IntoIterator<Item = BackendCoord>, end: &str) {
+    fn path(&mut self, points: impl IntoIterator<Item = BackendCoord>) -> &mut Content {
         for (i, point) in points.into_iter().enumerate() {
-            let _ = writeln!(self.content, "{} {}", self.at(point), if i == 0 { "m" } else { "l" });
+            let (x, y) = self.at(point);
+            if i == 0 {
+                self.content.move_to(x, y);
+            } else {
+                self.content.line_to(x, y);
+            }
         }
-        let _ = writeln!(self.content, "{end}");
+        &mut self.content
     }
 
-    fn stroke<S: BackendStyle>(
+    /// Begins a path of this style.
+    fn line<S: BackendStyle>(
         &mut self,
         points: impl IntoIterator<Item = BackendCoord>,
         style: &S,
-        end: &str,
-    ) {
+    ) -> &mut Content {
         self.colour(style.color());
-        let _ = writeln!(self.content, "{} w", style.stroke_width());
-        self.path(points, end);
+        self.content.set_line_width(style.stroke_width() as f32);
+        self.path(points)
     }
 
-    /// Writes the document: its objects, and the table of their places.
+    /// Writes the document.
     fn document(&mut self) {
-        let [width, height] = [self.size.0, self.size.1].map(|pixels| f64::from(pixels) * self.scale);
-        let states = self.opacities.iter().map(|percent| {
-            let share = f64::from(*percent) / 100.0;
-            format!("/o{percent} << /ca {share} /CA {share} >> ")
-        });
-        let states = states.collect::<String>();
-        let objects = [
-            "<< /Type /Catalog /Pages 2 0 R >>".to_string(),
-            "<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_string(),
-            format!(
-                "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {width:.2} {height:.2}] /Contents 4 0 R \
-                 /Resources << /Font << /F 5 0 R >> /ExtGState << {states}>> >> >>"
-            ),
-            format!("<< /Length {} >>\nstream\n{}endstream", self.content.len(), self.content),
-            "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>".to_string(),
-        ];
-        let begin = self.out.len();
-        self.out.extend_from_slice(b"%PDF-1.4\n");
-        let mut places = Vec::new();
-        for (object, n) in objects.iter().zip(1..) {
-            places.push(self.out.len() - begin);
-            self.out.extend_from_slice(format!("{n} 0 obj\n{object}\nendobj\n").as_bytes());
+        let [catalog, pages, page, content, font] = [1, 2, 3, 4, 5].map(Ref::new);
+        let mut pdf = pdf_writer::Pdf::new();
+        pdf.set_version(1, 4);
+        pdf.catalog(catalog).pages(pages);
+        pdf.pages(pages).kids([page]).count(1);
+        let points = |pixels: u32| (f64::from(pixels) * self.scale * 100.0).round() / 100.0;
+        let [width, height] = [self.size.0, self.size.1].map(|pixels| points(pixels) as f32);
+        let mut one = pdf.page(page);
+        one.parent(pages).media_box(Rect::new(0.0, 0.0, width, height)).contents(content);
+        let mut resources = one.resources();
+        resources.fonts().pair(FONT, font);
+        let mut states = resources.ext_g_states();
+        for &percent in &self.opacities {
+            let share = f32::from(percent) / 100.0;
+            let mut state = states.insert(Name(opacity(percent).as_bytes())).start::<ExtGraphicsState<'_>>();
+            state.non_stroking_alpha(share).stroking_alpha(share);
         }
-        let table = self.out.len() - begin;
-        let rows = places.iter().map(|place| format!("{place:010} 00000 n \n"));
-        let end = format!(
-            "xref\n0 {count}\n0000000000 65535 f \n{}trailer\n<< /Size {count} /Root 1 0 R >>\nstartxref\n{table}\n\
-             %%EOF\n",
-            rows.collect::<String>(),
-            count = objects.len() + 1
-        );
-        self.out.extend_from_slice(end.as_bytes());
+        states.finish();
+        resources.finish();
+        one.finish();
+        pdf.type1_font(font).base_font(Name(b"Helvetica")).encoding_predefined(Name(b"WinAnsiEncoding"));
+        let drawn = std::mem::replace(&mut self.content, Content::new()).finish();
+        pdf.stream(content, drawn.as_slice());
+        self.out.extend(pdf.finish());
     }
+}
+
+/// Name of the font, and names of opacities, among the resources of the page.
+const FONT: Name<'_> = Name(b"F");
+
+fn opacity(percent: u8) -> String {
+    format!("o{percent}")
 }
 
 /// Returns the code of a character in the font's encoding (Latin-1, as far as it is used here).
@@ -124,12 +133,6 @@ fn width(text: &str) -> f64 {
         place.and_then(|place| WIDTHS.get(place)).copied().unwrap_or(556)
     };
     f64::from(text.chars().map(|c| u32::from(of(c))).sum::<u32>()) / 1000.0
-}
-
-/// Returns text as a string of PDF, in hexadecimal.
-fn string(text: &str) -> String {
-    let digits = text.chars().map(|c| format!("{:02x}", code(c)));
-    format!("<{}>", digits.collect::<String>())
 }
 
 type Drawn = Result<(), DrawingErrorKind<Infallible>>;
@@ -154,7 +157,8 @@ impl DrawingBackend for Pdf<'_> {
 
     fn draw_pixel(&mut self, (x, y): BackendCoord, colour: BackendColor) -> Drawn {
         self.colour(colour);
-        let _ = writeln!(self.content, "{} 1 1 re f", self.at((x, y + 1)));
+        let (left, bottom) = self.at((x, y + 1));
+        self.content.rect(left, bottom, 1.0, 1.0).fill_nonzero();
         Ok(())
     }
 
@@ -171,7 +175,12 @@ impl DrawingBackend for Pdf<'_> {
     ) -> Drawn {
         let corners = [(left, top), (right, top), (right, bottom), (left, bottom)];
         if style.color().alpha > 0.0 {
-            self.stroke(corners, style, if fill { "f" } else { "s" });
+            let path = self.line(corners, style);
+            if fill {
+                path.fill_nonzero();
+            } else {
+                path.close_and_stroke();
+            }
         }
         Ok(())
     }
@@ -182,7 +191,7 @@ impl DrawingBackend for Pdf<'_> {
         style: &S,
     ) -> Drawn {
         if style.color().alpha > 0.0 {
-            self.stroke(path, style, "S");
+            self.line(path, style).stroke();
         }
         Ok(())
     }
@@ -200,8 +209,8 @@ impl DrawingBackend for Pdf<'_> {
         if fill {
             // A point drawn with a round pen.
             self.colour(style.color());
-            let _ = writeln!(self.content, "{} w", 2 * radius);
-            self.path([centre, centre], "S");
+            self.content.set_line_width(2.0 * radius as f32);
+            self.path([centre, centre]).stroke();
             return Ok(());
         }
         let around = (0..24).map(|n| f64::from(n) * std::f64::consts::TAU / 24.0).map(|angle| {
@@ -209,7 +218,7 @@ impl DrawingBackend for Pdf<'_> {
             let along = |part: f64| (f64::from(radius) * part).round() as i32;
             (centre.0 + along(cos), centre.1 + along(sin))
         });
-        self.stroke(around.collect::<Vec<_>>(), style, "s");
+        self.line(around, style).close_and_stroke();
         Ok(())
     }
 
@@ -220,7 +229,7 @@ impl DrawingBackend for Pdf<'_> {
     ) -> Drawn {
         if style.color().alpha > 0.0 {
             self.colour(style.color());
-            self.path(corners, "f");
+            self.path(corners).fill_nonzero();
         }
         Ok(())
     }
@@ -250,12 +259,10 @@ impl DrawingBackend for Pdf<'_> {
         let (x, y) = (f64::from(x), f64::from(self.size.1 as i32 - y));
         let (x, y) = (x + aside * cos + down * sin, y + aside * sin - down * cos);
         self.colour(style.color());
-        let text = string(text);
-        let _ = writeln!(
-            self.content,
-            "BT /F {height:.2} Tf {cos} {sin} {} {cos} {x:.2} {y:.2} Tm {text} Tj ET",
-            -sin
-        );
+        let bytes: Vec<u8> = text.chars().map(code).collect();
+        self.content.begin_text().set_font(FONT, height as f32);
+        self.content.set_text_matrix([cos, sin, -sin, cos, x, y].map(|part| part as f32));
+        self.content.show(Str(&bytes)).end_text();
         Ok(())
     }
 
@@ -280,31 +287,20 @@ mod tests {
 
     #[test]
     fn text_is_latin() {
-        assert_eq!(string("A(µ)→"), "<4128b5293f>");
+        assert_eq!("A(µ)→".chars().map(code).collect::<Vec<_>>(), b"A(\xb5)?");
     }
 
     #[test]
-    fn every_object_is_where_the_table_says() {
+    fn a_page_is_written_once_and_as_large_as_its_chart() {
         let mut out = b"before".to_vec();
         let mut page = Pdf::new(&mut out, (420, 300), 252.0);
         page.draw_line((0, 0), (10, 10), &BackendColor { alpha: 0.5, rgb: (0, 0, 0) })
             .expect("it cannot fail");
         page.present().expect("it cannot fail");
         page.present().expect("it is written once");
-        let text = String::from_utf8(out[6..].to_vec()).expect("it is ASCII");
-        assert!(
-            text.contains("/MediaBox [0 0 252.00 180.00]") && text.contains("/o50 << /ca 0.5 /CA 0.5 >>")
-        );
-        let table = text.rsplit_once("startxref\n").expect("it has a table").1;
-        let table: usize = table.lines().next().expect("a number").parse().expect("a number");
-        let rows = text[table..].lines().skip(3).take(5);
-        for (row, n) in rows.zip(1..) {
-            let place: usize = row[..10].parse().expect("ten digits");
-            assert!(text[place..].starts_with(&format!("{n} 0 obj\n")), "{row}");
-        }
-        let stream = text.split_once("stream\n").expect("it has a stream").1;
-        let length = stream.find("endstream").expect("it ends");
-        assert!(text.contains(&format!("<< /Length {length} >>")));
+        let text = String::from_utf8_lossy(&out[6..]).into_owned();
+        assert!(text.starts_with("%PDF-1.4\n") && text.contains("/MediaBox [0 0 252 180]"), "{text}");
+        assert!(text.contains("/o50 gs") && text.contains("/ca 0.5"), "{text}");
         assert_eq!(text.matches("%PDF").count(), 1);
     }
 }
