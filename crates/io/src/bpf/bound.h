@@ -1327,15 +1327,22 @@ static __always_inline void see_data(struct hook *h, struct packet *p, __u64 fou
 #define QUIC_LONG 0x80
 #define QUIC_FIXED 0x40
 
+/* A record of DTLS, or a message of WireGuard. */
+static __always_inline bool is_tunnel(const __u8 *head)
+{
+	return (head[0] >= 20 && head[0] <= 26 && head[1] == 254) ||
+	       (head[0] >= 1 && head[0] <= 4 && !head[1] && !head[2] && !head[3]);
+}
+
 static __always_inline bool is_head_of_quic(const struct packet *p, const __u8 *head)
 {
 	__u32 version = (__u32)head[1] << 24 | head[2] << 16 | head[3] << 8 | head[4];
 	__be16 port = bpf_htons(443);
 
-	if (!(head[0] & QUIC_FIXED))
-		return false;
-	return p->key.sport == port || p->key.dport == port ||
-	       (head[0] & QUIC_LONG && (version == 1 || version == 0x6b3343cf));
+	if (p->key.sport == port || p->key.dport == port)
+		return !is_tunnel(head);
+	return (head[0] & (QUIC_LONG | QUIC_FIXED)) == (QUIC_LONG | QUIC_FIXED) &&
+	       (version == 1 || version == 0x6b3343cf);
 }
 
 /* Verified once. */

@@ -6,7 +6,7 @@ use crate::bpf::{Fate, Hook};
 use weir_core::rate::Rate;
 use weir_core::steer::{slot_flag, Limit};
 use weir_core::wire::build::SegmentBuilder;
-use weir_core::wire::Flags;
+use weir_core::wire::{self, Flags};
 
 #[test]
 fn an_observed_frame_passes_as_it_came_and_is_shown() {
@@ -44,23 +44,38 @@ fn an_observed_frame_passes_as_it_came_and_is_shown() {
 }
 
 #[test]
-fn quic_is_counted_apart() {
+fn quic_is_counted_apart_as_the_core_knows_it() {
     if !privileged() {
         return;
     }
     let fast = Limit { most: Some(Rate::mbit(10_000)), ..LIMIT };
     let rig = bounded(fast);
-    let short = [&[0x45_u8], [7; 99].as_slice()].concat();
-    let long = [&[0xc3, 0, 0, 0, 1], [7; 95].as_slice()].concat();
-    let dtls = [&[22, 254, 253, 0, 0], [7; 95].as_slice()].concat();
-    let sent = [
-        (443, 50_000, &short, true),
-        (50_000, 443, &short, true),
-        (50_000, 4_433, &short, false),
-        (50_000, 4_433, &long, true),
-        (443, 50_000, &dtls, false),
+    let padded = |head: [u8; 5]| [head.as_slice(), [7; 95].as_slice()].concat();
+    let heads = [
+        [0x45, 7, 7, 7, 7],
+        [0x05, 7, 7, 7, 7],
+        [0xc3, 0, 0, 0, 1],
+        [0x83, 0, 0, 0, 1],
+        [0xc3, 0x6b, 0x33, 0x43, 0xcf],
+        [0xc3, 0, 0, 0, 7],
+        [22, 254, 253, 0, 0],
+        [20, 254, 255, 0, 0],
+        [19, 254, 253, 0, 0],
+        [26, 254, 253, 0, 0],
+        [27, 254, 253, 0, 0],
+        [22, 3, 3, 0, 0],
+        [1, 0, 0, 0, 9],
+        [4, 0, 0, 0, 9],
+        [4, 0, 1, 0, 9],
+        [5, 0, 0, 0, 9],
+        [0, 0, 0, 0, 9],
     ];
-    for (n, (from, to, payload, is_quic)) in sent.into_iter().enumerate() {
+    let ports = [(443, 50_000), (50_000, 443), (50_000, 4_433)];
+    let sent = heads.into_iter().flat_map(|head| ports.map(|(from, to)| (from, to, head)));
+    for (from, to, head) in sent {
+        let payload = &padded(head);
+        let packet = SegmentBuilder::v4(B, A).ports(from, to).data(payload).udp().build();
+        let is_quic = wire::is_quic(&packet, &wire::other_packet(&packet, packet.len()).unwrap());
         let before = rig.acks.bounds_of(0)[0].passed().quic;
         for frame in [SegmentBuilder::v4(B, A), SegmentBuilder::v6(B6, A6)] {
             let frame = frame.ports(from, to).data(payload).udp().build();
@@ -68,6 +83,6 @@ fn quic_is_counted_apart() {
         }
         // 100 bytes, UDP's header, and those of IPv4 and of IPv6.
         let expected = if is_quic { 2 * 108 + 20 + 40 } else { 0 };
-        assert_eq!(rig.acks.bounds_of(0)[0].passed().quic - before, expected, "{n}");
+        assert_eq!(rig.acks.bounds_of(0)[0].passed().quic - before, expected, "{from} {to} {head:?}");
     }
 }
