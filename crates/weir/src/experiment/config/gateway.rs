@@ -323,6 +323,7 @@ impl<'a> Files<'a> {
         s.need("file", "\"customers.csv\"");
         let (source, sites_source) = (self.read(&s, "file"), self.read(&s, "sites"));
         let queues = share::of_customers(&s);
+        let queued = queues.map(|queue| queue.is_some());
         let police = s.get("police").unwrap_or(false);
         let unresponsive = s.value("unresponsive", |v| one_of(v, &policy::UNRESPONSIVE, &[]));
         let unresponsive = unresponsive.unwrap_or(policy::policing(police));
@@ -332,7 +333,7 @@ impl<'a> Files<'a> {
         s.finish();
         let sites = sites_source.map(|source| sites::read(&source, self.settings)).transpose();
         let read = sites.and_then(|mut sites| {
-            let list = source.map(|source| customers::read(&source, sites.as_ref(), self.settings));
+            let list = source.map(|source| customers::read(&source, sites.as_ref(), queued, self.settings));
             let (mut customers, notes) = list.transpose()?.unwrap_or_default();
             customers.iter_mut().for_each(|customer| customer.unresponsive = unresponsive);
             let notes = [sites.as_mut().map_or(Vec::new(), |sites| sites.notes()), notes].concat();

@@ -5,6 +5,7 @@
 
 use super::ack_filter;
 use super::aqm;
+use super::customers::FLOWS_OF_CUSTOMER;
 use super::diag::Fault;
 use super::keys::{self, put, set, Key};
 use super::pace::{self, Defaults};
@@ -311,9 +312,6 @@ pub(super) fn towards(direction: Direction, queue: queue::Config) -> queue::Conf
         _ => queue,
     }
 }
-
-/// Number of flows of a customer that have a queue of their own, unless `flows` says it.
-const FLOWS_OF_CUSTOMER: u32 = 64;
 
 /// Directions in which the customers of a list have queues, uploads first, by name.
 const QUEUED: [(&str, [bool; 2]); 3] =

@@ -13,8 +13,8 @@ const DIRECTIONS: [(Direction, &str); 2] = [(Direction::Out, "up"), (Direction::
 
 /// Returns a class per direction for each customer, in the customers' order, then for each site with an
 /// active customer below it. The upload class comes before the download class.
-/// The `queues` of customers, of uploads and of downloads, share their site's rate. ACKs hold it in a
-/// direction without queues.
+/// The `queues` of customers, of uploads and of downloads, share their site's rate, each with the discipline
+/// that its row names. ACKs hold the rate in a direction without queues.
 pub(in crate::experiment::config) fn classes(
     customers: &[Customer],
     sites: &[Site],
@@ -36,7 +36,7 @@ pub(in crate::experiment::config) fn classes(
         [0, 1].map(|k| {
             let class = of_customer(c, sites, place(c.site, k), DIRECTIONS[k]);
             match queues[k] {
-                Some(_) if !c.off => waits(class, queues[k]),
+                Some(queue) if !c.off => waits(class, Some(c.sqm[k].map_or(queue, |sqm| sqm.queue(queue)))),
                 _ => class,
             }
         })

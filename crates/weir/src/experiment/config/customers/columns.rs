@@ -24,8 +24,17 @@ pub(super) enum Column {
     DownMin,
     /// Guaranteed rate of uploads, out of the site's rate.
     UpMin,
+    /// Queue disciplines, each way.
+    Sqm,
     /// A column that a gateway does not need.
     Other,
+}
+
+impl Column {
+    /// Returns whether rows may end without this column, as they do in lists that older programs made.
+    const fn may_be_missing(self) -> bool {
+        matches!(self, Column::Sqm | Column::Other)
+    }
 }
 
 /// A supported column.
@@ -56,7 +65,7 @@ static OWN: [Known; 8] = [
     optional("up_min", Column::UpMin),
 ];
 
-/// Columns of LibreQoS's ShapedDevices.csv. Columns that only shapers with queues need are ignored.
+/// Columns of LibreQoS's ShapedDevices.csv. Columns that a gateway does not need are ignored.
 static SHAPED_DEVICES: [Known; 17] = [
     needed("Circuit ID", Column::Id),
     optional("Circuit Name", Column::Name),
@@ -74,7 +83,7 @@ static SHAPED_DEVICES: [Known; 17] = [
     needed("Download Max Mbps", Column::Down),
     needed("Upload Max Mbps", Column::Up),
     optional("Comment", Column::Other),
-    optional("sqm", Column::Other),
+    optional("sqm", Column::Sqm),
 ];
 
 /// Alternative headings that programs write, in the form of [`plain`], and the column that each stands for.
@@ -207,7 +216,7 @@ impl Columns {
     /// the ignored columns at the end may be missing, and a comment may contain unquoted commas.
     pub fn wrong_length(&self, fields: usize) -> Option<Fault> {
         let columns = self.order.len();
-        let says = |k: &Option<usize>| k.is_some_and(|k| self.kind.known()[k].says != Column::Other);
+        let says = |k: &Option<usize>| k.is_some_and(|k| !self.kind.known()[k].says.may_be_missing());
         let needed = self.order.iter().rposition(says).map_or(0, |last| last + 1);
         let right = match self.kind {
             Kind::ShapedDevices if needed < columns => fields >= needed,
@@ -224,6 +233,13 @@ impl Columns {
         fields > self.order.len()
     }
 
+    /// Returns the index of the queue disciplines in a row with this number of fields. Commas of a comment
+    /// without quotes move them, and they stay the last.
+    pub fn sqm(&self, fields: usize) -> Option<usize> {
+        let (i, _) = self.of(Column::Sqm).next()?;
+        Some(if i + 1 == self.order.len() && self.surplus(fields) { fields - 1 } else { i })
+    }
+
     /// Returns an example of a row.
     pub fn example(&self) -> &'static str {
         match self.several_rows() {
@@ -238,7 +254,7 @@ impl Columns {
 fn unknown(kind: Kind, order: &[Option<usize>], header: &Row, i: usize, faults: &mut Faults) {
     let heading = &header.fields[i];
     let meant = |(k, known): &(usize, &Known)| {
-        kind != Kind::ShapedDevices || known.says != Column::Other && !order.contains(&Some(*k))
+        kind != Kind::ShapedDevices || !known.says.may_be_missing() && !order.contains(&Some(*k))
     };
     let candidates = kind.known().iter().enumerate().filter(meant).map(|(_, known)| known.name);
     let guess = nearest(heading, candidates);

@@ -2,6 +2,7 @@
 
 use super::columns::{Column, Columns};
 use super::rates::{is_zero, mbps};
+use super::sqm::{self, Sqm};
 use super::table::Row;
 use super::{label, special, Faults};
 use crate::experiment::config::diag::{Fault, Source};
@@ -105,6 +106,17 @@ impl Fields<'_> {
     fn find(&self, at: &Range<usize>, part: &str) -> Range<usize> {
         let found = self.source.text.get(at.clone()).and_then(|field| field.find(part));
         found.map_or(at.clone(), |offset| at.start + offset..at.start + offset + part.len())
+    }
+
+    /// Returns the queue disciplines of uploads and of downloads, and their place.
+    pub fn sqm(&self, faults: &mut Faults) -> ([Option<Sqm>; 2], Range<usize>) {
+        let Some(i) = self.columns.sqm(self.row.fields.len()) else { return ([None; 2], 0..0) };
+        let at = self.row.place(i);
+        let read = sqm::read(self.row.fields.get(i).unwrap_or_default()).map_err(|fault| {
+            let message = format!("column \"sqm\": {}", fault.message);
+            faults.note(at.clone(), Fault { message, ..fault });
+        });
+        (read.unwrap_or_default(), at)
     }
 
     /// Returns the name in a column, if there is one. LibreQoS writes "none" for no name.

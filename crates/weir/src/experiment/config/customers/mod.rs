@@ -21,6 +21,7 @@ mod rows;
 pub mod sites;
 mod special;
 mod split;
+mod sqm;
 mod table;
 
 pub(super) use class::classes;
@@ -31,6 +32,7 @@ use super::policy;
 use super::settings::{OfCustomer, Settings};
 use core::ops::Range;
 use sites::Sites;
+use sqm::Sqm;
 use std::collections::HashMap;
 use weir_core::ack::Unresponsive;
 use weir_core::gateway::{Direction, Prefix};
@@ -38,6 +40,9 @@ use weir_core::rate::Rate;
 
 /// Maximum number of faults that are reported for a file.
 const MOST_FAULTS: usize = 20;
+
+/// Number of flows of a customer that have a queue of their own, unless `flows` says it.
+pub(super) const FLOWS_OF_CUSTOMER: u32 = 64;
 
 /// A customer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +69,8 @@ pub struct Customer {
     pub off: bool,
     /// Treatment of unresponsive traffic, which ACKs cannot slow.
     pub unresponsive: Unresponsive,
+    /// Queue disciplines of uploads and of downloads. `None`: that of the list.
+    pub sqm: [Option<Sqm>; 2],
 }
 
 impl Customer {
@@ -85,15 +92,17 @@ impl Customer {
 }
 
 /// Reads a list of customers. `sites` are the sites that customers may be below, if there is a list of sites.
+/// `queued` says whether customers have queues, of uploads and of downloads.
 /// Returns the customers, and notes about rows that are left out or count otherwise than they are written.
 /// All errors of the file are returned at once, up to a limit.
 pub(super) fn read(
     source: &Source,
     sites: Option<&Sites>,
+    queued: [bool; 2],
     settings: &Settings,
 ) -> Result<(Vec<Customer>, Vec<Located>), Errors> {
     let mut faults = Faults::default();
-    let list = rows::customers(source, sites, &mut faults);
+    let list = rows::customers(source, sites, queued, &mut faults);
     let (mut list, notes) = faults.finish(source, list)?;
     set(&mut list, settings).map_err(|fault| Errors::of(source, fault))?;
     Ok((list, notes))

@@ -37,7 +37,7 @@ mod tests {
 
     fn list(rows: &str) -> Vec<Customer> {
         let source = Source::new("c.csv", format!("id,name,prefixes,down,up\n{rows}"));
-        read(&source, None, &Settings::default()).unwrap().0
+        read(&source, None, [false; 2], &Settings::default()).unwrap().0
     }
 
     #[test]

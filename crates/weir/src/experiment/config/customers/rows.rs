@@ -4,6 +4,7 @@ use super::columns::{Column, Columns};
 use super::entry::Entry;
 use super::fields::Fields;
 use super::sites::Sites;
+use super::sqm::Sqm;
 use super::table::{self, Row};
 use super::{guarantees, label, overlap, Customer, Faults};
 use crate::experiment::config::diag::{Fault, Source};
@@ -22,11 +23,19 @@ struct Said {
     id_at: Range<usize>,
     rates_at: Range<usize>,
     site_at: Range<usize>,
+    sqm_at: Range<usize>,
+    /// The queue disciplines are unknown ones, of which customers without queues have no use.
+    unknown_sqm: bool,
     line: u64,
 }
 
-/// Reads the customers of a list.
-pub(super) fn customers(source: &Source, sites: Option<&Sites>, faults: &mut Faults) -> Vec<Customer> {
+/// Reads the customers of a list. `queued` says whether they have queues, of uploads and of downloads.
+pub(super) fn customers(
+    source: &Source,
+    sites: Option<&Sites>,
+    queued: [bool; 2],
+    faults: &mut Faults,
+) -> Vec<Customer> {
     let rows = table::rows(source, faults);
     let Some((header, rows)) = rows.split_first() else {
         if faults.count == 0 {
@@ -37,12 +46,19 @@ pub(super) fn customers(source: &Source, sites: Option<&Sites>, faults: &mut Fau
     let Some(columns) = Columns::new(header, faults) else { return Vec::new() };
     let labels =
         sites.iter().flat_map(|sites| &sites.list).map(|site| (site.name.as_str(), site.id.as_str()));
-    let context = Context { source, columns: &columns, sites, site_labels: labels.collect() };
+    let context = Context { source, columns: &columns, sites, queued, site_labels: labels.collect() };
     let mut list = List { several_rows: columns.several_rows(), ..List::default() };
+    let mut unused = None;
     for row in rows {
         if let Some(said) = context.row(row, faults) {
+            if unused.is_none() {
+                unused = context.unused(&said).map(|fault| (said.sqm_at.clone(), fault));
+            }
             list.add(said, faults);
         }
+    }
+    if let Some((at, fault)) = unused {
+        faults.remark(at, fault);
     }
     if list.entries.is_empty() && faults.list.is_empty() {
         faults.note(0..0, nobody(faults, &columns));
@@ -69,6 +85,8 @@ struct Context<'a> {
     source: &'a Source,
     columns: &'a Columns,
     sites: Option<&'a Sites>,
+    /// Whether customers have queues, of uploads and of downloads.
+    queued: [bool; 2],
     /// Identifiers of sites by their labels.
     site_labels: HashMap<&'a str, &'a str>,
 }
@@ -104,6 +122,9 @@ impl Context<'_> {
         let site = self.site(&fields, faults);
         let least = [(Column::DownMin, down), (Column::UpMin, up)];
         let [down_min, up_min] = least.map(|(column, most)| self.least(&fields, column, most, site, faults));
+        let mut of_sqm = Faults::default();
+        let queued = self.queued.contains(&true);
+        let (sqm, sqm_at) = fields.sqm(if queued { faults } else { &mut of_sqm });
         if faults.count == before && has_no_address {
             let id = id.map_or(String::new(), |(id, _)| id);
             let column = [Column::Prefixes, Column::V4, Column::V6].into_iter();
@@ -117,7 +138,7 @@ impl Context<'_> {
         let name = fields.text(Column::Name).to_owned();
         let (off, unresponsive) = (false, Unresponsive::Bound);
         let customer =
-            Customer { id, label, name, prefixes, down, up, site, down_min, up_min, off, unresponsive };
+            Customer { id, label, name, prefixes, down, up, site, down_min, up_min, off, unresponsive, sqm };
         let said = Said {
             customer,
             places,
@@ -125,9 +146,26 @@ impl Context<'_> {
             id_at: fields.place(Column::Id),
             rates_at: fields.place(Column::Down),
             site_at: fields.place(Column::Site),
+            sqm_at,
+            unknown_sqm: of_sqm.count > 0,
             line: row.line,
         };
         (faults.count == before).then_some(said)
+    }
+
+    /// Returns the remark about queue disciplines of a direction in which customers have no queues. They may
+    /// have no discipline there.
+    fn unused(&self, said: &Said) -> Option<Fault> {
+        let named = |k: usize| said.customer.sqm[k].is_some_and(|sqm| sqm != Sqm::None);
+        let unused = |k: usize| !self.queued[k] && (said.unknown_sqm || named(k));
+        let of = match [unused(0), unused(1)] {
+            [false, false] => return None,
+            [true, false] => " for uploads",
+            [false, true] => " for downloads",
+            [true, true] => "",
+        };
+        let help = "`queues` gives customers queues: \"up\", \"down\" or \"both\"";
+        Some(Fault::new(format!("column \"sqm\" has no effect{of}: customers have no queues there"), help))
     }
 
     /// Returns the index of the row's site.
@@ -240,6 +278,16 @@ impl List {
         } else if entry.customer.site != customer.site {
             faults.note(row.site_at, Fault::new(format!("circuit \"{id}\" has another site here"), first));
         } else {
+            let of_first = &mut entry.customer.sqm;
+            match [*of_first, customer.sqm] {
+                [[None, None], _] => *of_first = customer.sqm,
+                [_, [None, None]] => {}
+                [first, here] if first == here => {}
+                _ => {
+                    let message = format!("circuit \"{id}\" has other queue disciplines here");
+                    faults.remark(row.sqm_at, Fault::new(message, "those that came first count"));
+                }
+            }
             entry.customer.prefixes.extend(customer.prefixes);
             entry.places.extend(places);
         }

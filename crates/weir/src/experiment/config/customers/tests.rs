@@ -3,7 +3,7 @@ use crate::experiment::config::gateway;
 use sites::Site;
 
 fn read_text(text: &str) -> Result<Vec<Customer>, Errors> {
-    read(&Source::new("c.csv", text), None, &Settings::default()).map(|(list, _)| list)
+    read(&Source::new("c.csv", text), None, [false; 2], &Settings::default()).map(|(list, _)| list)
 }
 
 fn faults(text: &str) -> Vec<String> {
@@ -139,7 +139,7 @@ fn what_is_set_is_laid_over_the_list() {
     let set = |texts: &[&str]| {
         let mut settings = Settings::default();
         settings.add_all(texts).unwrap();
-        read(&source, None, &settings).map(|(list, _)| list)
+        read(&source, None, [false; 2], &settings).map(|(list, _)| list)
     };
     let list = set(&["customer/a.down=7Mbit", "customer/a.off=true"]).unwrap();
     assert_eq!((list[0].down, list[0].up, list[0].off), (Rate::mbit(7), Rate::mbit(1), true));
@@ -229,7 +229,7 @@ fn below_sites(rows: &str) -> Result<Vec<Customer>, Errors> {
     )
     .unwrap();
     let text = format!("id,prefixes,down,up,site,down_min,up_min\n{rows}");
-    read(&Source::new("c.csv", text), Some(&sites), &Settings::default()).map(|(list, _)| list)
+    read(&Source::new("c.csv", text), Some(&sites), [false; 2], &Settings::default()).map(|(list, _)| list)
 }
 
 fn faults_below_sites(rows: &str) -> Vec<String> {
@@ -274,7 +274,8 @@ fn classes_of_customers_borrow_from_those_of_their_sites() {
     )
     .unwrap();
     let rows = "id,prefixes,down,up,site,down_min\na,10.0.0.1,50Mbit,5Mbit,roof,3Mbit\nb,10.0.0.2,5Mbit,5Mbit,,\nc,10.0.0.3,5Mbit,5Mbit,tower,1Mbit\n";
-    let (mut list, _) = read(&Source::new("c.csv", rows), Some(&sites), &Settings::default()).unwrap();
+    let (mut list, _) =
+        read(&Source::new("c.csv", rows), Some(&sites), [false; 2], &Settings::default()).unwrap();
     let all = classes(&list, &sites.list, [None; 2]);
     let names: Vec<&str> = all.iter().map(|c| c.name.as_str()).collect();
     let expected = [
@@ -312,15 +313,15 @@ fn parents_of_shaped_devices_are_sites_if_these_are_listed() {
     let sites = sites_of("s.csv", "id,down,up\nAP_A,1Gbit,1Gbit\nAP_11,1Gbit,1Gbit\n").unwrap();
     let source = |text: &str| Source::new("c.csv", text);
     let devices = SHAPED_DEVICES.replace("1,0.5,2.5,0.5", "0.5,0.5,2.5,0.5");
-    let (list, notes) = read(&source(&devices), Some(&sites), &Settings::default()).unwrap();
-    assert_eq!(notes, []);
+    let (list, notes) = read(&source(&devices), Some(&sites), [false; 2], &Settings::default()).unwrap();
+    assert_eq!(notes.len(), 1, "the queue disciplines of a list without queues: {notes:?}");
     let said: Vec<_> = list.iter().map(|c| (c.site, c.down_min)).collect();
     assert_eq!(
         said,
         [(Some(0), Some(Rate::mbit(1))), (Some(1), Some(Rate::kbit(500))), (Some(1), Some(Rate::mbit(1)))]
     );
     let moved = devices.replacen("Device 6,AP_11", "Device 6,AP_A", 1);
-    let errors = read(&source(&moved), Some(&sites), &Settings::default()).unwrap_err().located();
+    let errors = read(&source(&moved), Some(&sites), [false; 2], &Settings::default()).unwrap_err().located();
     assert_eq!((errors[0].line, errors[0].message.as_str()), (5, "circuit \"2794\" has another site here"));
 }
 
@@ -386,4 +387,63 @@ fn customers_may_have_queues() {
         "`unresponsive` cannot be combined with queues both ways"
     );
     assert_eq!(fault("queues = 'left'"), "`gateway.customers.queues`: unknown value `left`");
+}
+
+/// Queue disciplines by rows, each way, of a list whose customers have queues of one way or both: LibreQoS's
+/// example, with its unquoted comma in a comment in front of the column.
+#[test]
+fn queue_disciplines_of_shaped_devices_hold_by_row() {
+    let parse = |rows: &str, keys: &str| {
+        let toml = format!("[ports]\ndev = 'eth1'\n[gateway.customers]\nfile = 'c.csv'\n{keys}\n");
+        let rows = rows.to_owned();
+        let read = move |name: &str| Ok(Source::new(name, rows.clone()));
+        gateway::parse_with(&Source::new("g.toml", toml), &Settings::default(), &read)
+    };
+    let kinds = |file: &gateway::GatewayFile| {
+        let queue = |class: &weir_core::gateway::ClassConfig| class.share.and_then(|spec| spec.queue);
+        let name = |kind| match kind {
+            weir_core::queue::Kind::Fifo => "fifo",
+            weir_core::queue::Kind::Pfq(_) => "pfq",
+            weir_core::queue::Kind::FqCodel { .. } => "fq_codel",
+            weir_core::queue::Kind::AckFilter(_) => "turns",
+            _ => "another",
+        };
+        let classes = &file.gateway.classes;
+        classes.iter().map(|class| queue(class).map_or("acks", |q| name(q.kind))).collect::<Vec<_>>()
+    };
+    let notes = |file: &gateway::GatewayFile| {
+        file.notes.iter().map(|n| format!("{}:{}: {}", n.line, n.column, n.message)).collect::<Vec<_>>()
+    };
+    let both = parse(SHAPED_DEVICES, "queues = 'both'\ndiscipline = 'pfq'").unwrap();
+    // Uploads before downloads.
+    assert_eq!(kinds(&both), ["pfq", "pfq", "fifo", "fq_codel", "pfq", "pfq"]);
+    assert_eq!(notes(&both), [""; 0]);
+    let filter =
+        parse(SHAPED_DEVICES, "queues = 'both'\nack_filter = 'delayed-per-flow'\nhosts = true").unwrap();
+    assert_eq!(kinds(&filter), ["turns", "turns", "fifo", "turns", "turns", "turns"]);
+    let down = parse(SHAPED_DEVICES, "queues = 'down'\nqueue = '50kB'").unwrap();
+    assert_eq!(kinds(&down), ["acks", "fifo", "acks", "fq_codel", "acks", "fifo"]);
+    assert_eq!(notes(&down), [""; 0], "no uploads are asked to have queues");
+    let up = parse(SHAPED_DEVICES, "queues = 'up'\nqueue = '50kB'").unwrap();
+    assert_eq!(kinds(&up), ["fifo", "acks", "fifo", "acks", "fifo", "acks"]);
+    let without = "column \"sqm\" has no effect";
+    assert_eq!(notes(&up), [format!("4:74: {without} for downloads: customers have no queues there")]);
+    let none = parse(SHAPED_DEVICES, "police = true").unwrap();
+    assert_eq!(notes(&none), [format!("4:74: {without} for downloads: customers have no queues there")]);
+
+    // Devices of one circuit: what comes first counts.
+    let two = SHAPED_DEVICES.replace("100.64.0.6,,1,0.5,2.5,0.5,,", "100.64.0.6,,1,0.5,2.5,0.5,,CAKE");
+    let file = parse(&two, "queues = 'both'\ndiscipline = 'pfq'").unwrap();
+    assert_eq!(kinds(&file), kinds(&both));
+    assert_eq!(notes(&file), ["5:56: circuit \"2794\" has other queue disciplines here"]);
+
+    // A name that LibreQoS has not is refused where there are queues, and else has no effect.
+    let pie = SHAPED_DEVICES.replace("cake/none", "cake/pie");
+    let errors = parse(&pie, "queues = 'up'\nqueue = '50kB'").unwrap_err().located();
+    assert_eq!((errors[0].line, errors[0].column), (4, 74));
+    assert_eq!(errors[0].message, "column \"sqm\": \"pie\" is no queue discipline");
+    assert_eq!(
+        notes(&parse(&pie, "").unwrap()),
+        [format!("4:74: {without}: customers have no queues there")]
+    );
 }
