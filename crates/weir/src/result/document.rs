@@ -2,6 +2,7 @@
 
 use super::metric::{Measured, Values};
 use super::{RunResult, Settings, SCHEMA};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -73,22 +74,29 @@ pub enum Document {
 impl Document {
     /// Reads a result. Errors describe the fault in the text; they do not name the file.
     pub fn parse(text: &str) -> Result<Document, String> {
-        let value: Value = serde_json::from_str(text).map_err(|e| format!("no JSON: {e}"))?;
+        /// Fields that tell the kinds of documents apart. Series are long, so the rest is read once only.
+        #[derive(Deserialize)]
+        struct Head {
+            schema: Option<Value>,
+            runs: Option<IgnoredAny>,
+        }
+        let none = || "no result of a run: it has no \"schema\"".to_string();
+        let head: Head =
+            serde_json::from_str(text)
+                .map_err(|e| if e.is_data() { none() } else { format!("no JSON: {e}") })?;
         let other = || format!("a result of another version: \"schema\" is not {SCHEMA}");
-        match value.get("schema").map(Value::as_u64) {
-            Some(Some(n)) if n == u64::from(SCHEMA) => (),
-            Some(_) => return Err(other()),
-            None => return Err("no result of a run: it has no \"schema\"".to_string()),
+        if head.schema.ok_or_else(none)?.as_u64() != Some(SCHEMA.into()) {
+            return Err(other());
         }
         let wrong = |e: serde_json::Error| format!("no result of a run: {e}");
-        if value.get("runs").is_some() {
-            let runs: Runs = serde_json::from_value(value).map_err(wrong)?;
+        if head.runs.is_some() {
+            let runs: Runs = serde_json::from_str(text).map_err(wrong)?;
             match runs.runs.iter().all(|run| run.schema == SCHEMA) {
                 true => Ok(Document::Runs(runs)),
                 false => Err(other()),
             }
         } else {
-            serde_json::from_value(value).map(|run| Document::Run(Box::new(run))).map_err(wrong)
+            serde_json::from_str(text).map(|run| Document::Run(Box::new(run))).map_err(wrong)
         }
     }
 
@@ -124,7 +132,7 @@ mod tests {
         assert_eq!(said("{\"schema\": 2}"), "a result of another version: \"schema\" is not 1");
         assert_eq!(
             said("{\"schema\": 1, \"runs\": 3}"),
-            "no result of a run: invalid type: integer `3`, expected a sequence"
+            "no result of a run: invalid type: integer `3`, expected a sequence at line 1 column 23"
         );
         let old = RunResult { schema: SCHEMA + 1, ..RunResult::default() };
         let runs = Runs { schema: SCHEMA, runs: vec![RunResult::default(), old], summary: Vec::new() };

@@ -1,11 +1,12 @@
 //! Values over time.
 
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use weir_core::time::Duration;
 
 /// Columns of equal length over a column of times.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Series {
     /// Time of each row.
     #[serde(serialize_with = "numbers")]
@@ -15,6 +16,18 @@ pub struct Series {
     /// last one.
     #[serde(flatten)]
     pub columns: BTreeMap<String, Column>,
+}
+
+impl<'de> Deserialize<'de> for Series {
+    /// Reads all columns alike: a flattened map would hold each value in a form of its own before.
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Series, D::Error> {
+        let mut columns = BTreeMap::<String, Column>::deserialize(d)?;
+        let t_s = columns.remove("t_s").ok_or_else(|| D::Error::missing_field("t_s"))?.0;
+        match t_s.iter().any(|t| t.is_nan()) {
+            true => Err(D::Error::custom("a row of a series without its time, `t_s`")),
+            false => Ok(Series { t_s, columns }),
+        }
+    }
 }
 
 /// Column of a series. An unknown value is [`UNKNOWN`], which is `null` in JSON.
@@ -100,5 +113,13 @@ mod tests {
             assert_eq!(serde_json::from_str::<Column>(text).unwrap(), column);
         }
         assert_ne!(Column(vec![UNKNOWN, 1.0]), Column(vec![0.0, 1.0]));
+    }
+
+    #[test]
+    fn rows_have_times() {
+        let read = |text: &str| serde_json::from_str::<Series>(text).map_err(|e| e.to_string());
+        assert_eq!(read(r#"{"t_s":[1],"b":[2],"a":[null]}"#).unwrap().columns.len(), 2);
+        assert!(read(r#"{"t_s":[null],"a":[2]}"#).unwrap_err().starts_with("a row of a series without"));
+        assert!(read(r#"{"a":[2]}"#).unwrap_err().starts_with("missing field `t_s`"));
     }
 }
