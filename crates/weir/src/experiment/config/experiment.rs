@@ -9,6 +9,7 @@ use super::{baseline, bins, changes, flow, gateway, graph, host, lab, measure, n
 use crate::experiment::plan::{Baseline, Lab, Path, Plan, Reference, SeriesKind, Tcp};
 use crate::result::{Backend, Parity};
 use sha2::{Digest, Sha256};
+use std::sync::Arc;
 use toml::de::DeTable;
 use weir_core::link::TRILLION;
 use weir_core::time::Duration;
@@ -22,7 +23,8 @@ pub struct Experiment {
     pub plan: Plan,
     /// Rows of its lists that are left out, or that have another effect than written.
     pub notes: Vec<Located>,
-    source: Source,
+    /// The file, which all runs of a sweep share.
+    source: Arc<Source>,
     only: Vec<Only>,
 }
 
@@ -40,6 +42,11 @@ impl Experiment {
 
     fn endless(&self) -> impl Iterator<Item = &Only> {
         self.only.iter().filter(|o| o.refusal.message == flow::ENDLESS_AT_ONCE)
+    }
+
+    /// Shares the file with the other runs of a sweep.
+    pub(super) fn share(&mut self, source: &Arc<Source>) {
+        self.source = Arc::clone(source);
     }
 
     /// Returns the plan for a world. Errors name every key that the world cannot apply.
@@ -114,7 +121,7 @@ fn alone(
     }
     let notes = files.notes.take();
     let (plan, only) = sink.finish(source, plan)?;
-    let experiment = Experiment { plan, source: source.clone(), only, notes };
+    let experiment = Experiment { plan, source: Arc::new(source.clone()), only, notes };
     // The experiment needs the simulator, which would never get past one instant of it: no world can run it.
     let endless: Vec<Diagnostic> = experiment.endless().map(|o| o.refusal.clone()).collect();
     match experiment.worlds().is_empty() && !endless.is_empty() {

@@ -12,6 +12,8 @@ use super::experiment::{self, Experiment};
 use super::reader::{parse_toml, Sink};
 use core::ops::Range;
 use place::{place, set};
+use std::collections::HashSet;
+use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
@@ -55,10 +57,14 @@ fn runs_of(source: &Source, mut table: Spanned<DeTable<'_>>) -> Result<Vec<Run>,
     let mut good = Vec::new();
     let mut bad = Faults::default();
     let total = axes.iter().map(|a| a.values.len()).product();
+    let shared = Arc::new(source.clone());
     for number in 0..total {
         let chosen = chosen(&axes, number);
         match experiment::from_table(&with(&table, &axes, &chosen), source) {
-            Ok(experiment) => good.push(Run { settings: settings(&axes, &chosen), experiment }),
+            Ok(mut experiment) => {
+                experiment.share(&shared);
+                good.push(Run { settings: settings(&axes, &chosen), experiment });
+            }
             Err(errors) => bad.note(errors, &settings(&axes, &chosen)),
         }
         if bad.list.len() >= MOST_FAULTS {
@@ -154,8 +160,9 @@ fn check(sink: &Sink, axes: &[Axis], table: &DeTable, key: Range<usize>) {
                 Fault::bare(format!("`sweep.{name}`: a second list for the same value")),
             );
         }
-        for (n, (value, text)) in axis.values.iter().enumerate() {
-            if axis.values[..n].iter().any(|(_, t)| t == text) {
+        let mut seen = HashSet::new();
+        for (value, text) in &axis.values {
+            if !seen.insert(text) {
                 let message = format!("`sweep.{name}`: the value {text} is there twice");
                 sink.push(value.span(), Fault::new(message, "its runs would be the same"));
             }
