@@ -1,7 +1,7 @@
 //! Index of the directories of several runs, as CSV.
 
 use crate::result::metric::{of_several, Measured, Metric, Tables, FLOW};
-use crate::result::{FlowResult, RunResult, Runs, Status};
+use crate::result::{FlowResult, RunResult, Runs};
 use std::fmt::Write;
 
 /// Builds the index: a line for each run with its directory, settings, seed, status, and the metrics of all
@@ -50,11 +50,9 @@ pub fn flows(run: &RunResult) -> String {
 }
 
 fn status(run: &RunResult) -> &'static str {
-    match (&run.error, run.status) {
-        (Some(_), _) => "could not run",
-        (None, Status::Ok) => "ok",
-        (None, Status::Failed) => "failed",
-        (None, Status::Interrupted) => "interrupted",
+    match run.error {
+        Some(_) => "could not run",
+        None => run.status.name(),
     }
 }
 

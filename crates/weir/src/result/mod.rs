@@ -162,6 +162,17 @@ pub enum Status {
     Interrupted,
 }
 
+impl Status {
+    /// Returns the name used in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Status::Ok => "ok",
+            Status::Failed => "failed",
+            Status::Interrupted => "interrupted",
+        }
+    }
+}
+
 /// Program and configuration behind a result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MadeBy {
