@@ -5,7 +5,7 @@
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyString, PyTuple};
 use std::panic::resume_unwind;
 use weir_core::queue::own::{self, Arrival, Length, Packet, QueueDiscipline};
 use weir_core::registry::Fault;
@@ -334,6 +334,9 @@ impl From<&Length<'_>> for QueueLength {
     }
 }
 
+/// Most bands of a queue.
+const MOST_BANDS: usize = 65_536;
+
 /// Discipline of a queue.
 struct Queueing {
     object: Object,
@@ -353,13 +356,25 @@ impl Queueing {
         let (object, has) = Object::new(name, class, seed, base, ["next", "on_departure"]);
         let [chooses, judges_departures] = has;
         let bands = object.attribute("bands");
+        if !(1..=MOST_BANDS).contains(&bands) {
+            let error = PyValueError::new_err(format!("{bands} bands: 1 to {MOST_BANDS} are possible"));
+            Python::attach(|py| ended(py, name, &error));
+        }
         Queueing { object, bands, chooses, judges_departures }
     }
 
     /// Ends the run for a value that is no decision.
-    fn refuse(&self, py: Python<'_>, method: &str, found: &str, accepted: &str) -> ! {
-        let error = PyValueError::new_err(format!("{method} returned \"{found}\": it returns {accepted}"));
+    fn refuse(&self, py: Python<'_>, method: &str, found: impl std::fmt::Debug, accepted: &str) -> ! {
+        let error = PyValueError::new_err(format!("{method} returned {found:?}: it returns {accepted}"));
         ended(py, self.object.name, &error)
+    }
+
+    /// Returns a band that a method returned. One that there is not ends the run.
+    fn band(&self, py: Python<'_>, method: &str, band: usize) -> usize {
+        match band < self.bands {
+            true => band,
+            false => self.refuse(py, method, band, &format!("a band below {}", self.bands)),
+        }
     }
 }
 
@@ -372,16 +387,14 @@ impl QueueDiscipline for Queueing {
         Python::attach(|py| {
             let arguments = (now.as_nanos(), PacketInfo::from(packet), QueueLength::from(queue));
             let returned = self.object.call(py, "on_arrival", arguments);
-            let (decision, band) = match returned.extract::<(String, usize)>() {
-                Ok(both) => both,
-                Err(_) => match returned.extract::<String>() {
-                    Ok(decision) => (decision, 0),
-                    Err(error) => ended(py, self.object.name, &error),
-                },
+            let both = match returned.is_instance_of::<PyTuple>() {
+                true => returned.extract::<(String, usize)>(),
+                false => returned.extract::<String>().map(|decision| (decision, 0)),
             };
+            let (decision, band) = both.unwrap_or_else(|error| ended(py, self.object.name, &error));
             match decision.as_str() {
-                "keep" => Arrival::Keep(band),
-                "mark" => Arrival::Mark(band),
+                "keep" => Arrival::Keep(self.band(py, "on_arrival", band)),
+                "mark" => Arrival::Mark(self.band(py, "on_arrival", band)),
                 "drop" => Arrival::Drop,
                 other => self.refuse(py, "on_arrival", other, "\"keep\", \"mark\" or \"drop\""),
             }
@@ -390,7 +403,9 @@ impl QueueDiscipline for Queueing {
 
     fn next(&self, queue: &Length<'_>) -> usize {
         match self.chooses {
-            true => Python::attach(|py| self.object.ask(py, "next", (QueueLength::from(queue),))),
+            true => Python::attach(|py| {
+                self.band(py, "next", self.object.ask(py, "next", (QueueLength::from(queue),)))
+            }),
             false => queue.first(),
         }
     }

@@ -145,3 +145,34 @@ def test_bands_and_departures():
 
     with pytest.raises(weir.RunError, match='`py-wrong` raised ValueError: on_arrival returned "hold"'):
         weir.sim(BULK, path__wan__aqm="py-wrong", flow__a__cc="reno")
+
+
+@pytest.mark.parametrize(
+    "rules, reason",
+    [
+        ({"on_arrival": lambda *_: ("keep", 2)}, "on_arrival returned 2: it returns a band below 2"),
+        ({"on_arrival": lambda *_: ("keep", -1)}, "OverflowError"),
+        ({"on_arrival": lambda *_: ("keep",)}, "tuple of length 2"),
+        ({"next": lambda *_: 2}, "next returned 2: it returns a band below 2"),
+        ({"next": lambda *_: None}, "TypeError"),
+        ({"bands": 0}, "0 bands: 1 to 65536 are possible"),
+        ({"bands": 10**9}, "1000000000 bands"),
+    ],
+)
+def test_bands_that_there_are_not_end_the_run(rules, reason):
+    both = {"bands": 2, "on_arrival": lambda *_: "keep", **rules}
+    weir.queue_discipline("py-bands-wrong")(type("Wrong", (weir.QueueDiscipline,), both))
+    with pytest.raises(weir.RunError, match=f"`py-bands-wrong` raised .*{reason}"):
+        weir.sim(BULK, path__wan__aqm="py-bands-wrong", flow__a__cc="reno")
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), MemoryError()])
+def test_any_exception_ends_its_run_only(error):
+    class Ends(Reno):
+        def on_ack(self, window, ack):
+            raise error
+
+    weir.congestion_control("py-ends")(Ends)
+    runs = weir.sweep(BULK, {"flow.a.cc": ["py-ends", "reno"]}, duration="2s")
+    assert [run.error is None for run in runs] == [False, True]
+    assert type(error).__name__ in runs[0].error
