@@ -2,9 +2,10 @@
 
 use crate::fault::RunError;
 use crate::run::Run;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use std::path::PathBuf;
+use weir::output::Target;
 use weir::report::chart::{self, Size};
 use weir::result::RunResult;
 
@@ -31,7 +32,8 @@ impl Figure {
     }
 
     /// Writes the figure as SVG or PDF, by the end of the file's name: as wide as a "column" of a paper (3.5
-    /// inches, with words of 7 points), as a "page" (7.16 inches), or for a "screen".
+    /// inches, with words of 7 points), as a "page" (7.16 inches), or for a "screen". The file is whole, or
+    /// as it was before.
     #[pyo3(signature = (path, width="column"))]
     fn save(&self, py: Python<'_>, path: PathBuf, width: &str) -> PyResult<()> {
         let document = match path.extension().and_then(|end| end.to_str()) {
@@ -39,7 +41,10 @@ impl Figure {
             Some("pdf") => self.pdf(py, width)?,
             _ => return Err(PyValueError::new_err(format!("{}: figures are .svg or .pdf", path.display()))),
         };
-        Ok(std::fs::write(path, document)?)
+        // A link is followed, as by other programs that save.
+        let path = path.canonicalize().unwrap_or(path);
+        let target = Target::new(&path).map_err(PyOSError::new_err)?;
+        Ok(py.detach(|| target.write(&document))?)
     }
 
     fn _repr_svg_(&self, py: Python<'_>) -> PyResult<String> {

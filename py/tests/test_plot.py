@@ -1,7 +1,10 @@
 """Figures: what is in them, and the code that docs and README show."""
 
+import os
 import re
 import runpy
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -83,6 +86,39 @@ def test_files_are_as_wide_as_a_column(result, tmp_path):
         figure.svg("wide")
     with pytest.raises(FileNotFoundError):
         figure.save(tmp_path / "none" / "a.svg")
+
+
+FULL = """
+import pathlib, subprocess, sys, weir
+
+folder = sys.argv[1]
+subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96k", "none", folder], check=True)
+result = weir.sim({two!r}, duration="5s")
+figure, file = weir.plot.series(result), pathlib.Path(folder, "a.svg")
+figure.save(file)
+before = file.read_bytes()
+pathlib.Path(folder, "rest").write_bytes(bytes(88 * 1024 - len(before)))
+try:
+    figure.save(file)
+    print("it is not full")
+except OSError as error:
+    print("No space left" in str(error))
+print(file.read_bytes() == before, sorted(path.name for path in pathlib.Path(folder).iterdir()))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a disk of a few kilobytes needs root")
+def test_a_full_disk_leaves_the_figure_before(tmp_path):
+    command = ["unshare", "-m", sys.executable, "-c", FULL.format(two=TWO), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert done.stdout.splitlines() == ["True", "True ['a.svg', 'rest']"], done.stderr
+
+
+def test_a_link_is_followed(result, tmp_path):
+    (tmp_path / "to.svg").symlink_to(tmp_path / "a.svg")
+    (tmp_path / "a.svg").write_text("")
+    weir.plot.series(result).save(tmp_path / "to.svg")
+    assert (tmp_path / "to.svg").is_symlink() and (tmp_path / "a.svg").stat().st_size > 1000
 
 
 def test_a_frame_is_one_line_from_matplotlib(result, tmp_path):
