@@ -22,6 +22,9 @@ use weir::result::{Backend, RunResult};
 /// Interval between looks for signals, such as that of Ctrl-C.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// Most runs of a sweep with its seeds. A planned run takes about 2.5 kB.
+const MOST_RUNS: usize = 1_000_000;
+
 /// Makes the runs of an experiment: one, or those of its sweep, each with so many seeds.
 ///
 /// `name` is that of the file, for messages and for the lists that the file names. `changes` are lines of
@@ -37,11 +40,7 @@ pub fn simulate(
     seeds: u32,
     jobs: Option<usize>,
 ) -> PyResult<Vec<Run>> {
-    let source = Source::new(name, text);
-    let planned = py.detach(|| plan(&source, changes, seeds)).map_err(|errors| wrong(py, &errors))?;
-    if planned.is_empty() {
-        return Err(ExperimentError::new_err(format!("{name}: no runs: `seeds` is 0")));
-    }
+    let planned = plan(py, name, text, changes, seeds)?;
     let (stop, at_once) = (AtomicBool::new(false), jobs.unwrap_or_else(sweep::processors));
     let made = py.detach(|| {
         beside_signals(&stop, || sweep::run(&planned, at_once, &stop, |_, job| one(job, &stop)))
@@ -65,8 +64,7 @@ pub fn simulate_kept(
     seeds: u32,
     jobs: Option<usize>,
 ) -> PyResult<Vec<Run>> {
-    let source = Source::new(name, text);
-    let planned = py.detach(|| plan(&source, changes, seeds)).map_err(|errors| wrong(py, &errors))?;
+    let planned = plan(py, name, text, changes, seeds)?;
     let store =
         version_of(&library).and_then(|version| Store::open(&store, &version)).map_err(RunError::new_err)?;
     let (stop, at_once) = (AtomicBool::new(false), jobs.unwrap_or_else(sweep::processors));
@@ -108,11 +106,7 @@ impl Sweep {
     /// Plans the runs of an experiment. The arguments are those of [`simulate`].
     #[new]
     fn new(py: Python<'_>, name: &str, text: &str, changes: &str, seeds: u32) -> PyResult<Sweep> {
-        let source = Source::new(name, text);
-        let jobs = py.detach(|| plan(&source, changes, seeds)).map_err(|errors| wrong(py, &errors))?;
-        if jobs.is_empty() {
-            return Err(ExperimentError::new_err(format!("{name}: no runs: `seeds` is 0")));
-        }
+        let jobs = plan(py, name, text, changes, seeds)?;
         Ok(Sweep { jobs, stop: AtomicBool::new(false) })
     }
 
@@ -189,13 +183,26 @@ pub fn check_for_lab(py: Python<'_>, name: &str, text: &str, changes: &str) -> P
     plan.map(drop).map_err(|errors| wrong(py, &errors))
 }
 
-fn plan(source: &Source, changes: &str, seeds: u32) -> Result<Vec<Job>, Errors> {
-    let jobs = runs_with(source, changes)?.into_iter().map(|run| {
-        let plan = run.experiment.plan_for(Backend::Sim)?;
-        Ok(Job { settings: run.settings, plan })
+/// Plans the runs of an experiment, without the interpreter's lock.
+fn plan(py: Python<'_>, name: &str, text: &str, changes: &str, seeds: u32) -> PyResult<Vec<Job>> {
+    let source = Source::new(name, text);
+    let planned = py.detach(|| {
+        let jobs = runs_with(&source, changes)?.into_iter().map(|run| {
+            let plan = run.experiment.plan_for(Backend::Sim)?;
+            Ok(Job { settings: run.settings, plan })
+        });
+        jobs.collect::<Result<Vec<_>, Errors>>()
     });
-    let jobs = jobs.collect::<Result<Vec<_>, _>>()?;
-    Ok(if seeds == 0 { Vec::new() } else { sweep::seeded(jobs, seeds) })
+    let jobs = planned.map_err(|errors| wrong(py, &errors))?;
+    let refused = |why: String| Err(ExperimentError::new_err(format!("{name}: {why}")));
+    match jobs.len().saturating_mul(seeds as usize) {
+        0 => refused("no runs: `seeds` is 0".into()),
+        runs if runs > MOST_RUNS => refused(format!(
+            "{runs} runs, more than {MOST_RUNS}: {} combinations with {seeds} seeds each",
+            jobs.len()
+        )),
+        _ => Ok(py.detach(|| sweep::seeded(jobs, seeds))),
+    }
 }
 
 fn one(job: &Job, stop: &AtomicBool) -> Result<RunResult, String> {

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-import zlib
 
 import fsspec
 import polars
@@ -55,8 +54,6 @@ def test_a_killed_worker_loses_no_run_and_none_is_made_twice(client, url, tmp_pa
             time.sleep(0.05)
         os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
 
-
-
     killer = threading.Thread(target=kill)
     killer.start()
     made = weir.sweep(long, RATES, seeds=6, store=url, client=client)
@@ -86,10 +83,76 @@ def test_a_worker_with_another_version_is_refused(client):
 
     client.run(pretend)
     try:
-        with pytest.raises(weir.RunError, match=r"this worker has Weir 0\.0\.1 \(0\), the sweep is of"):
+        with pytest.raises(weir.RunError, match=r"worker tcp://\S+ has Weir 0\.0\.1 \(0\), the sweep is of"):
             weir.sweep(SWEEP, client=client)
     finally:
         client.run(undo)
+
+
+def test_a_worker_without_weir_is_refused(client):
+    def hide():
+        sys.hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "weir"}
+        sys.modules["weir"] = None
+
+    def show():
+        del sys.modules["weir"]
+        sys.modules.update(sys.hidden)
+
+    client.run(hide)
+    try:
+        with pytest.raises(weir.RunError, match="the worker tcp://.* cannot load this Weir: .*install the same"):
+            weir.sweep(SWEEP, RATES, client=client)
+    finally:
+        client.run(show)
+    assert weir.sweep(SWEEP, client=client).ok
+
+
+def test_what_is_no_client_is_refused():
+    for wrong in ["tcp://127.0.0.1:8786", 3, object()]:
+        with pytest.raises(TypeError, match="client: a dask.distributed.Client"):
+            weir.sweep(SWEEP, client=wrong)
+
+
+@pytest.mark.parametrize("store", [None, "folder", "file://"])
+def test_an_interruption_ends_a_sweep_and_not_the_process(store, tmp_path):
+    place = None if store is None else f"{store if '://' in store else ''}{tmp_path}/results"
+    code = (
+        "import weir\n"
+        f"long, store = {{**{SWEEP!r}, 'duration': '100000s'}}, {place!r}\n"
+        "try:\n"
+        "    weir.sweep(long, {'seed': range(40)}, jobs=2, store=store)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+        "print(weir.sweep(long, {'seed': range(4)}, jobs=2, store=store, duration='1s').ok)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60)[0] == "interrupted\nTrue\n"
+    assert not list(tmp_path.glob("results/.*")) and not list(tmp_path.glob("results/*.claim"))
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_folder_that_goes_away_is_said(scheme, tmp_path):
+    """The folder is moved while runs are made: what was kept is whole in it, and a sweep goes on there."""
+    folder, away = tmp_path / "results", tmp_path / "away"
+
+    def move():
+        while len(list(folder.glob("[!.]*.[jp]*"))) < 5:
+            time.sleep(0.01)
+        folder.rename(away)
+        folder.write_text("no folder")
+
+    mover = threading.Thread(target=move)
+    mover.start()
+    with pytest.raises(weir.RunError, match="results"):
+        weir.sweep({**SWEEP, "duration": "20s"}, RATES, seeds=6, store=f"{scheme}{folder}", jobs=2)
+    mover.join()
+    times = {file: file.stat().st_mtime_ns for file in away.glob("[!.]*.[jp]*")}
+    assert len(times) >= 5
+    again = weir.sweep({**SWEEP, "duration": "20s"}, RATES, seeds=6, store=f"{scheme}{away}", jobs=2)
+    assert again.ok and len(again) == 60
+    assert all(file.stat().st_mtime_ns == time for file, time in times.items())
 
 
 def test_results_are_parquet_that_anything_reads(url, tmp_path):
@@ -107,12 +170,18 @@ def test_a_file_of_another_schema_is_refused_by_name(url, tmp_path):
     weir.sweep(SWEEP, store=url)
     (file,) = tmp_path.glob("results/*.parquet")
     table = pyarrow.parquet.read_table(file)
-    old = zlib.decompress(base64.b64decode(pyarrow.parquet.read_metadata(file).metadata[b"weir"])).replace(b'"schema":', b'"schema":9', 1)
-    old = base64.b64encode(zlib.compress(old))
+    packed = base64.b64decode(pyarrow.parquet.read_metadata(file).metadata[b"weir"])
+    with pyarrow.CompressedInputStream(pyarrow.BufferReader(packed), "zstd") as text:
+        old = text.read().replace(b'"schema":', b'"schema":9', 1)
+    old = base64.b64encode(pyarrow.compress(old, "zstd", asbytes=True))
     pyarrow.parquet.write_table(table.replace_schema_metadata({b"weir": old}), file)
     with pytest.raises(weir.RunError, match=f"{file.name}.*schema"):
         weir.sweep(SWEEP, store=url)
-    pyarrow.parquet.write_table(table.replace_schema_metadata({b"weir": b"damaged"}), file)
+    for damaged in [b"damaged", b"x", packed[:-9], b"\xff", old[: len(old) // 8 * 4]]:
+        pyarrow.parquet.write_table(table.replace_schema_metadata({b"weir": damaged}), file)
+        with pytest.raises(weir.RunError, match=file.name):
+            weir.sweep(SWEEP, store=url)
+    file.write_bytes(b"PAR1")
     with pytest.raises(weir.RunError, match=file.name):
         weir.sweep(SWEEP, store=url)
     pyarrow.parquet.write_table(table.replace_schema_metadata({}), file)
@@ -124,8 +193,9 @@ def test_a_store_that_cannot_be_is_known_before_any_run(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(weir.RunError, match="file/results"):
         weir.sweep(SWEEP, store=f"file://{tmp_path}/file/results")
-    with pytest.raises(weir.RunError, match="nowhere://"):
-        weir.sweep(SWEEP, store="nowhere://bucket/results")
+    for wrong in ["nowhere://bucket/results", "zip://x", "://x"]:
+        with pytest.raises(weir.RunError, match=wrong):
+            weir.sweep(SWEEP, store=wrong)
     with pytest.raises(weir.ExperimentError, match="duratio"):
         weir.sweep({**SWEEP, "duratio": "1s"}, store=f"file://{tmp_path}/results")
 

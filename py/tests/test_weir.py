@@ -1,7 +1,9 @@
 """The package, against arithmetic, the command and other readers of Arrow."""
 
+import itertools
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -9,6 +11,7 @@ import threading
 import time
 
 import duckdb
+import numpy
 import pandas
 import polars
 import pyarrow
@@ -99,6 +102,100 @@ def test_errors_are_those_of_the_command(tmp_path):
         weir.sim(BULK, path__wan__rate="9 furlongs")
 
 
+@pytest.mark.parametrize(
+    "wrong, place",
+    [
+        ({"path": {"wan": {"rate": "10Mbit", "dely": "20ms"}}}, "unknown key `path.wan.dely`"),
+        ({"flow": [{"id": "a"}, {"id": "b", "congestion": "cubic"}]}, "unknown key `flow.congestion`"),
+        ({"gateway": {"class": [{"name": "x", "mtch": {"port": 1}}]}}, "unknown key `gateway.class.mtch`"),
+        ({"path": {"wan": {1: "10Mbit"}}}, "Invalid mapping key '1'"),
+        ({"flow": [{"id": "a"}, {"id": None}]}, "`flow.1.id` is None: leave the key out"),
+        ({"series": {"cwnd"}}, "`series`: a set is no value of an experiment"),
+        ({"duration": b"1s"}, "`duration`: a bytes is no value"),
+        ({"seed": float("nan")}, "`seed`: expected a whole number, found the number nan"),
+        ({"seed": 2**70}, "out of range"),
+        ({"name": "half\ud800"}, "half a character"),
+        ({"path": {"wan": {"rate": "10Mbit", "loss": float("inf")}}}, "not a probability"),
+    ],
+)
+def test_values_that_cannot_be_are_named(wrong, place):
+    with pytest.raises(weir.ExperimentError, match=place):
+        weir.sim(changed(**wrong))
+
+
+def test_a_dict_in_itself_is_refused():
+    endless = dict(BULK)
+    endless["path"] = endless
+    with pytest.raises(weir.ExperimentError, match="nested too deeply"):
+        weir.sim(endless)
+
+
+def test_numbers_of_numpy_are_numbers():
+    flow = [{"id": "a", "ecn": numpy.bool_(True)}]
+    made = weir.sim(changed(series=numpy.array(["cwnd"]), seed=numpy.int64(3), flow=flow))
+    assert made.seed == 3 and made.flows["id"] == ["a.0"]
+    # A sixtieth has more digits than probabilities have.
+    runs = weir.sweep(BULK, {"path.wan.loss": numpy.linspace(0, 0.1, 7), "seed": numpy.arange(2)}, duration="2s")
+    assert len(runs) == 14 and runs[2].settings["path.wan.loss"] == 0.016666666667
+    assert len(weir.sweep(BULK, {"seed": pandas.Series([1, 2])}, duration="2s")) == 2
+
+
+def test_lists_and_counts_that_cannot_be(tmp_path):
+    for values in ["10Mbit", 3, None, {"1Mbit": 1}]:
+        with pytest.raises(TypeError, match="path.wan.rate: a sweep needs a list of values"):
+            weir.sweep(BULK, {"path.wan.rate": values})
+    with pytest.raises(TypeError, match="a dict of lists"):
+        weir.sweep(BULK, [("seed", [1])])
+    with pytest.raises(TypeError, match="is there twice"):
+        weir.sweep(BULK, {"path.wan.rate": ["1Mbit"], "path__wan__rate": ["2Mbit"]})
+    for wrong in [{"seeds": 0}, {"seeds": -1}, {"seeds": 10**10}, {"jobs": 0}, {"jobs": 2**70}, {"store": ""}]:
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            weir.sweep(BULK, **wrong)
+    for wrong in [{"seeds": 1.5}, {"seeds": "3"}, {"jobs": 1.5}, {"store": 3}]:
+        with pytest.raises(TypeError):
+            weir.sweep(BULK, **wrong)
+    with pytest.raises(weir.ExperimentError, match="2000000 runs, more than 1000000: 20 combinations"):
+        weir.sweep(BULK, {"seed": range(20)}, seeds=100_000)
+    # A list without an end is not read to its end.
+    with pytest.raises(weir.ExperimentError, match="more than 10000"):
+        weir.sweep(BULK, {"seed": itertools.count(1)})
+
+
+@pytest.mark.parametrize("folder", ["a b", "x/../../up", "ü#?*[x]", "~/home"])
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_folders_have_any_name(folder, scheme, tmp_path, monkeypatch):
+    work = tmp_path / "work"
+    (work / "x").mkdir(parents=True)
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("HOME", str(tmp_path / "own"))
+    place = folder if folder[0] == "~" and not scheme else f"{work}/{folder}"
+    runs = weir.sweep(BULK, store=scheme + place, duration="2s")
+    where = tmp_path / "own/home" if place[0] == "~" else work / folder
+    assert runs.ok and len(list(where.iterdir())) == 1
+    assert not (work / "~").exists() or scheme
+
+
+def test_a_long_list_is_planned_in_little_memory():
+    """10,000 runs have 2.5 kB each; with a text of 60 kB each it would be 600 MB."""
+    code = (
+        "import resource, weir\n"
+        "from weir import _text\n"
+        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "before = peak()\n"
+        f"runs = weir._weir.Sweep(*_text.of({BULK!r}), _text.changes({{'sweep.seed': list(range(10_000))}}), 1)\n"
+        "print(len(runs), peak() - before)\n"
+    )
+    runs, kilobytes = subprocess.check_output([sys.executable, "-c", code], text=True).split()
+    assert int(runs) == 10_000 and int(kilobytes) < 200_000
+
+
+def test_results_are_pickled():
+    made = weir.sweep(BULK, seeds=2, duration="2s")
+    again = pickle.loads(pickle.dumps(made))
+    assert again.flows["bytes"] == made.flows["bytes"] and again[1].data == made[1].data
+    assert pickle.loads(pickle.dumps(made[0])).seed == made[0].seed
+
+
 def test_a_failed_check_is_a_result():
     check = {"what": "flow.*.goodput_bps", "op": "at_least", "target": "1Gbit"}
     result = weir.sim(changed(expect=[check]))
@@ -150,9 +247,19 @@ def test_results_are_read(tmp_path):
     file.write_text(json.dumps(made.data))
     for path in [file, tmp_path]:
         assert weir.load(path).flows["bytes"] == made.flows["bytes"]
-    file.write_text('{"schema": 99}')
-    with pytest.raises(weir.ExperimentError, match="another version"):
-        weir.load(file)
+    for wrong, why in [
+        (b'{"schema": 99}', "another version"),
+        (b"", "no JSON"),
+        (b"\xff", "no JSON: invalid utf-8"),
+        (b"[" * 100_000, "no JSON: recursion limit"),
+        (b'{"schema": 1}', "missing field"),
+    ]:
+        file.write_bytes(wrong)
+        with pytest.raises(weir.ExperimentError, match=f"{file}: .*{why}"):
+            weir.load(file)
+    file.write_bytes("name = \"ü\"".encode("latin-1"))
+    with pytest.raises(weir.ExperimentError, match="result.json: no text in UTF-8"):
+        weir.sim(file)
 
 
 def test_threads_run_beside_each_other():

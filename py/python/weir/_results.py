@@ -6,10 +6,10 @@ import json
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Sequence, Union, overload
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple, Type, Union, overload
 
 from . import _weir
-from ._weir import Run, RunError, Table
+from ._weir import ExperimentError, Run, RunError, Table
 
 
 class Series(Mapping[str, Table]):
@@ -58,17 +58,17 @@ class Result:
     @property
     def experiment(self) -> str:
         """Name of the experiment."""
-        return str(self.data["experiment"])
+        return self._run.experiment
 
     @property
     def world(self) -> str:
         """``sim`` (virtual time) or ``lab`` (the kernel's TCP)."""
-        return str(self.data["world"])
+        return self._run.world
 
     @property
     def status(self) -> str:
         """``ok``, ``failed`` (a check does not hold, or the run went wrong) or ``interrupted``."""
-        return str(self.data["status"])
+        return self._run.status
 
     @property
     def ok(self) -> bool:
@@ -78,13 +78,12 @@ class Result:
     @property
     def error(self) -> Union[str, None]:
         """Reason why the run could not be made, or None."""
-        error = self.data.get("error")
-        return None if error is None else str(error)
+        return self._run.error
 
     @property
     def seed(self) -> int:
         """Seed of all random numbers."""
-        return int(self.data["seed"])
+        return self._run.seed
 
     @property
     def settings(self) -> Dict[str, Any]:
@@ -115,6 +114,9 @@ class Result:
     def series(self) -> Series:
         """Recordings over time."""
         return Series(self._run)
+
+    def __reduce__(self) -> Tuple[Type["Result"], Tuple[Run]]:
+        return Result, (self._run,)
 
     def __repr__(self) -> str:
         return f"<weir.Result of {self.experiment}: {self.world}, seed {self.seed}, {self.status}>"
@@ -165,6 +167,9 @@ class Results(Sequence[Result]):
         """A row for each class of each run."""
         return _weir.classes(self._runs, several=True)
 
+    def __reduce__(self) -> Tuple[Type["Results"], Tuple[List[Run]]]:
+        return Results, (self._runs,)
+
     def __repr__(self) -> str:
         return f"<weir.Results of {len(self)} runs>"
 
@@ -185,18 +190,21 @@ def load(path: Union[str, "os.PathLike[str]"]) -> Results:
     Raises
     ------
     ExperimentError
-        If it is no result, or one of another schema.
+        If it is no result, or one of another schema; with its name.
     """
     file = Path(path)
     if file.is_dir():
         file = file / "result.json"
-    return Results(_weir.load(file.read_text(encoding="utf-8")))
+    try:
+        return Results(_weir.load(file.read_bytes()))
+    except ExperimentError as error:
+        raise ExperimentError(f"{file}: {error}") from None
 
 
 def single(runs: Sequence[Run], name: str) -> Result:
     """Return the only one of some runs."""
     if len(runs) != 1:
-        raise _weir.ExperimentError(f"{name}: {len(runs)} runs; use weir.sweep for a [sweep]")
+        raise ExperimentError(f"{name}: {len(runs)} runs; use weir.sweep for a [sweep]")
     result = Result(runs[0])
     if result.error is not None:
         raise RunError(result.error)

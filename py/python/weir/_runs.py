@@ -14,6 +14,11 @@ from . import _spread, _text, _weir
 from ._results import Result, Results, load, single
 from ._text import Experiment
 
+#: Most seeds of a combination.
+MOST_SEEDS = 100_000
+#: Most runs at the same time.
+MOST_JOBS = 1024
+
 
 def sim(experiment: Experiment, **changes: Any) -> Result:
     """Run an experiment in virtual time.
@@ -81,7 +86,7 @@ def sweep(
     jobs : int, optional
         Most runs at the same time; by default one for each processor.
     store : path-like, optional
-        Folder in which each run is kept. Runs that are there are not made again; several processes, on
+        Folder in which each run is kept; ``~`` is the home directory. Runs that are there are not made again; several processes, on
         several machines, may share it. A URL of fsspec, such as ``s3://bucket/folder``, keeps each run in
         a Parquet file with the table of its flows.
     client : dask.distributed.Client, optional
@@ -116,16 +121,24 @@ def sweep(
     [1000000.0, 1000000.0, 2000000.0, 2000000.0]
     """
     name, text = _text.of(experiment)
-    lists = {f"sweep.{path}": list(values) for path, values in (over or {}).items()}
-    changed = _text.changes({**changes, **lists})
-    url = store is not None and "://" in str(store)
-    if url or client is not None:
-        kept = None if store is None else str(store)
+    changed = _text.changes({**changes, **_text.lists({} if over is None else over)})
+    seeds = _text.whole("seeds", seeds, MOST_SEEDS)
+    jobs = None if jobs is None else _text.whole("jobs", jobs, MOST_JOBS)
+    kept = None if store is None else _place(store)
+    if client is not None or kept is not None and "://" in kept:
         return Results(_spread.sweep(name, text, changed, seeds, jobs, kept, client))
-    if store is None:
+    if kept is None:
         return Results(_weir.simulate(name, text, changed, seeds, jobs))
     library = str(_weir.__file__)
-    return Results(_weir.simulate_kept(name, text, changed, store, library, seeds, jobs))
+    return Results(_weir.simulate_kept(name, text, changed, kept, library, seeds, jobs))
+
+
+def _place(store: Union[str, "os.PathLike[str]"]) -> str:
+    """Return a folder or URL; `~` is the home directory."""
+    place = os.fspath(store)
+    if not isinstance(place, str) or not place:
+        raise ValueError(f"store is {place!r}: a folder or a URL is expected")
+    return place if "://" in place else os.path.expanduser(place)
 
 
 def lab(experiment: Experiment, **changes: Any) -> Result:

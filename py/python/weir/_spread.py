@@ -20,8 +20,8 @@ from ._weir import ExperimentError, Run, RunError, Sweep
 #: Seconds between looks at runs that another sweep makes.
 PAUSE = 0.2
 
-#: Number of a run, and a function that returns its result as JSON, or None while another sweep makes it.
-Outcome = Tuple[int, Callable[[], Optional[str]]]
+#: Number of a run, and a function that returns its result, or None while another sweep makes it.
+Outcome = Tuple[int, Callable[[], Optional[Run]]]
 
 
 class Spec(NamedTuple):
@@ -42,6 +42,12 @@ def version() -> str:
     return _weir.version(str(_weir.__file__))
 
 
+def same_version(found: str, spec: Spec, who: str) -> None:
+    """Refuse a worker of another version."""
+    if found != spec.version:
+        raise RunError(f"{who} has Weir {found}, the sweep is of {spec.version}: install the same on both")
+
+
 @lru_cache(maxsize=8)
 def planned(name: str, text: str, changes: str, seeds: int) -> Sweep:
     """Return the planned runs; a worker plans once for many runs."""
@@ -54,17 +60,14 @@ def opened(url: str) -> Store:
     return Store(url)
 
 
-def make(spec: Spec, number: int) -> Optional[str]:
-    """Make one run, unless it is in the store, and return its result as JSON; None if it is made elsewhere."""
-    if version() != spec.version:
-        raise RunError(
-            f"this worker has Weir {version()}, the sweep is of {spec.version}: install the same on both"
-        )
+def make(spec: Spec, number: int) -> Optional[Run]:
+    """Make one run, unless it is in the store, and return its result; None if it is made elsewhere."""
+    same_version(version(), spec, "this worker")
     runs = planned(spec.name, spec.text, spec.changes, spec.seeds)
     if spec.store is None:
-        return runs.make(number).json()
+        return runs.make(number)
     if "://" not in spec.store:
-        return runs.make_kept(number, spec.store, str(_weir.__file__)).json()
+        return runs.make_kept(number, spec.store, str(_weir.__file__))
     store, key = opened(spec.store), runs.key(number, spec.version)
     found = store.get(key)
     if found is not None:
@@ -78,15 +81,14 @@ def make(spec: Spec, number: int) -> Optional[str]:
         if found is not None:
             return found
         run = runs.make(number)
-        text = run.json()
         if not run.failed():
             try:
                 store.put(key, run)
             except RunError as error:
                 # What is made and cannot be kept is handed over all the same.
-                error.unkept = text
+                error.unkept = run
                 raise
-        return text
+        return run
 
 
 class Progress:
@@ -112,7 +114,7 @@ class Progress:
 def by_threads(spec: Spec, jobs: Optional[int], runs: Sequence[int]) -> Generator[Outcome, None, None]:
     """Make these runs on this machine, and yield each when it is made."""
     with ThreadPoolExecutor(jobs or _weir.processors()) as pool:
-        numbers: Dict[Future[Optional[str]], int] = {pool.submit(make, spec, n): n for n in runs}
+        numbers: Dict[Future[Optional[Run]], int] = {pool.submit(make, spec, n): n for n in runs}
         try:
             left = set(numbers)
             while left:
@@ -126,15 +128,23 @@ def by_threads(spec: Spec, jobs: Optional[int], runs: Sequence[int]) -> Generato
             raise
 
 
-def given_back(text: Optional[str]) -> Callable[[], Optional[str]]:
-    """Return a function that returns this text."""
-    return lambda: text
+def given_back(run: Optional[Run]) -> Callable[[], Optional[Run]]:
+    """Return a function that returns this run."""
+    return lambda: run
 
 
 def by_dask(spec: Spec, client: Any, runs: Sequence[int]) -> Generator[Outcome, None, None]:
     """Make these runs by the workers of a Dask client, and yield each when it is made."""
     as_completed: Any = import_module("dask.distributed").as_completed
 
+    # Tasks of a module that a worker cannot load would end that worker, and the next one. Those that come
+    # later are asked with each run.
+    for worker, found in client.run(version, on_error="return").items():
+        if isinstance(found, str):
+            same_version(found, spec, f"the worker {worker}")
+        elif any(name in repr(found) for name in ("ModuleNotFoundError", "ImportError", "AttributeError")):
+            # The scheduler hands on errors of workers as text. Others are of workers that are just lost.
+            raise RunError(f"the worker {worker} cannot load this Weir: {found}; install the same on both")
     # A future, not data of one worker: it can be made again if that worker is lost.
     given = client.submit(Spec, *spec, pure=False)
     futures = client.map(make, [given] * len(runs), list(runs), pure=False, retries=0, batch_size=1000)
@@ -158,11 +168,9 @@ def collect(
     elsewhere = []
     for number, result in each:
         try:
-            text = result()
+            run = result()
         except RunError as error:
-            unkept = getattr(error, "unkept", None)
-            if unkept is not None:
-                made[number] = _weir.load(unkept)[0]
+            made[number] = getattr(error, "unkept", None)
             raise
         except ExperimentError:
             raise
@@ -170,10 +178,10 @@ def collect(
             # Several workers in turn were lost with this run.
             made[number] = runs.failed(number, f"{type(error).__name__}: {error}")
         else:
-            if text is None:
+            if run is None:
                 elsewhere.append(number)
                 continue
-            made[number] = _weir.load(text)[0]
+            made[number] = run
         progress.one()
     return elsewhere
 
@@ -188,6 +196,8 @@ def sweep(
     client: Any,
 ) -> List[Run]:
     """Make the runs of a sweep, and return them in their order."""
+    if client is not None and (not hasattr(client, "scheduler_info") or client.asynchronous):
+        raise TypeError(f"client: a dask.distributed.Client that waits is expected, not {client!r}")
     spec = Spec(name, text, changes, seeds, store, version(), uuid.uuid4().hex)
     runs = planned(name, text, changes, seeds)
     if store is not None:

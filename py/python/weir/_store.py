@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import uuid
-import zlib
 from importlib import import_module
 from typing import Any, Optional
 
@@ -17,7 +16,7 @@ from . import _weir
 from ._claims import Claim, Claims
 from ._weir import Run, RunError
 
-#: Entry of the metadata that has the whole result: its JSON, compressed by zlib, in Base64.
+#: Entry of the metadata that has the whole result: its JSON, compressed by Zstandard, in Base64.
 RESULT = b"weir"
 
 
@@ -48,8 +47,12 @@ class Store:
         self._arrow, self._parquet = _module("pyarrow"), _module("pyarrow.parquet")
         self._url = url
         try:
+            if url.startswith("://"):
+                raise ValueError("a URL without a scheme")
             self._files, self._root = _module("fsspec.core").url_to_fs(url)
-        except (ImportError, ValueError) as error:
+        except RunError:
+            raise
+        except Exception as error:  # Each kind of store has its own.
             raise RunError(f"{url}: {error}") from None
         self._claims = Claims(self._files)
 
@@ -70,8 +73,8 @@ class Store:
         except Exception as error:
             raise RunError(f"{self._url}/{key}.parquet: {error}") from error
 
-    def get(self, key: str) -> Optional[str]:
-        """Return the result with this key as JSON, or None if it is not there."""
+    def get(self, key: str) -> Optional[Run]:
+        """Return the result with this key, or None if it is not there."""
         try:
             with self._files.open(self._path(key), "rb") as file:
                 metadata = self._parquet.read_metadata(file).metadata or {}
@@ -82,22 +85,24 @@ class Store:
         if RESULT not in metadata:
             raise RunError(f"{self._url}/{key}.parquet is no result of Weir: remove it")
         try:
-            text = zlib.decompress(base64.b64decode(metadata[RESULT])).decode()
-            _weir.load(text)
-        except (ValueError, zlib.error) as error:
+            packed = self._arrow.BufferReader(base64.b64decode(metadata[RESULT]))
+            with self._arrow.CompressedInputStream(packed, "zstd") as text:
+                return Run.read(text.read())
+        except (ValueError, OSError) as error:
             raise RunError(f"{self._url}/{key}.parquet: {error}") from None
-        return text
 
     def put(self, key: str, run: Run) -> None:
         """Keep a result. It is there whole or not at all."""
         table = self._arrow.table(_weir.flows([run], several=True)).drop_columns(["run"])
-        result = base64.b64encode(zlib.compress(run.json().encode(), 1))
-        table = table.replace_schema_metadata({**(table.schema.metadata or {}), RESULT: result})
+        packed = self._arrow.Codec("zstd", 1).compress(run.json(), asbytes=True)
         path = self._path(key)
         part = f"{self._root}/.{key}.{uuid.uuid4().hex}.part"
         try:
             with self._files.open(part, "wb") as file:
-                self._parquet.write_table(table, file, compression="zstd")
+                with self._parquet.ParquetWriter(file, table.schema, compression="zstd") as writer:
+                    writer.write_table(table)
+                    # Not metadata of the table: that is there twice, in Arrow's schema too.
+                    writer.add_key_value_metadata({RESULT: base64.b64encode(packed)})
             self._files.mv(part, path)
         except Exception as error:
             raise RunError(f"{self._url}/{key}.parquet: {error}") from error

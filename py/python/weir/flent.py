@@ -265,7 +265,7 @@ def read(path: Union[str, "os.PathLike[str]"]) -> Data:
         times, values, metadata = document["x_values"], document["results"], document["metadata"]
         name = str(metadata["NAME"])
         lengths = {len(column) for column in values.values()}
-    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ExperimentError(f"{path}: no data file of flent: {type(error).__name__} {error}") from None
     if version > VERSION:
         raise ExperimentError(f"{path}: version {version} of flent's data files; {VERSION} is the latest known")
