@@ -11,7 +11,7 @@ use super::flows::stats::PassReason;
 use super::flows::{direction_of, millis};
 use super::Gateway;
 use crate::classify::Direction;
-use crate::flow::{flag, ClassId, FlowId, Key, Record};
+use crate::flow::{flag, ClassId, FlowId, Key};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::wire::{self, Flags};
@@ -30,10 +30,13 @@ impl Gateway {
         let direction = if from_lan { Direction::In } else { Direction::Out };
         let key = Key::of_ack(&segment.packet, &segment.tcp);
         if let Some(i) = self.flows.table.find(&key) {
-            if direction_of(&self.flows.table[i]) != direction {
+            let here = direction_of(&self.flows.table[i]) == direction;
+            // An ACK of the LAN's side: the connection does not leave as it came, after all.
+            let strays = !here && from_lan && self.flows.is_hairpin(&key);
+            if !here && !(strays && self.retire(cx, i)) {
                 return Err(PassReason::Implausible); // it came in where its flow's data does
             }
-            if self.keeps(cx, i) {
+            if here && self.keeps(cx, i) {
                 return Ok(i);
             }
         }
@@ -186,9 +189,12 @@ impl Gateway {
     ) {
         let bytes = cx.frames.bytes(frame);
         let options = wire::read_options(bytes, &segment.packet, &segment.tcp);
-        let (data, ack) =
-            if from_lan { (Direction::Out, Direction::In) } else { (Direction::In, Direction::Out) };
         let key = Key::of_data(&segment.packet, &segment.tcp);
+        let (data, ack) = match from_lan {
+            true => (Direction::Out, Direction::In),
+            false if self.leaves_as_it_came(cx, &key, segment) => (Direction::Out, Direction::Out),
+            false => (Direction::In, Direction::Out),
+        };
         // Hooks keep a SYN that they have no budget for, and show it with its answer.
         let kept = self.flows.hooked && !segment.has(Flags::ACK);
         let at = if kept { frame.received.min(cx.now) } else { cx.now };
@@ -227,13 +233,59 @@ impl Gateway {
                 self.flows.table[i].flags |= flag::SYN_REPEATED;
                 return None;
             }
-            Some(_) => self.flow_of(cx, direction, &key.opening())?,
+            Some(_) => self.flow_in_place(cx, direction, &key.opening())?,
             None => self.flow_of(cx, direction, key)?,
         };
         if !self.flows.table[i].opens_with(whose, segment) {
             self.flows.begin(cx, i);
         }
         Some(i)
+    }
+
+    /// Returns whether the connection of a SYN that came in leaves by the interface on which it comes, as on a
+    /// router with one: its SYN came in, and so does the answer. ACKs of both ends come in then, so the data
+    /// of both goes out.
+    ///
+    /// A host on the WAN's side can send both. What it opened is kept until the LAN's side answers, and an ACK
+    /// from there ends this, too ([`Gateway::flow_of_ack`]). A connection that lives stays as it is.
+    fn leaves_as_it_came(&mut self, cx: &mut Cx<'_>, key: &Key, segment: &Headers) -> bool {
+        if self.flows.is_hairpin(key) {
+            return true;
+        }
+        let opener = key.reversed();
+        let is_opening = |i: &FlowId| {
+            let r = &self.flows.table[*i];
+            direction_of(r) == Direction::In && r.is_answered(flag::RECEIVER_SYN, segment)
+        };
+        let answers = segment.has(Flags::ACK)
+            && self.flows.opening_of(Direction::Out, key, flag::SENDER_SYN, segment).is_some()
+            && self.flows.controls(Direction::Out, &opener).is_some();
+        let Some(i) = self.flows.table.find(&opener).filter(|i| answers && is_opening(i)) else {
+            return false;
+        };
+        let opening = self.flows.table[i];
+        for (direction, key) in [(Direction::In, opener.opening()), (Direction::Out, opener)] {
+            let Some(i) = self.anew(cx, direction, &key) else { return false };
+            self.flows.table[i].adopt(&opening);
+        }
+        true
+    }
+
+    /// The record of a connection that begins in this direction.
+    fn anew(&mut self, cx: &mut Cx<'_>, direction: Direction, key: &Key) -> Option<FlowId> {
+        let i = self.flow_in_place(cx, direction, key)?;
+        self.flows.begin(cx, i);
+        Some(i)
+    }
+
+    /// The flow's record, as [`Gateway::flow_of`], in place of one of the other direction.
+    fn flow_in_place(&mut self, cx: &mut Cx<'_>, direction: Direction, key: &Key) -> Option<FlowId> {
+        if let Some(i) = self.flows.table.find(key) {
+            if direction_of(&self.flows.table[i]) != direction && !self.retire(cx, i) {
+                return None;
+            }
+        }
+        self.flow_of(cx, direction, key)
     }
 
     /// The record of the opening that a SYN with ACK answers.
@@ -245,21 +297,17 @@ impl Gateway {
         whose: u32,
         segment: &Headers,
     ) -> Option<FlowId> {
-        let waits = |g: &Gateway, key: &Key| {
-            let fits = |r: &Record| direction_of(r) == direction && r.is_answered(whose, segment);
-            g.flows.table.find(key).filter(|&i| fits(&g.flows.table[i]))
-        };
-        if let Some(p) = waits(self, &key.opening()) {
+        let p = self.flows.opening_of(direction, key, whose, segment)?;
+        if self.flows.table[p].key.is_opening() {
             let opening = self.flows.table[p];
             self.flows.remove(p);
-            let i = self.flow_of(cx, direction, key)?;
-            self.flows.begin(cx, i);
+            let i = self.anew(cx, direction, key)?;
             self.flows.table[i].adopt(&opening);
             self.flows.marks.forget(i.index());
             let class = self.flows.table[i].class;
             self.flows.classes[class].flows += 1;
             return Some(i);
         }
-        waits(self, key)
+        Some(p)
     }
 }

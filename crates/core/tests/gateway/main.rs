@@ -8,6 +8,7 @@ mod engine;
 mod fast;
 mod flows;
 mod grant;
+mod hairpin;
 mod hostile;
 mod idle;
 mod lazy;

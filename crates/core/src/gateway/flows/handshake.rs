@@ -49,6 +49,29 @@ impl Register {
         self.table[i].restart(epoch);
     }
 
+    /// Returns whether the ACKs of both ends of this connection come in, as on a router with one interface.
+    pub(in crate::gateway) fn is_hairpin(&self, key: &Key) -> bool {
+        let goes_out =
+            |key: &Key| self.table.find(key).is_some_and(|i| direction_of(&self.table[i]) == Direction::Out);
+        goes_out(key) && goes_out(&key.reversed())
+    }
+
+    /// The record of the opening that a SYN of the side `whose` answers: one of its own beside that of a
+    /// connection that lives, or the connection's.
+    pub(in crate::gateway) fn opening_of(
+        &self,
+        direction: Direction,
+        key: &Key,
+        whose: u32,
+        segment: &Headers,
+    ) -> Option<FlowId> {
+        let waits = |key: &Key| {
+            let fits = |r: &Record| direction_of(r) == direction && r.is_answered(whose, segment);
+            self.table.find(key).filter(|&i| fits(&self.table[i]))
+        };
+        waits(&key.opening()).or_else(|| waits(key))
+    }
+
     pub(in crate::gateway) fn on_sender_syn(
         &mut self,
         at: Time,
@@ -138,7 +161,9 @@ impl Register {
         }
         let direction = if from_lan { Direction::Out } else { Direction::In };
         let key = Key::of_data(&segment.packet, &segment.tcp);
-        let known = self.table.find(&key).filter(|&i| direction_of(&self.table[i]) == direction);
+        let comes_here =
+            |i: &FlowId| direction_of(&self.table[*i]) == direction || !from_lan && self.is_hairpin(&key);
+        let known = self.table.find(&key).filter(comes_here);
         if let Some(i) = known.filter(|&i| self.table[i].has(flag::SYNCED)) {
             if self.measures && segment.tcp.payload_len > 0 && self.sender_may_send(i, segment) {
                 self.note_sent(i, segment.end(), cx.now);
