@@ -50,19 +50,19 @@ impl ClassTree<'_> {
         change: impl FnOnce(&mut Turn, u32) -> (u32, u32),
     ) -> Charged {
         let counted = most > 0 && !r.takes_steps();
-        let Some(share) = self.shares.get(r.class).filter(|_| counted) else { return Charged::default() };
+        let Some(share) = self.shares.get_mut(r.class).filter(|_| counted) else { return Charged::default() };
         let (bytes, charged) = change(r.law.turn_mut(), share.quantum);
         if bytes == 0 {
             return Charged::default();
         }
         let segments = r.segments();
+        let (cost, charged) = (share.law.cost(&segments, bytes), share.law.cost(&segments, charged));
         if let Some(most) = share.law.flow_max {
-            r.law.turn_mut().spend(share.law.cost(&segments, bytes), most, now);
+            r.law.turn_mut().spend(cost, most, now);
         }
-        let forgiven = match charged {
-            0 => 0,
-            _ => self.charge(r.class, share.law.cost(&segments, charged), since, now),
-        };
+        // All of them are the flow's part of its class, whenever that was charged.
+        share.note_turns(cost as i64);
+        let forgiven = if charged > 0 { self.charge(r.class, charged, since, now) } else { 0 };
         Charged { bytes, forgiven }
     }
 
@@ -81,5 +81,33 @@ impl ClassTree<'_> {
             self.give_back(r.class, cost, now);
         }
         back
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Share, ShareRelease, Shares};
+    use super::*;
+    use crate::base::Timers;
+    use crate::flow::ClassId;
+    use crate::rate::Rate;
+
+    /// Of 3,000 bytes that are permitted, 2,000 were charged as they passed: the flow has had 3,000 all the
+    /// same, and a queue that has spilled is as many behind.
+    #[test]
+    fn what_was_charged_before_is_a_part_of_the_class_too() {
+        let (mut shares, mut timers, now) = (Shares::default(), Timers::new(8), Time::from_secs(1));
+        let mut share = Share::new(&ShareRelease::new(Rate::mbit(50)));
+        share.spilled.count = 1;
+        shares.put(ClassId(0), Some(share));
+        let mut r = Record { mss: 1_460, ..Record::default() };
+        *r.law.turn_mut() = Turn::begin(now);
+        let mut tree = ClassTree { shares: &mut shares, timers: &mut timers, first: 0, wheel: 0 };
+        let charged = tree.permit(&mut r, 3_000, 1_000, (now, now));
+        assert_eq!(charged.bytes, 3_000);
+        let share = shares.get(ClassId(0)).unwrap();
+        let (cost, part) = (share.law.cost(&r.segments(), 3_000), share.law.cost(&r.segments(), 1_000));
+        assert_eq!(share.spilled.lead(), cost as i64);
+        assert_eq!(share.clock.due(), now.saturating_sub(share.law.credit()) + share.law.rate.time_for(part));
     }
 }

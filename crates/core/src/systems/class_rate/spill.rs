@@ -46,6 +46,12 @@ impl Default for Spilled {
 }
 
 impl Spilled {
+    /// Whole bytes by which flows with controlled ACKs are ahead.
+    #[cfg(test)]
+    pub(super) fn lead(&self) -> i64 {
+        self.lead >> FRACTION
+    }
+
     /// Returns the queue whose turn it is. `others`: flows with controlled ACKs wait for turns, too.
     pub(crate) fn turn(&self, others: bool) -> Option<u32> {
         self.list.first().filter(|_| !others || self.lead >= 0)

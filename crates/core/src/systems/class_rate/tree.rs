@@ -216,22 +216,15 @@ impl ClassTree<'_> {
         None
     }
 
-    /// The senders of a class were permitted `bytes` from `since` to `now`, all that is above it with them.
-    /// Returns those that are forgiven.
-    pub(crate) fn charge(&mut self, place: ClassId, bytes: u64, since: Time, now: Time) -> u64 {
-        if let Some(share) = self.shares.get_mut(place) {
-            share.note_turns(bytes as i64);
-        }
-        self.charge_all(place, bytes, since, now)
-    }
-
     /// Packets of `bytes` together, of a flow of a class that has spilled, leave `now`. Returns the bytes
     /// that are forgiven.
     pub(crate) fn charge_spilled(&mut self, place: ClassId, bytes: u64, now: Time) -> u64 {
-        self.charge_all(place, bytes, now, now)
+        self.charge(place, bytes, now, now)
     }
 
-    fn charge_all(&mut self, place: ClassId, bytes: u64, since: Time, now: Time) -> u64 {
+    /// Charges a class, and all that is above it, with `bytes` that may pass from `since` to `now`. Returns
+    /// those that are forgiven.
+    pub(crate) fn charge(&mut self, place: ClassId, bytes: u64, since: Time, now: Time) -> u64 {
         let mut forgiven = 0;
         let mut at = place;
         while let Some(share) = self.shares.get_mut(at) {
