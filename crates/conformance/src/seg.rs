@@ -17,6 +17,8 @@ pub struct Flow {
 pub struct Seg {
     /// IP packet of the segment.
     pub packet: Packet,
+    /// PPPoE session that it is in, or 0.
+    pub session: u16,
     /// Fixed header.
     pub tcp: Tcp,
     /// Options; `None` if they are malformed.
@@ -38,7 +40,7 @@ impl Seg {
         let options = wire::tcp_options(bytes, &packet, &tcp).ok();
         let begin = packet.l4 as usize + usize::from(tcp.header_len);
         let payload = begin..begin + tcp.payload_len as usize;
-        Some(Seg { packet, tcp, options, payload })
+        Some(Seg { packet, session: packet.session(bytes), tcp, options, payload })
     }
 
     /// Flow of the segment.

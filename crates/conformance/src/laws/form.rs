@@ -23,8 +23,8 @@ pub fn check(trace: &Trace, out: &Out, seg: &Seg, said: &Account, told: &Account
     if out.origin != Origin::Made && !out.overtaken {
         return Ok(());
     }
-    if !said.has_tags_of(seg) {
-        return Err("an ACK is made with other VLAN tags than its end's".into());
+    if !said.has_link_of(seg) {
+        return Err("an ACK is made with other VLAN tags or in another session than its end's".into());
     }
     if seg.is_foreign() {
         return Err("an ACK is made with options that only its end can make".into());

@@ -26,7 +26,8 @@ pub struct Account {
     pub sack: Vec<(u32, u32)>,
     /// Number of duplicates (RFC 5681 §2), by their acknowledgement.
     pub duplicates: BTreeMap<u32, u32>,
-    tags: Option<weir_core::wire::Vlan>,
+    /// VLAN tags and PPPoE session.
+    link: Option<(weir_core::wire::Vlan, u16)>,
 }
 
 impl Account {
@@ -36,7 +37,7 @@ impl Account {
         if seg.has(Flags::SYN) && self.next != Some(seg.end()) {
             *self = Account::default();
         }
-        self.tags = Some(seg.packet.vlan);
+        self.link = Some((seg.packet.vlan, seg.session));
         newest(&mut self.next, seg.end());
         if let Some((value, echo)) = seg.stamps() {
             newest(&mut self.stamp, value);
@@ -63,9 +64,9 @@ impl Account {
         }
     }
 
-    /// Returns whether the end has the tags of the segment.
-    pub fn has_tags_of(&self, seg: &Seg) -> bool {
-        self.tags.is_none_or(|tags| tags == seg.packet.vlan)
+    /// Returns whether the end has the tags and the session of the segment.
+    pub fn has_link_of(&self, seg: &Seg) -> bool {
+        self.link.is_none_or(|link| link == (seg.packet.vlan, seg.session))
     }
 }
 

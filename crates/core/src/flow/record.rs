@@ -95,9 +95,10 @@ pub struct Template {
     pub macs: [u8; 12],
     /// VLAN tag control information, outer first.
     pub tci: [u16; 2],
-    /// IPv6 flow label.
+    /// IPv6 flow label in bits 0–19. The others are the low bits of the PPPoE session's number.
     pub flow_label: u32,
-    /// Number of VLAN tags in bits 0–1. Bits 2 and 3 mark the outer and the inner one as 802.1ad.
+    /// Number of VLAN tags in bits 0–1. Bits 2 and 3 mark the outer and the inner one as 802.1ad. The others
+    /// are the high bits of the session's number, which is 0 without a session.
     pub tags: u8,
     /// IP version.
     pub version: u8,
@@ -105,6 +106,31 @@ pub struct Template {
     pub tos: u8,
     /// TTL or hop limit.
     pub ttl: u8,
+}
+
+/// Bits of a flow label (RFC 8200).
+const LABEL_BITS: u32 = 20;
+
+impl Template {
+    /// Returns the headers in a session of PPPoE. Its number fills bits that labels and tags leave free.
+    #[must_use]
+    #[inline]
+    pub fn in_session(self, session: u16) -> Template {
+        let low = u32::from(session & 0x0fff) << LABEL_BITS;
+        Template { flow_label: self.flow_label | low, tags: self.tags | (session >> 12 << 4) as u8, ..self }
+    }
+
+    /// Returns the session of PPPoE, or 0 for none.
+    #[inline]
+    pub fn session(&self) -> u16 {
+        (self.flow_label >> LABEL_BITS) as u16 | u16::from(self.tags >> 4) << 12
+    }
+
+    /// Returns the flow label.
+    #[inline]
+    pub fn label(&self) -> u32 {
+        self.flow_label & ((1 << LABEL_BITS) - 1)
+    }
 }
 
 /// A flow's record: four lines of memory of 64 bytes each, in two pairs, since processors load lines in
@@ -189,6 +215,7 @@ impl Record {
             payload: self.payload_of(self.mss),
             ipv6: self.template.version == 6,
             tags: self.template.tags & 3,
+            pppoe: self.template.session() != 0,
             options: if timestamps { TIMESTAMPS_LEN as u8 } else { 0 },
         }
     }

@@ -66,17 +66,19 @@ pub struct Segments {
     pub ipv6: bool,
     /// VLAN tags.
     pub tags: u8,
+    /// Inside of a session of PPPoE.
+    pub pppoe: bool,
     /// Bytes of TCP options.
     pub options: u8,
 }
 
 impl Segments {
     /// Returns the bytes that a rate counts of a full segment: payload, IP header (20 or 40), TCP header (20)
-    /// with its options, Ethernet header (14) with its tags and FCS (4), preamble and gap (20).
+    /// with its options, Ethernet header (14) with its tags, PPPoE (8) and FCS (4), preamble and gap (20).
     pub(crate) fn whole(&self, counts: Counts) -> u64 {
         let payload = u64::from(self.payload);
         let ip = payload + if self.ipv6 { 40 } else { 20 } + 20 + u64::from(self.options);
-        let frame = ip + 14 + 4 + 4 * u64::from(self.tags);
+        let frame = ip + 14 + 4 + 4 * u64::from(self.tags) + if self.pppoe { 8 } else { 0 };
         match counts {
             Counts::Payload => payload,
             Counts::Ip => ip,

@@ -15,6 +15,8 @@ pub struct Ends {
     pub v6: bool,
     /// VLAN tags: none, one (802.1Q), or two (802.1ad outside).
     pub tags: usize,
+    /// PPPoE session, or 0 for none.
+    pub session: u16,
     /// Ports, the sender's first.
     pub ports: (u16, u16),
     /// Initial sequence numbers, the sender's first.
@@ -30,6 +32,7 @@ impl Default for Ends {
             number: 0,
             v6: false,
             tags: 0,
+            session: 0,
             ports: (40_000, 5_001),
             isn: (0xffff_f000, 5_000),
             window: 4_000,
@@ -73,10 +76,14 @@ impl Ends {
     }
 
     fn tagged(&self, segment: SegmentBuilder) -> SegmentBuilder {
-        match self.tags {
+        let tagged = match self.tags {
             0 => segment,
             1 => segment.vlan(5),
             _ => segment.tag(0x88a8, 9).vlan(5),
+        };
+        match self.session {
+            0 => tagged,
+            session => tagged.pppoe(session),
         }
     }
 

@@ -246,3 +246,21 @@ fn ipv6_and_vlans() {
         assert_eq!(w.packet(&sent[0]).version, 6);
     }
 }
+
+/// ACKs in a session of PPPoE are held and made as without, in the receiver's session. Its number may fill
+/// all of its 16 bits.
+#[test]
+fn sessions_of_pppoe() {
+    for (v6, tags, session) in [(false, 0, 1), (false, 0, 0xf000), (true, 1, 0x0fff), (true, 2, 0xffff)] {
+        let mut w = Net::established_on(basic(), (v6, tags, session));
+        w.ack_at(ms(1_000), 30_000);
+        let sent = w.run(ms(1_100));
+        assert_eq!(numbers(&sent), [(ms(1_000), STEP), (ms(1_010), 2 * STEP), (ms(1_020), 30_000)]);
+        w.check_sums(&sent);
+        for ack in &sent {
+            let packet = w.packet(ack);
+            assert_eq!((packet.vlan.count as usize, packet.version == 6), (tags, v6));
+            assert_eq!((packet.session(&ack.bytes), packet.flow_label), (session, 0));
+        }
+    }
+}

@@ -402,8 +402,7 @@ struct acks_counters {
 	__u64 broken;	 /* of TCP with a wrong checksum: nothing was learnt from it */
 	__u64 bytes_out; /* seen at egress, of frames with their headers */
 	__u64 bytes_in;	 /* ... and at ingress, but for the engine's own */
-	__u64 pppoe;	 /* of `passed_other`: sessions of PPPoE */
-	__u64 mpls;	 /* ... MPLS */
+	__u64 mpls;	 /* of `passed_other`: MPLS */
 	__u64 tunnels;	 /* ... GRE and IP in IP */
 	__u64 hairpins;	 /* segments that leave by the interface on which they came in, and are the ingress hook's */
 	__u64 packets_out; /* of bytes_out: of a giant one, its segments */

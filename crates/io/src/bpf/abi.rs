@@ -297,8 +297,6 @@ pub struct AcksCounters {
     pub bytes_out: u64,
     /// Bytes of frames that were seen at ingress, but for the engine's own.
     pub bytes_in: u64,
-    /// Frames of PPPoE sessions, of `passed_other`.
-    pub pppoe: u64,
     /// MPLS, of `passed_other`.
     pub mpls: u64,
     /// GRE and IP in IP, of `passed_other`.
@@ -372,6 +370,6 @@ const _: () = assert!(size_of::<FlowKey>() == 40 && size_of::<HomeKey>() == 20);
 const _: () = assert!(size_of::<RuleKey>() == 24 && size_of::<RuleGroup>() == 12);
 const _: () =
     assert!(size_of::<Flow>() == 16 && size_of::<AcksConfig>() == 176 && size_of::<AllConfig>() == 16);
-const _: () = assert!(size_of::<AcksCounters>() == 240 && size_of::<AllCounters>() == 72);
+const _: () = assert!(size_of::<AcksCounters>() == 232 && size_of::<AllCounters>() == 72);
 const _: () = assert!(size_of::<SegmentHeader>() == SEGMENT_GSO && SEGMENT_SIZE == 216);
 const _: () = assert!(size_of::<Metadata>() == 24);

@@ -314,10 +314,6 @@ static __always_inline void count_kind(struct hook *h, struct packet *p)
 {
 	__u16 protocol;
 
-	if (p->ether == bpf_htons(ETH_P_PPP_SES)) {
-		h->count->pppoe++;
-		return;
-	}
 	if (p->ether == bpf_htons(ETH_P_MPLS_UC) || p->ether == bpf_htons(ETH_P_MPLS_MC)) {
 		h->count->mpls++;
 		return;

@@ -882,8 +882,6 @@ static __always_inline __u32 judge(struct bound *b, struct judged *j, struct flo
 #define FOUND_KIND 32
 #define FOUND_PLACE 34
 #define FOUND_NONE ~0ULL
-/* Bytes of an ARP packet with Ethernet's padding (`Gateway::admits_unread`). */
-#define ARP_MOST 46
 /* Of no kind: it has to be found out first, at the place in the lower half. */
 #define FOUND_NOTHING (3ULL << FOUND_KIND)
 
@@ -938,8 +936,7 @@ __noinline __u64 find_class(struct packet *p, __u32 number, __u32 ingress, bool 
 	if (!p || !engine)
 		return FOUND_NONE;
 	if (p->unread) {
-		/* Without ARP nothing else would pass; its packets have no room for anything but itself. */
-		if (p->ether == bpf_htons(ETH_P_ARP) && p->end - p->l3 <= ARP_MOST)
+		if (p->control)
 			return FOUND_NONE;
 		return NO_SLOT | (__u64)KIND_FREE << FOUND_KIND | (__u64)(config.unread + !!ingress) << FOUND_PLACE;
 	}

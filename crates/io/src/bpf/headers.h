@@ -23,6 +23,24 @@ struct tag {
 	__be16 proto;
 };
 
+/* A session of PPPoE and PPP (RFC 2516, RFC 1661), and the beginning of an IP packet in it. */
+struct pppoe {
+	__u8 version; /* and type */
+	__u8 code;
+	__be16 session;
+	__be16 length; /* from the protocol on */
+	__be16 protocol;
+	__be16 ip[3];
+};
+
+#define PPPOE 8
+#define PPPOE_VERSION 0x11
+#define ETH_P_PPP_DISC 0x8863
+#define PPP_IPV4 0x0021
+#define PPP_IPV6 0x0057
+/* The first of PPP's protocols that control the link and the protocols on it. */
+#define PPP_CONTROL 0x8000
+
 struct ipv4 {
 	__u8 ihl_version;
 	__u8 tos;

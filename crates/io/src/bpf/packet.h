@@ -15,8 +15,6 @@
 /* Tags beyond those that keys have, and labels of MPLS, that are stepped over at most. */
 #define MORE_TAGS 4
 #define LABELS 8
-/* Bytes of PPPoE and PPP in front of a packet. */
-#define PPPOE 8
 
 struct seen {
 	/* Of a packet that is none of TCP, the halves of its flow's hash, where flows have virtual queues. */
@@ -54,6 +52,7 @@ struct packet {
 	__u32 use; /* tag of its flow's slot */
 	bool other; /* no segment of TCP, but key, l3, l4 and end are those of an IP packet */
 	bool unread; /* no addresses either; from l3 to end are bytes of whatever it is */
+	bool control; /* and it passes whatever others do */
 	__u64 coarse; /* now, by the coarse clock; each reading costs as much as a look-up */
 	struct numbers numbers;
 	struct seen seen;
@@ -231,8 +230,25 @@ static __always_inline enum parsed read_ipv6(struct __sk_buff *skb, struct packe
 	return read_other(skb, p, next, false);
 }
 
-/* Most bytes in front of an IP header: an Ethernet header and two tags. */
-#define L3_MOST (ETH_HLEN + 2 * sizeof(struct tag))
+/* Most bytes in front of an IP header: an Ethernet header, two tags and a session of PPPoE. */
+#define L3_MOST (ETH_HLEN + 2 * sizeof(struct tag) + PPPOE)
+
+/*
+ * The protocol of the IP packet in a session of PPPoE, as `pppoe::carries_ipv6`; 0: it has none, or one
+ * that is longer than the session says.
+ */
+static __always_inline __be16 in_session(const struct pppoe *s)
+{
+	__u32 room = bpf_ntohs(s->length);
+
+	if (s->version != PPPOE_VERSION || s->code || !s->session)
+		return 0;
+	if (s->protocol == bpf_htons(PPP_IPV4))
+		return 2 + bpf_ntohs(s->ip[1]) <= room ? bpf_htons(ETH_P_IP) : 0;
+	if (s->protocol == bpf_htons(PPP_IPV6))
+		return 2 + sizeof(struct ipv6) + bpf_ntohs(s->ip[2]) <= room ? bpf_htons(ETH_P_IPV6) : 0;
+	return 0;
+}
 
 /*
  * Reads what is in front of the IP header; false if that is not at hand. `p` is zeroed by the caller.
@@ -276,6 +292,17 @@ __noinline int find_l3(struct __sk_buff *skb, struct packet *p, bool ethernet)
 		p->l3 += sizeof(*tag);
 	}
 	p->ether = proto;
+	if (proto == bpf_htons(ETH_P_PPP_SES)) {
+		struct pppoe *session = data + p->l3;
+
+		if ((void *)(session + 1) > end)
+			return false;
+		proto = in_session(session);
+		if (proto) {
+			p->ether = proto;
+			p->l3 += PPPOE;
+		}
+	}
 	return true;
 }
 
@@ -327,6 +354,27 @@ static __always_inline __u32 inner_of(struct __sk_buff *skb, struct packet *p)
 	return at;
 }
 
+/* Most bytes of ARP with Ethernet's padding, and of one frame of control (`Gateway::admits_unread`). */
+#define ARP_MOST 46
+#define PPP_CONTROL_MOST 128
+
+/* ARP and the control of PPP, without which nothing else would pass, and which have room for nothing else. */
+static __always_inline bool is_control(struct __sk_buff *skb, struct packet *p)
+{
+	__u32 bytes = skb->len - p->l3;
+	__be16 protocol;
+
+	if (p->ether == bpf_htons(ETH_P_ARP))
+		return bytes <= ARP_MOST;
+	if (bytes > PPP_CONTROL_MOST)
+		return false;
+	if (p->ether == bpf_htons(ETH_P_PPP_DISC))
+		return true;
+	return p->ether == bpf_htons(ETH_P_PPP_SES) &&
+	       !bpf_skb_load_bytes(skb, p->l3 + PPPOE - sizeof(protocol), &protocol, sizeof(protocol)) &&
+	       bpf_ntohs(protocol) >= PPP_CONTROL;
+}
+
 /*
  * Finds the addresses of a packet that cannot be read as a whole, as `wire::other_packet`: headers that
  * contradict each other, more extension headers than are followed, IP inside of another protocol. Verified
@@ -343,6 +391,7 @@ __noinline int find_addresses(struct __sk_buff *skb, struct packet *p)
 	at = inner_of(skb, p);
 	p->end = skb->len;
 	p->unread = true;
+	p->control = is_control(skb, p);
 	if (at + sizeof(struct ipv4) > skb->len || bpf_skb_load_bytes(skb, at, head, sizeof(struct ipv4)))
 		return 0;
 	__builtin_memset(p->key.src, 0, 2 * sizeof(p->key.src));

@@ -48,7 +48,7 @@ pub(super) struct Sight {
     /// Seconds in a row with much unseen traffic.
     blind: [u32; 2],
     said: [bool; 2],
-    kinds: [bool; 4],
+    kinds: [bool; 3],
 }
 
 impl Sight {
@@ -91,7 +91,6 @@ impl Sight {
     /// Logs once for each kind that such frames pass untouched.
     fn look_inside(&mut self, acks: &AcksCounters, name: &str) {
         let kinds = [
-            (acks.pppoe, "frames of PPPoE sessions pass untouched: name the interface of the session (ppp0) instead"),
             (acks.mpls, "frames with MPLS labels pass untouched: Weir has to be where they have none"),
             (acks.tunnels, "packets of tunnels (GRE, IP in IP) pass untouched: name the tunnel's interface to control what is inside"),
             (

@@ -97,7 +97,7 @@ fn hooks(counters: HookCounters) -> Counts {
     named.into_iter().map(|(name, n)| (name.to_string(), n)).collect()
 }
 
-fn acks(c: AcksCounters) -> [(&'static str, u64); 30] {
+fn acks(c: AcksCounters) -> [(&'static str, u64); 29] {
     [
         ("taken", c.taken),
         ("copied", c.copied),
@@ -119,7 +119,6 @@ fn acks(c: AcksCounters) -> [(&'static str, u64); 30] {
         ("broken", c.broken),
         ("bytes_out", c.bytes_out),
         ("bytes_in", c.bytes_in),
-        ("pppoe", c.pppoe),
         ("mpls", c.mpls),
         ("tunnels", c.tunnels),
         ("hairpins", c.hairpins),

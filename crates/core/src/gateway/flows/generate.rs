@@ -8,8 +8,8 @@ use crate::tcp::Counters;
 use crate::wire::{self, emit_ack, emit_known, AckFields, Flags, Packet, PlainAck, Seq, Timestamps, Vlan};
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Bytes that hold any generated ACK: Ethernet with two tags, IPv6, TCP with timestamps, counters of Accurate
-/// ECN and a SACK block.
+/// Bytes that hold any generated ACK: Ethernet with two tags, PPPoE, IPv6, TCP with timestamps, counters of
+/// Accurate ECN and a SACK block.
 pub const MAX_ACK_LEN: usize = wire::MAX_ACK_LEN;
 
 const AD: u16 = 0x88a8;
@@ -20,15 +20,20 @@ impl Template {
     /// change, and a line of memory that is not written need not be written back.
     #[inline]
     pub fn learn(&mut self, bytes: &[u8], p: &Packet) {
-        self.renew(Template {
-            macs: wire::array(bytes, 0).unwrap_or_default(),
-            tci: p.vlan.tci,
-            tags: p.vlan.count | u8::from(p.vlan.tpid[0] == AD) << 2 | u8::from(p.vlan.tpid[1] == AD) << 3,
-            flow_label: p.flow_label,
-            version: p.version,
-            tos: p.tos,
-            ttl: p.ttl,
-        });
+        self.renew(
+            Template {
+                macs: wire::array(bytes, 0).unwrap_or_default(),
+                tci: p.vlan.tci,
+                tags: p.vlan.count
+                    | u8::from(p.vlan.tpid[0] == AD) << 2
+                    | u8::from(p.vlan.tpid[1] == AD) << 3,
+                flow_label: p.flow_label,
+                version: p.version,
+                tos: p.tos,
+                ttl: p.ttl,
+            }
+            .in_session(p.session(bytes)),
+        );
     }
 
     /// As [`Template::learn`], of a pure ACK.
@@ -54,7 +59,7 @@ impl Template {
 
     #[inline]
     pub(in crate::gateway) fn vlan(&self) -> Vlan {
-        if self.tags == 0 {
+        if self.tags & 0x0f == 0 {
             return Vlan::NONE;
         }
         let tpid = |bit: u8, used: bool| match (used, self.tags & bit != 0) {
@@ -82,8 +87,14 @@ pub fn write_ack(
 ) -> usize {
     let (t, said) = (&r.template, (ack, window, ece));
     // Of most flows; where so much is known, all offsets are.
-    if t.version == 4 && t.tags == 0 && r.has(flag::TIMESTAMPS) && !r.has_news() && counters.is_none() {
-        return emit_known(buf, &fields(r, said, 4, Vlan::NONE, Some(timestamps(r, slot, ack))));
+    if t.version == 4
+        && t.tags == 0
+        && t.flow_label == 0
+        && r.has(flag::TIMESTAMPS)
+        && !r.has_news()
+        && counters.is_none()
+    {
+        return emit_known(buf, &fields(r, said, 4, (Vlan::NONE, 0), Some(timestamps(r, slot, ack))));
     }
     write_any(r, slot, said, counters, buf)
 }
@@ -91,7 +102,8 @@ pub fn write_ack(
 #[inline(never)]
 fn write_any(r: &Record, slot: &Slot, said: Said, counters: Option<&Counters>, buf: &mut [u8]) -> usize {
     let timestamps = r.has(flag::TIMESTAMPS).then(|| timestamps(r, slot, said.0));
-    let plain = fields(r, said, r.template.version, r.template.vlan(), timestamps);
+    let link = (r.template.vlan(), r.template.session());
+    let plain = fields(r, said, r.template.version, link, timestamps);
     let plain = AckFields { sack: r.block_with(said.0), ..plain };
     match counters {
         Some(&Counters { ace, bytes, .. }) => {
@@ -113,7 +125,7 @@ pub(super) fn fields(
     r: &Record,
     (ack, window, ece): Said,
     version: u8,
-    vlan: Vlan,
+    (vlan, session): (Vlan, u16),
     timestamps: Option<Timestamps>,
 ) -> AckFields {
     let t = &r.template;
@@ -127,12 +139,13 @@ pub(super) fn fields(
     AckFields {
         macs: t.macs,
         vlan,
+        session,
         version,
         src: r.key.dst,
         dst: r.key.src,
         tos: t.tos & !3, // pure ACKs are not ECN-capable (RFC 3168 §6.1.4)
         ttl: t.ttl,
-        flow_label: t.flow_label,
+        flow_label: t.label(),
         src_port: r.key.dst_port,
         dst_port: r.key.src_port,
         seq: r.seq,

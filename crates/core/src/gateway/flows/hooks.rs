@@ -15,7 +15,7 @@ use crate::steer::{
 };
 use crate::time::Time;
 use crate::wire;
-use crate::wire::TcpOptions;
+use crate::wire::{Control, TcpOptions};
 use core::sync::atomic::Ordering::Relaxed;
 
 impl Register {
@@ -349,10 +349,15 @@ impl Register {
     /// charged to what its direction has for all such frames, and to its host's part of it.
     pub fn admits_unread(&self, direction: Direction, head: &[u8], len: usize, now: Time) -> bool {
         let Some(bound) = self.unread.all().get(usize::from(direction == Direction::In)) else { return true };
-        let (l3, arp) = wire::network_layer(head);
+        let (l3, control) = wire::network_layer(head);
         let bytes = len.saturating_sub(l3) as u64;
-        // Without ARP nothing else would pass. Its packets have no room for anything but itself.
-        if arp && bytes <= ARP_MOST {
+        // Without these nothing else would pass. Their packets have no room for anything but themselves.
+        let most = match control {
+            Some(Control::Arp) => ARP_MOST,
+            Some(Control::Ppp) => PPP_CONTROL_MOST,
+            None => 0,
+        };
+        if bytes <= most {
             return true;
         }
         let inward = direction == Direction::In;
@@ -497,6 +502,9 @@ impl Register {
 
 /// Bytes of an ARP packet with Ethernet's padding.
 const ARP_MOST: u64 = 46;
+/// Bytes of the longest packet of PPPoE's discovery or PPP's control that passes whatever others do. Longer
+/// ones carry much for an authentication, and share the bound of what has no readable addresses.
+const PPP_CONTROL_MOST: u64 = 128;
 
 /// Returns the direction, the key and the bytes from the IP header on of a frame that is no TCP segment.
 /// `None` if it has no readable addresses.

@@ -2,7 +2,7 @@
 //! overhead, or the bytes that a link takes for it.
 
 use super::Frame;
-use crate::packet::LinkLayer;
+use crate::packet::{pppoe, LinkLayer};
 
 /// Shortest Ethernet frame without FCS. Shorter IP packets are padded to it.
 const MIN_FRAME: usize = 60;
@@ -91,7 +91,8 @@ pub(crate) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([two[0], two[1]]))
 }
 
-/// Returns the ether type behind up to two VLAN tags, and the length of the header with them.
+/// Returns the ether type behind up to two VLAN tags and the header of a PPPoE session, and the length of all
+/// of these headers.
 pub(crate) fn link_header(head: &[u8]) -> (u16, usize) {
     let mut len = ETHERNET;
     let mut ether_type = be16(head, 12).unwrap_or(0);
@@ -99,6 +100,11 @@ pub(crate) fn link_header(head: &[u8]) -> (u16, usize) {
         if matches!(ether_type, 0x8100 | 0x88a8) {
             ether_type = be16(head, len + 2).unwrap_or(0);
             len += TAG;
+        }
+    }
+    if ether_type == pppoe::SESSION {
+        if let Some(ipv6) = pppoe::carries_ipv6(head, len) {
+            return (if ipv6 { 0x86dd } else { 0x0800 }, len + pppoe::LEN);
         }
     }
     (ether_type, len)

@@ -43,6 +43,7 @@ enum Addresses {
 pub struct SegmentBuilder {
     macs: ([u8; 6], [u8; 6]),
     tags: Vec<(u16, u16)>,
+    session: Option<u16>,
     addresses: Addresses,
     protocol: u8,
     tos: u8,
@@ -78,6 +79,7 @@ impl SegmentBuilder {
         SegmentBuilder {
             macs: ([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]),
             tags: Vec::new(),
+            session: None,
             addresses,
             protocol: TCP,
             tos: 0,
@@ -115,6 +117,12 @@ impl SegmentBuilder {
     #[must_use]
     pub fn tag(mut self, tpid: u16, tci: u16) -> SegmentBuilder {
         self.tags.push((tpid, tci));
+        self
+    }
+    /// Puts the packet into a session of PPPoE, inside of the tags.
+    #[must_use]
+    pub fn pppoe(mut self, session: u16) -> SegmentBuilder {
+        self.session = Some(session);
         self
     }
     /// Type of service or traffic class.
@@ -321,7 +329,7 @@ pub enum Disguise {
     Length,
     /// The TCP header has a length of 0.
     TcpLength,
-    /// A PPPoE session.
+    /// A PPPoE session whose header leaves the packet 39 bytes.
     Pppoe,
     /// MPLS with two labels.
     Mpls,
@@ -362,7 +370,7 @@ impl Disguise {
             Disguise::Pppoe => {
                 frame[12..14].copy_from_slice(&[0x88, 0x64]);
                 let next = if six { 0x57 } else { 0x21 };
-                frame.splice(14..14, [0x11, 0, 0, 1, 0, 42, 0, next]);
+                frame.splice(14..14, [0x11, 0, 0, 1, 0, 41, 0, next]);
             }
             Disguise::Mpls => {
                 frame[12..14].copy_from_slice(&[0x88, 0x47]);

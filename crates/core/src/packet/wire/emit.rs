@@ -3,10 +3,12 @@
 use super::ethernet::{Vlan, HEADER, IPV4, IPV6};
 use super::sum::{add, fold};
 use super::{accecn, be32, checksum, EcnBytes, Flags, Seq, Timestamps, TCP};
+use crate::packet::pppoe;
 
-/// Bytes of the longest frame that [`emit_ack`] makes: two tags, IPv6, timestamps, counters of Accurate
-/// ECN, a SACK block.
-pub const MAX_ACK_LEN: usize = HEADER + 8 + 40 + 20 + TIMESTAMPS_LEN + accecn::LONGEST + SACK_LEN;
+/// Bytes of the longest frame that [`emit_ack`] makes: two tags, PPPoE, IPv6, timestamps, counters of
+/// Accurate ECN, a SACK block.
+pub const MAX_ACK_LEN: usize =
+    HEADER + 8 + pppoe::LEN + 40 + 20 + TIMESTAMPS_LEN + accecn::LONGEST + SACK_LEN;
 /// Bytes of the shortest Ethernet frame, without FCS. Shorter ones are padded with zeros.
 const MIN_FRAME: usize = 60;
 /// Two no-operations and the timestamps option.
@@ -21,6 +23,8 @@ pub struct AckFields {
     pub macs: [u8; 12],
     /// VLAN tags.
     pub vlan: Vlan,
+    /// PPPoE session (RFC 2516), or 0 for none.
+    pub session: u16,
     /// IP version: 4, otherwise 6.
     pub version: u8,
     /// Source address. For IPv4 only the last four bytes count.
@@ -57,7 +61,7 @@ pub struct AckFields {
 impl AckFields {
     #[inline(always)]
     const fn l3(&self) -> usize {
-        HEADER + self.vlan.len()
+        HEADER + self.vlan.len() + if self.session == 0 { 0 } else { pppoe::LEN }
     }
     #[inline(always)]
     const fn l4(&self) -> usize {
@@ -125,7 +129,24 @@ fn set_half<const N: usize>(header: &mut [u8; N], at: usize, value: u64) {
 
 #[inline(always)]
 fn ethernet<'a>(rest: &'a mut [u8], f: &AckFields) -> &'a mut [u8] {
-    let ethertype = if f.version == 4 { IPV4 } else { IPV6 }.to_be_bytes();
+    let ethertype = match (f.session, f.version) {
+        (0, 4) => IPV4,
+        (0, _) => IPV6,
+        _ => pppoe::SESSION,
+    };
+    let rest = link(rest, f, ethertype.to_be_bytes());
+    if f.session == 0 {
+        return rest;
+    }
+    let (header, rest) = cut::<{ pppoe::LEN }>(rest);
+    let ip = f.l4() - f.l3() + f.tcp_len();
+    *header = pppoe::header(f.session, f.version != 4, ip as u16);
+    rest
+}
+
+/// Writes the header with its tags. Returns the bytes behind it.
+#[inline(always)]
+fn link<'a>(rest: &'a mut [u8], f: &AckFields, ethertype: [u8; 2]) -> &'a mut [u8] {
     if f.vlan.is_empty() {
         let (header, rest) = cut::<HEADER>(rest);
         header[..12].copy_from_slice(&f.macs);

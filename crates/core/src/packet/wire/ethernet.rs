@@ -1,6 +1,7 @@
-//! The Ethernet header and its VLAN tags.
+//! The Ethernet header, its VLAN tags, and the header of a PPPoE session behind them.
 
 use super::{be16, Reject};
+use crate::packet::pppoe;
 
 /// EtherType of IPv4.
 pub(super) const IPV4: u16 = 0x0800;
@@ -11,11 +12,8 @@ pub(super) const HEADER: usize = 14;
 
 /// EtherType of ARP.
 const ARP: u16 = 0x0806;
-/// EtherTypes of PPPoE sessions (RFC 2516 §3) and of MPLS (RFC 5332 §3).
-const PPPOE: u16 = 0x8864;
+/// EtherTypes of MPLS (RFC 5332 §3).
 const MPLS: [u16; 2] = [0x8847, 0x8848];
-/// Bytes of PPPoE and PPP in front of a packet.
-const PPPOE_LEN: usize = 8;
 /// Tags beyond two, and labels of MPLS, that are stepped over at most.
 const MORE_TAGS: usize = 4;
 const LABELS: usize = 8;
@@ -69,8 +67,22 @@ impl Vlan {
 /// Returns the tags, the offset of the IP header, and whether it is IPv6's.
 #[inline]
 pub(crate) fn network(bytes: &[u8]) -> Option<(Vlan, usize, bool)> {
-    let (vlan, ethertype, l3) = ethernet(bytes).ok()?;
+    let (vlan, ethertype, l3) = network_header(bytes).ok()?;
     matches!(ethertype, IPV4 | IPV6).then_some((vlan, l3, ethertype == IPV6))
+}
+
+/// Returns the tags, the EtherType of the packet and its offset. A packet in a session of PPPoE is behind the
+/// header of that session, and has the EtherType that it would have without.
+#[inline]
+pub(super) fn network_header(bytes: &[u8]) -> Result<(Vlan, u16, usize), Reject> {
+    match ethernet(bytes)? {
+        (_, pppoe::SESSION, at) if bytes.len() < at + pppoe::READ => Err(Reject::Truncated),
+        (vlan, pppoe::SESSION, at) => Ok(match pppoe::carries_ipv6(bytes, at) {
+            Some(ipv6) => (vlan, if ipv6 { IPV6 } else { IPV4 }, at + pppoe::LEN),
+            None => (vlan, pppoe::SESSION, at),
+        }),
+        found => Ok(found),
+    }
 }
 
 /// Returns the tags, the EtherType under them and the offset behind it. A third tag does not count as a tag:
@@ -91,14 +103,30 @@ pub(super) fn ethernet(bytes: &[u8]) -> Result<(Vlan, u16, usize), Reject> {
     Ok((vlan, ethertype, at))
 }
 
-/// Returns the offset behind the Ethernet header and up to two tags, and whether ARP is there.
-pub fn network_layer(bytes: &[u8]) -> (usize, bool) {
-    ethernet(bytes).map_or((HEADER, false), |(_, ethertype, at)| (at, ethertype == ARP))
+/// Frames by which hosts and links find each other, and without which nothing else passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// ARP.
+    Arp,
+    /// PPPoE's discovery, and PPP's control of a session and of the protocols in it.
+    Ppp,
+}
+
+/// Returns the offset behind the Ethernet header and up to two tags, and what control is there.
+pub fn network_layer(bytes: &[u8]) -> (usize, Option<Control>) {
+    let Ok((_, ethertype, at)) = ethernet(bytes) else { return (HEADER, None) };
+    let control = match ethertype {
+        ARP => Some(Control::Arp),
+        pppoe::DISCOVERY => Some(Control::Ppp),
+        pppoe::SESSION if pppoe::is_control(bytes, at) => Some(Control::Ppp),
+        _ => None,
+    };
+    (at, control)
 }
 
 /// Returns the first two tags and the offset at which an IP header would be: behind more tags, PPPoE or MPLS.
 pub(super) fn inner(bytes: &[u8]) -> Option<(Vlan, usize)> {
-    let (vlan, mut ethertype, mut at) = ethernet(bytes).ok()?;
+    let (vlan, mut ethertype, mut at) = network_header(bytes).ok()?;
     for _ in 0..MORE_TAGS {
         if !is_tag(ethertype) {
             break;
@@ -106,8 +134,8 @@ pub(super) fn inner(bytes: &[u8]) -> Option<(Vlan, usize)> {
         ethertype = be16(bytes, at + 2)?;
         at += 4;
     }
-    if ethertype == PPPOE {
-        at += PPPOE_LEN;
+    if ethertype == pppoe::SESSION {
+        at += pppoe::LEN;
     } else if MPLS.contains(&ethertype) {
         // The bottom of the stack is marked (RFC 3032 §2.1).
         let bottom = (0..LABELS).find(|n| bytes.get(at + 4 * n + 2).is_none_or(|b| b & 1 != 0));

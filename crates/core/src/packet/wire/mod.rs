@@ -6,7 +6,7 @@
 //! of bounded work, and copies its results into small values that borrow nothing:
 //!
 //! ```text
-//! packet(bytes, frame_len) -> Packet      Ethernet, up to two VLAN tags, IP header and extensions
+//! packet(bytes, frame_len) -> Packet      Ethernet, up to two VLAN tags, PPPoE, IP header and extensions
 //! tcp(bytes, &packet)      -> Tcp         the fixed TCP header
 //! tcp_options(bytes, ..)   -> TcpOptions  its options
 //! ```
@@ -44,7 +44,7 @@ pub use accecn::EcnBytes;
 pub(crate) use emit::emit_known;
 pub use emit::{ack_len, emit_ack, AckFields, MAX_ACK_LEN};
 pub(crate) use ethernet::network;
-pub use ethernet::{network_layer, Vlan};
+pub use ethernet::{network_layer, Control, Vlan};
 pub use options::{fast_open_cookie, read_options, tcp_options, SackBlocks, TcpOptions, Timestamps};
 pub(crate) use packet::mapped;
 pub use packet::{any_packet, other_packet, packet, Packet};
@@ -64,7 +64,7 @@ pub const UDP: u8 = 17;
 /// Reasons not to parse a frame further. It is forwarded untouched all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reject {
-    /// Neither IPv4 nor IPv6 under at most two VLAN tags.
+    /// Neither IPv4 nor IPv6 under at most two VLAN tags and the header of a PPPoE session.
     NotIp,
     /// An IP packet of a protocol other than TCP.
     NotTcp,

@@ -1,6 +1,6 @@
 //! Parsing from the Ethernet header to the transport header.
 
-use super::ethernet::{ethernet, inner, Vlan, IPV4, IPV6};
+use super::ethernet::{inner, network_header, Vlan, HEADER, IPV4, IPV6};
 use super::sum::sum;
 use super::{array, be16, be32, Reject, TCP};
 
@@ -58,6 +58,14 @@ impl Packet {
         let end = if behind > PADDING { self.end as u64 + behind as u64 } else { self.end as u64 };
         end - self.l3 as u64
     }
+    /// Returns the PPPoE session that the packet is in, of its frame `bytes`, or 0 if it is in none.
+    pub fn session(&self, bytes: &[u8]) -> u16 {
+        let link = HEADER + self.vlan.len();
+        if usize::from(self.l3) <= link {
+            return 0;
+        }
+        be16(bytes, link + 2).unwrap_or(0)
+    }
     /// Returns whether the IP header has options, or extension headers.
     pub const fn has_options(&self) -> bool {
         let plain = if self.version == 6 { 40 } else { 20 };
@@ -87,7 +95,7 @@ pub fn packet(bytes: &[u8], frame_len: usize) -> Result<Packet, Reject> {
 #[inline]
 pub fn any_packet(bytes: &[u8], frame_len: usize) -> Result<Packet, Reject> {
     let bytes = bytes.get(..frame_len).unwrap_or(bytes);
-    let (vlan, ethertype, l3) = ethernet(bytes)?;
+    let (vlan, ethertype, l3) = network_header(bytes)?;
     match ethertype {
         IPV4 => ipv4(bytes, frame_len, vlan, l3),
         IPV6 => ipv6(bytes, frame_len, vlan, l3),
@@ -98,7 +106,8 @@ pub fn any_packet(bytes: &[u8], frame_len: usize) -> Result<Packet, Reject> {
 /// Parses a frame that is no TCP segment as [`any_packet`] does. Of a packet that cannot be read as a whole,
 /// a TCP segment that is none among them, it returns the addresses and the protocol that the IP header
 /// names, as of a fragment: without ports, and with all that is left of the frame. The packet may be inside
-/// of PPPoE, MPLS, or more tags than two. `None` if no addresses are found.
+/// of MPLS, of more tags than two, or of PPPoE whose header says another length. `None` if no addresses are
+/// found.
 pub fn other_packet(bytes: &[u8], frame_len: usize) -> Option<Packet> {
     match any_packet(bytes, frame_len) {
         Ok(packet) if packet.protocol != TCP || packet.fragment => Some(packet),

@@ -76,8 +76,8 @@ mod tests {
         }
     }
 
-    /// Records of DTLS 1.0 and 1.2 (RFC 6347 section 4.1), and messages of WireGuard (its paper, section 5.4),
-    /// over the same port.
+    /// Records of DTLS 1.0 and 1.2 (RFC 6347 section 4.1), and messages of WireGuard (its paper, section
+    /// 5.4), over the same port.
     #[test]
     fn tunnels_of_the_port_are_no_quic() {
         for version in [255, 253] {

@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn segments_cost_their_cells() {
         let law = ShareRelease { counts: Counts::Link(PPPOE), ..ShareRelease::new(Rate::mbit(8)) };
-        let segments = Segments { payload: 1448, ipv6: false, tags: 1, options: 12 };
+        let segments = Segments { payload: 1448, ipv6: false, tags: 1, pppoe: false, options: 12 };
         assert_eq!((law.cost(&segments, 1448), law.cost(&segments, 14_480)), (1_749, 17_490));
         assert_eq!(law.payload(Rate::from_bps(17_490_000).unwrap(), &segments).bps(), 14_480_000);
         let sixth = Segments { ipv6: true, payload: 1480, ..segments };
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn headers_cost_what_each_segment_has_of_them() {
-        let segments = Segments { payload: 1448, ipv6: false, tags: 0, options: 12 };
+        let segments = Segments { payload: 1448, ipv6: false, tags: 0, pppoe: false, options: 12 };
         let ip = ShareRelease { counts: Counts::Ip, ..ShareRelease::new(Rate::mbit(150)) };
         // 52 bytes for 1448.
         assert_eq!((ip.cost(&segments, 1448), ip.cost(&segments, 14_480)), (1_500, 15_000));

@@ -112,8 +112,13 @@ impl Net {
     }
 
     pub fn v6(ack: AckControl, tags: usize) -> Net {
+        Net::established_on(ack, (true, tags, 0))
+    }
+
+    /// Returns ends whose packets are of IPv6 or not, behind so many tags, in this session of PPPoE.
+    pub fn established_on(ack: AckControl, (v6, tags, session): (bool, usize, u16)) -> Net {
         let mut w = Net::new(ack, None);
-        (w.ends.v6, w.ends.tags) = (true, tags);
+        (w.ends.v6, w.ends.tags, w.ends.session) = (v6, tags, session);
         w.shake(ms(0), RECEIVER_ISN, false);
         w
     }

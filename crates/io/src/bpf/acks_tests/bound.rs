@@ -148,6 +148,9 @@ fn packet(random: &mut Random) -> Vec<u8> {
     if vlan > 0 {
         s = s.vlan(vlan);
     }
+    if random.percent(25) {
+        s = s.pppoe(1 + random.below(9) as u16);
+    }
     s = match random.below(3) {
         0 => s.udp(),
         1 => s.protocol(1),
@@ -235,9 +238,22 @@ fn what_cannot_be_read_has_a_bound() {
         let bound =
             if disguise.shows_addresses() { &rig.acks.bounds_of(0)[0] } else { &rig.acks.unread()[0] };
         assert_eq!(bound.passed().dropped, 200 - passed as u64, "{disguise:?}");
-        // ARP passes whatever else there is.
-        let arp = arp(A, B);
-        assert!((0..200).all(|_| rig.hook(Hook::Egress, &arp, 0).0 == PASS));
+        // ARP passes whatever else there is, and so do echoes of LCP (RFC 1661 section 5.8) and a PADI (RFC
+        // 2516 section 5.1), with a tag and without.
+        let macs = &arp(A, B)[..12];
+        let echo = [0x88, 0x64, 0x11, 0, 0, 7, 0, 10, 0xc0, 0x21, 9, 1, 0, 8, 0, 0, 0, 1];
+        let padi = [0x88, 0x63, 0x11, 9, 0, 0, 0, 4, 1, 1, 0, 0];
+        let tag = [0x81, 0, 0, 5];
+        let passing =
+            [arp(A, B), [macs, &echo].concat(), [macs, &padi].concat(), [macs, &tag, &echo].concat()];
+        for frame in passing {
+            let padded = [frame.clone(), vec![0; 60_usize.saturating_sub(frame.len())]].concat();
+            assert!((0..200).all(|_| rig.hook(Hook::Egress, &padded, 0).0 == PASS), "{frame:x?}");
+        }
+        // A long one has no more room than others: three quarters of it.
+        let long = [macs, &echo, &[0; 970]].concat();
+        let left = (0..200).filter(|_| rig.hook(Hook::Egress, &long, 0).0 == PASS).count();
+        assert!(left <= 55 + served, "{left}");
     }
 }
 

@@ -5,8 +5,19 @@ use crate::packet::wire::UDP;
 
 impl SegmentBuilder {
     pub(super) fn unpadded(&self) -> Vec<u8> {
-        let mut frame = ethernet(self.macs, &self.tags, self.ethertype());
-        frame.extend(self.ip(&self.transport()));
+        let ip = self.ip(&self.transport());
+        let Some(session) = self.session else {
+            let mut frame = ethernet(self.macs, &self.tags, self.ethertype());
+            frame.extend(ip);
+            return frame;
+        };
+        // RFC 2516 section 4: version and type, code, session, length of what follows, PPP's protocol.
+        let mut frame = ethernet(self.macs, &self.tags, 0x8864);
+        let length = 2 + (ip.len() + self.absent) as u16;
+        let protocol = if self.ethertype() == 0x0800 { 0x0021 } else { 0x0057 };
+        frame.extend([0x11, 0]);
+        frame.extend([session, length, protocol].iter().flat_map(|field: &u16| field.to_be_bytes()));
+        frame.extend(ip);
         frame
     }
 

@@ -92,6 +92,54 @@ fn ipv6_extension_headers_are_bounded() {
     assert_eq!(parse(&with_byte(&long, 55, 3)), Err(Reject::Malformed), "longer than the packet");
 }
 
+/// RFC 2516 section 4: version and type 1, code 0 in a session, a length that the frame has, PPP's protocol.
+/// The other end cuts what exceeds the length (`pppoe_rcv()` of Linux).
+#[test]
+fn headers_of_sessions_are_not_believed() {
+    for segment in [v4().payload(90).vlan(5).pppoe(7), v6().payload(90).vlan(5).pppoe(7)] {
+        let frame = segment.build();
+        let ip = packet(&frame, frame.len()).unwrap();
+        assert_eq!((ip.l3, ip.session(&frame)), (18 + 8, 7));
+        for (at, byte) in
+            [(18, 0x12), (18, 0x21), (19, 1), (19, 9), (25, 0x23), (24, 0xc0), (23, frame[23] - 1)]
+        {
+            let frame = with_byte(&segment, at, byte);
+            assert_eq!(parse(&frame), Err(Reject::NotIp), "{at}");
+        }
+        let none = with_byte(&segment, 21, 0);
+        assert_eq!(parse(&none), Err(Reject::NotIp), "no session");
+        // A length beyond the frame says nothing: where the packet ends, its own header says.
+        let long = with_byte(&segment, 22, 0xff);
+        assert_eq!(packet(&long, long.len()), Ok(ip));
+        for cut in 18..usize::from(ip.l3) + 6 {
+            assert!(packet(&frame[..cut], frame.len()).is_err(), "{cut}");
+        }
+        let whole = frame.len();
+        assert_eq!(packet(&frame, whole - 1), Err(Reject::Truncated));
+    }
+}
+
+/// Control of links and protocols (RFC 1661 section 2) and PPPoE's discovery (RFC 2516 section 5).
+#[test]
+fn control_of_ppp_is_told_from_what_it_carries() {
+    let session = |protocol: [u8; 2]| {
+        let mut frame = v4().pppoe(7).build();
+        frame[20..22].copy_from_slice(&protocol);
+        frame
+    };
+    for protocol in [[0xc0, 0x21], [0x80, 0x21], [0x80, 0x57], [0xc0, 0x23], [0xc2, 0x23]] {
+        assert_eq!(network_layer(&session(protocol)), (14, Some(Control::Ppp)), "{protocol:x?}");
+    }
+    for protocol in [[0, 0x21], [0, 0x57], [0, 0xfd], [0x40, 0x21]] {
+        assert_eq!(network_layer(&session(protocol)), (14, None), "{protocol:x?}");
+    }
+    let mut discovery = v4().build();
+    discovery[12..14].copy_from_slice(&[0x88, 0x63]);
+    assert_eq!(network_layer(&discovery).1, Some(Control::Ppp));
+    assert_eq!(network_layer(&arp([10, 0, 0, 1], [10, 0, 0, 2])).1, Some(Control::Arp));
+    assert_eq!(network_layer(&v4().build()).1, None);
+}
+
 #[test]
 fn addresses_are_found_in_what_cannot_be_read() {
     for segment in [v4().payload(900), v6().payload(900)] {

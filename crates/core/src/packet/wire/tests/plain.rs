@@ -16,7 +16,7 @@ fn by_parts(frame: &[u8]) -> Option<PlainAck> {
         1 if p.vlan.tpid[0] == 0x8100 => true,
         _ => return None,
     };
-    let usual = !p.has_options() && (t.header_len == 20 || o.only_timestamps);
+    let usual = !p.has_options() && p.session(frame) == 0 && (t.header_len == 20 || o.only_timestamps);
     let pure = t.flags == Flags::ACK && t.payload_len == 0;
     let valid = checksum::verify(frame, frame.len(), &p) == Checksum::Valid;
     (usual && pure && valid).then(|| PlainAck {

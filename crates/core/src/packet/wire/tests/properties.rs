@@ -46,6 +46,7 @@ prop_compose! {
         ports in any::<(u16, u16)>(), numbers in any::<(u32, u32)>(), flags in 0u16..0x1000, window in any::<u16>(),
         tos in any::<u8>(), label in 0u32..0x10_0000, option in (0u8..8, any::<u32>()),
         ip_options in 0usize..3, extension in 0usize..30, payload in 0usize..200, pad in 0usize..100,
+        session in prop::option::weighted(0.3, 1u16..),
     ) -> SegmentBuilder {
         let [src, dst] = addresses;
         let four = |a: [u8; 16]| [a[0], a[1], a[2], a[3]];
@@ -56,6 +57,9 @@ prop_compose! {
         };
         for tci in tags {
             segment = segment.vlan(tci);
+        }
+        if let Some(session) = session {
+            segment = segment.pppoe(session);
         }
         segment = segment.ports(ports.0, ports.1).seq(numbers.0).ack(numbers.1).flags(Flags(flags)).window(window);
         with_option(segment.tos(tos).flow_label(label).payload(payload).pad_to(pad), option.0, option.1)

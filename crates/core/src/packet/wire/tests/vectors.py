@@ -7,6 +7,7 @@ from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import (IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop,
                                 IPv6ExtHdrRouting)
 from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
+from scapy.layers.ppp import PPP, PPP_LCP_Echo, PPPoE
 
 MACS = dict(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
 V4 = dict(src="192.0.2.1", dst="198.51.100.2")
@@ -62,6 +63,13 @@ FRAMES = {
     / IPv6ExtHdrRouting(addresses=["2001:db8::9"], segleft=0) / ack(options=TS) / DATA,
     "v6_source_routed": eth() / IPv6(**V6) / IPv6ExtHdrRouting(addresses=["2001:db8::9"]) / ack(),
     "v6_fragment": eth() / IPv6(**V6) / IPv6ExtHdrFragment(m=1) / ack() / DATA,
+    "pppoe_v4_ack_ts": eth() / PPPoE(sessionid=0x1234) / PPP() / IP(**V4, ttl=57, id=0, flags="DF") / ack(options=TS),
+    "pppoe_v6_data": eth() / PPPoE(sessionid=0xFFFE) / PPP() / IPv6(**V6, tc=2, fl=0x12345) / ack(flags="FA", urgptr=9)
+    / DATA,
+    "qinq_pppoe_v6_ack_ts": eth() / Dot1AD(vlan=7) / Dot1Q(vlan=4094, prio=7) / PPPoE(sessionid=0xF00F) / PPP()
+    / IPv6(**V6, hlim=61, tc=0xB8, fl=0xABCDE) / ack(options=TS),
+    "pppoe_v4_udp": eth() / Dot1Q(vlan=100) / PPPoE(sessionid=1) / PPP() / IP(**V4) / UDP(sport=53, dport=4000) / DATA,
+    "pppoe_lcp": eth() / PPPoE(sessionid=1) / PPP() / PPP_LCP_Echo(code=9, magic_number=1),
     "v6_udp": eth() / IPv6(**V6) / UDP(sport=53, dport=4000) / DATA,
     "arp": Ether(src=MACS["src"], dst="ff:ff:ff:ff:ff:ff") / ARP(hwsrc=MACS["src"], psrc="192.0.2.1", pdst="192.0.2.2"),
 }

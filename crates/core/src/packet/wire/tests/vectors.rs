@@ -46,6 +46,7 @@ fn ack_fields() -> AckFields {
     AckFields {
         macs: [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1],
         vlan: Vlan::NONE,
+        session: 0,
         version: 4,
         src: V4_SRC,
         dst: V4_DST,
@@ -131,6 +132,29 @@ fn every_field_of_a_tagged_ipv6_ack() {
     assert_eq!((t.ack.0, o.timestamps), (0xffff_fff0, Some(TS)));
 }
 
+/// A packet in a session of PPPoE is read as it would be without, with all offsets behind the session's
+/// header.
+#[test]
+fn packets_in_sessions_of_pppoe_are_read() {
+    let (frame, p, t, o) = parse("pppoe_v4_ack_ts");
+    let (_, plain, ..) = parse("v4_ack_ts");
+    let (l3, l4, end) = (plain.l3 + 8, plain.l4 + 8, plain.end + 8);
+    assert_eq!(p, Packet { l3, l4, end, tos: 0, ..plain });
+    assert_eq!((p.session(&frame), t.ack.0, o.timestamps), (0x1234, 0xffff_fff0, Some(TS)));
+    assert!(
+        Control::Ppp == network_layer(&vector("pppoe_lcp")).1.unwrap() && p.charged_len(frame.len()) == 52
+    );
+    let (frame, p, t, _) = parse("pppoe_v6_data");
+    let (plain_frame, plain, plain_tcp, _) = parse("v6_data");
+    assert_eq!((p.session(&frame), plain.session(&plain_frame), t), (0xfffe, 0, plain_tcp));
+    let (frame, p, _, o) = parse("qinq_pppoe_v6_ack_ts");
+    assert_eq!((p.vlan.outer_id(), p.vlan.inner_id(), p.session(&frame)), (7, 4094, 0xf00f));
+    assert_eq!((p.l3, p.l4, o.timestamps), (14 + 8 + 8, 14 + 8 + 8 + 40, Some(TS)));
+    let frame = vector("pppoe_v4_udp");
+    let p = packet(&frame, frame.len()).unwrap();
+    assert_eq!((p.protocol, p.vlan.outer_id(), p.session(&frame)), (UDP, 100, 1));
+}
+
 #[test]
 fn data_flags_and_urgent_pointer() {
     let (_, p, t, o) = parse("v4_data_sack");
@@ -183,7 +207,8 @@ fn what_is_not_tcp_is_rejected_for_what_it_is() {
     for name in ["v4_first_fragment", "v4_last_fragment", "v6_fragment"] {
         assert_eq!(reject(name), Reject::Fragment, "{name}");
     }
-    for name in ["v4_udp", "v4_icmp", "v6_udp", "v6_source_routed"] {
+    assert_eq!(reject("pppoe_lcp"), Reject::NotIp);
+    for name in ["v4_udp", "v4_icmp", "v6_udp", "v6_source_routed", "pppoe_v4_udp"] {
         assert_eq!(reject(name), Reject::NotTcp, "{name}");
     }
 }
@@ -228,6 +253,8 @@ fn generated_acks_are_scapys_byte_for_byte() {
         ("vlan_v4_ack_ts", AckFields { vlan: q, timestamps, ..v4 }),
         ("v6_ack", v6),
         ("qinq_v6_ack_ts", longest),
+        ("pppoe_v4_ack_ts", AckFields { session: 0x1234, timestamps, ..v4 }),
+        ("qinq_pppoe_v6_ack_ts", AckFields { session: 0xf00f, ..longest }),
         ("v4_ack_sack", AckFields { sack: Some(BLOCK), ..v4 }),
         ("v6_ack_ts_sack", AckFields { timestamps, sack: Some(BLOCK), ..v6 }),
         ("qinq_v6_ack_ts_sack", AckFields { sack: Some((Seq(1), Seq(2))), ..longest }),
@@ -244,7 +271,7 @@ fn generated_acks_are_scapys_byte_for_byte() {
     }
     // Three counters of 24 bits and a no-operation (RFC 9768 figure 3).
     let ecn = Some(EcnBytes::of_option(174, &[0, 0, 1, 0, 0, 2, 0, 0, 3]));
-    assert_eq!(ack_len(&AckFields { sack: Some(BLOCK), ecn, ..longest }), MAX_ACK_LEN);
+    assert_eq!(ack_len(&AckFields { sack: Some(BLOCK), ecn, session: 1, ..longest }), MAX_ACK_LEN);
 }
 
 /// Fields in the orders of RFC 9768 table 5, each list padded to four bytes.
@@ -284,6 +311,8 @@ fn the_builder_and_scapy_agree() {
     assert_eq!(qinq.build(), vector("qinq_v6_ack_ts"));
     let data = v6().tos(2).flow_label(0x12345).flags(Flags::FIN | Flags::ACK).urgent(9).payload(37);
     assert_eq!(data.build(), vector("v6_data"));
+    assert_eq!(data.pppoe(0xfffe).build(), vector("pppoe_v6_data"));
+    assert_eq!(v4_ack.pppoe(0x1234).ts(TS.value, TS.echo).build(), vector("pppoe_v4_ack_ts"));
     let udp = SegmentBuilder::v6(V6_SRC, V6_DST).ports(53, 4000).udp().payload(37);
     assert_eq!(udp.build(), vector("v6_udp"));
     let mut arp = vector("arp");
