@@ -171,6 +171,46 @@ fn addresses_that_no_customer_has_are_left_out_by_row() {
     );
 }
 
+/// A spreadsheet rounds identifiers of six digits: two customers would share one rate in silence.
+#[test]
+fn rows_of_one_circuit_have_one_name() {
+    let file = read("spreadsheet.csv", None).unwrap();
+    assert_eq!(
+        customers(&file),
+        [
+            "1.00E+05 [100.78.0.1/32 100.78.0.2/32] 20000000/5000000 ",
+            "7 [100.78.0.3/32 100.78.0.4/32] 20000000/5000000 "
+        ]
+    );
+    let expected = "spreadsheet.csv:3:10: circuit \"1.00E+05\" has another name here: \"Ben\"";
+    assert_eq!(places(&file.notes), [expected]);
+}
+
+/// A name that two sites have besides their own means neither.
+#[test]
+fn a_name_of_two_sites_is_none() {
+    let file = read("aliases.csv", Some("aliases.json")).unwrap();
+    assert_eq!(
+        customers(&file),
+        ["1 [100.79.0.1/32] 20000000/5000000 ", "2 [100.79.0.2/32] 20000000/5000000 AP 3"]
+    );
+    let expected = "aliases.csv:2:13: no site is \"Roof\": the customer's rates hold, below no site";
+    assert_eq!(places(&file.notes), [expected]);
+}
+
+/// Customers choose names, and an identifier may be one.
+#[test]
+fn names_cannot_write_to_a_terminal() {
+    let file = read("escapes.csv", None).unwrap();
+    let notes: Vec<String> = file.notes.iter().map(ToString::to_string).collect();
+    assert_eq!(notes.len(), 2);
+    assert!(notes.iter().all(|note| !note.contains(['\x1b', '\n', '\u{202e}'])), "{notes:?}");
+    assert!(notes[0].contains(r"2\u{1b}[2J\u{a}note: all is well"), "{}", notes[0]);
+    let text = "name = 'x\u{1b}[2J'\nduration = 1\u{202e}s\n";
+    let errors = weir::experiment::config::parse(&Source::new("e.toml", text)).unwrap_err().to_string();
+    assert!(!errors.contains(['\x1b', '\u{202e}']), "{errors:?}");
+}
+
 /// Hashes: FNV-1a of 32 bits over UTF-8, computed apart.
 #[test]
 fn names_in_other_scripts_have_classes_of_their_own() {
@@ -191,7 +231,7 @@ fn names_in_other_scripts_have_classes_of_their_own() {
 
 #[test]
 fn names_are_read_in_each_encoding() {
-    for list in ["latin-1.csv", "utf-16.csv", "utf-8-mark.csv"] {
+    for list in ["latin-1.csv", "utf-16.csv", "utf-16-bare.csv", "utf-8-mark.csv"] {
         let file = read(list, None).unwrap();
         assert_eq!(customers(&file), ["5 [100.75.0.5/32] 10000000/2000000 "], "{list}");
         assert_eq!(file.customers[0].name, "Gasthof Krähe", "{list}");
@@ -243,6 +283,11 @@ fn what_does_not_say_what_it_means_is_refused_with_its_place() {
         ("nobody.csv", None, &["nobody.csv:1:1: a list in which nobody can be shaped"]),
         ("own-quote.csv", None, &["own-quote.csv:2:5: a quote behind a blank"]),
         ("twice.csv", Some("twice.json"), &["twice.json:2:3: site \"A\" is there twice"]),
+        (
+            "groups.csv",
+            Some("groups.json"),
+            &["groups.json:2:3: site \"Roof\" has no `downloadBandwidthMbps`, nor has a site above it"],
+        ),
         ("twice.csv", Some("virtaul.json"), &["virtaul.json:1:66: site \"A\": unknown key `virtaul`"]),
         ("twice.csv", Some("outside.json"), &["outside.json:2:3: site \"A\": unknown key `B`"]),
     ] {
@@ -251,8 +296,12 @@ fn what_does_not_say_what_it_means_is_refused_with_its_place() {
             Err(errors) => assert_eq!(places(&errors.located()), expected, "{list}"),
         }
     }
-    let errors = read("semicolons.csv", None).unwrap_err().located();
-    assert_eq!(errors[0].help.as_deref(), Some("columns are separated by commas, not by semicolons"));
+    for (list, help) in [
+        ("semicolons.csv", "columns are separated by commas, not by semicolons"),
+        ("tabs.csv", "columns are separated by commas, not by tabs"),
+    ] {
+        assert_eq!(read(list, None).unwrap_err().located()[0].help.as_deref(), Some(help));
+    }
 }
 
 /// All files of the corpus, and what becomes of them where a few bytes are others.
@@ -271,6 +320,8 @@ fn what_is_accepted_means_what_an_independent_reader_finds() {
         ("scripts.csv", Some("scripts.json")),
         ("special-own.csv", None),
         ("heading-twice.csv", None),
+        ("spreadsheet.csv", None),
+        ("groups.csv", Some("groups.json")),
     ];
     let (mut random, mut accepted) = (slips::Random(1), 0);
     for (list, sites) in pairs {

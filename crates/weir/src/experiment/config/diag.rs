@@ -3,8 +3,14 @@
 use super::encoding;
 pub use crate::result::running::Located;
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use std::fmt::{self, Write};
+use std::fs::File;
+use std::io::Read;
 use std::ops::Range;
+use std::path::Path;
+
+/// Largest file that is read, in bytes.
+const LARGEST: u64 = 1 << 30;
 
 /// File being read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,23 +27,22 @@ impl Source {
         Source { name: name.into(), text: text.into() }
     }
 
-    /// Reads a file. Errors name the file and the system's reason.
-    pub fn read(path: &std::path::Path) -> Result<Source, String> {
-        let name = path.display().to_string();
-        match std::fs::read_to_string(path) {
-            Ok(text) => Ok(Source { name, text }),
-            Err(e) if e.kind() == std::io::ErrorKind::InvalidData => {
-                Err(format!("{name}: not a text file in UTF-8"))
-            }
-            Err(e) => Err(format!("{name}: {e}")),
-        }
+    /// Reads a file. Errors name the file and the system's reason, or say that it is larger than a GiB: a
+    /// device has no end.
+    pub fn read(path: &Path) -> Result<Source, String> {
+        let (name, bytes) = at_most(path, LARGEST)?;
+        let text = String::from_utf8(bytes).map_err(|e| {
+            let before = &e.as_bytes()[..e.utf8_error().valid_up_to()];
+            let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+            format!("{name}:{line}: not a text file in UTF-8")
+        })?;
+        Ok(Source { name, text })
     }
 
-    /// Reads a list written by other programs: in UTF-8 with or without a byte order mark, in UTF-16 with
-    /// one, or in Latin-1. Errors are those of [`Source::read`].
-    pub fn read_list(path: &std::path::Path) -> Result<Source, String> {
-        let name = path.display().to_string();
-        let bytes = std::fs::read(path).map_err(|e| format!("{name}: {e}"))?;
+    /// Reads a list or a trace written by other programs: in UTF-8, UTF-16 or Latin-1, with or without a byte
+    /// order mark. Errors are those of [`Source::read`].
+    pub fn read_list(path: &Path) -> Result<Source, String> {
+        let (name, bytes) = at_most(path, LARGEST)?;
         Ok(Source { name, text: encoding::decode(&bytes) })
     }
 
@@ -46,6 +51,34 @@ impl Source {
         let before = &self.text[..self.text.floor_char_boundary_compat(offset)];
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
         (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+    }
+}
+
+/// Reads a file of at most this many bytes. Returns its name, too.
+fn at_most(path: &Path, most: u64) -> Result<(String, Vec<u8>), String> {
+    let name = path.display().to_string();
+    let mut bytes = Vec::new();
+    match File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)) {
+        Err(e) => Err(format!("{name}: {e}")),
+        Ok(_) if bytes.len() as u64 > most => Err(format!("{name}: larger than {} MiB", most >> 20)),
+        Ok(_) => Ok((name, bytes)),
+    }
+}
+
+/// Text for a terminal: characters that move the cursor, turn the direction or have no width are escaped.
+/// Names in lists come from other programs, and from customers.
+struct Shown<'a>(&'a str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|c| match c {
+            '\t' => f.write_char(c),
+            '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
+                write!(f, "{}", c.escape_unicode())
+            }
+            c if c.is_control() => write!(f, "{}", c.escape_unicode()),
+            c => f.write_char(c),
+        })
     }
 }
 
@@ -170,8 +203,8 @@ impl fmt::Display for Located {
     /// Writes `FILE:LINE:COLUMN: message: help`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Located { file, line, column, message, help } = self;
-        write!(f, "{file}:{line}:{column}: {message}")?;
-        help.as_ref().map_or(Ok(()), |help| write!(f, ": {help}"))
+        write!(f, "{file}:{line}:{column}: {}", Shown(message))?;
+        help.as_ref().map_or(Ok(()), |help| write!(f, ": {}", Shown(help)))
     }
 }
 
@@ -183,19 +216,19 @@ impl fmt::Display for Errors {
                 writeln!(f)?;
             }
             let (line, column) = self.source.position(d.span.start);
-            writeln!(f, "{}:{line}:{column}: {}", self.source.name, d.message)?;
+            writeln!(f, "{}:{line}:{column}: {}", self.source.name, Shown(&d.message))?;
             let text = self.source.text.lines().nth(line - 1).unwrap_or("");
             let width = line.to_string().len();
-            writeln!(f, " {line} | {}", text.trim_end())?;
+            writeln!(f, " {line} | {}", Shown(text.trim_end()))?;
             // A tab stays a tab. So the caret stands below its character in any terminal.
-            let pad: String =
-                text.chars().take(column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-            let end = d.span.end.min(d.span.start + text.len().saturating_sub(pad.len()));
+            let before: String = text.chars().take(column - 1).collect();
+            let pad: String = Shown(&before).to_string().replace(|c| c != '\t', " ");
+            let end = d.span.end.min(d.span.start + text.len().saturating_sub(before.len()));
             let found = self.source.text.get(d.span.start..end).unwrap_or("");
-            let marked = found.lines().next().unwrap_or("").chars().count().max(1);
+            let marked = Shown(found.lines().next().unwrap_or("")).to_string().chars().count().max(1);
             write!(f, " {:width$} | {pad}{}", "", "^".repeat(marked))?;
             if let Some(help) = &d.help {
-                write!(f, "\n {:width$} = {help}", "")?;
+                write!(f, "\n {:width$} = {}", "", Shown(help))?;
             }
         }
         Ok(())
@@ -251,5 +284,25 @@ pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
         [] => "nothing".to_string(),
         [one] => one.clone(),
         [init @ .., last] => format!("{} and {last}", init.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_an_end_is_refused() {
+        assert_eq!(at_most(Path::new("/dev/zero"), 2 << 20).unwrap_err(), "/dev/zero: larger than 2 MiB");
+        assert_eq!(at_most(Path::new("/dev/null"), 2 << 20).unwrap(), ("/dev/null".into(), vec![]));
+    }
+
+    #[test]
+    fn the_first_byte_that_is_no_text_has_its_line() {
+        let path = std::env::temp_dir().join(format!("weir-latin-{}", std::process::id()));
+        std::fs::write(&path, b"name = 'x'\n# M\xfcller\n").unwrap();
+        let said = Source::read(&path).unwrap_err();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(said, format!("{}:2: not a text file in UTF-8", path.display()));
     }
 }

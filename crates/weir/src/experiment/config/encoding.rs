@@ -1,12 +1,15 @@
 //! Text of files written by other programs.
 
-/// Decodes UTF-8 with or without a byte order mark, and UTF-16 with one. Each byte that is not UTF-8 is taken
-/// as Latin-1 (ISO 8859-1). This affects only names for people: numbers and addresses are ASCII.
+/// Decodes UTF-8 and UTF-16, each with or without a byte order mark. Files begin in ASCII, so UTF-16 without
+/// a mark has a zero in each of its first two characters. Each byte that is not UTF-8 is taken as Latin-1
+/// (ISO 8859-1). This affects only names for people: numbers and addresses are ASCII.
 pub fn decode(bytes: &[u8]) -> String {
     match bytes {
         [0xef, 0xbb, 0xbf, rest @ ..] => eight_bits(rest),
         [0xff, 0xfe, rest @ ..] => sixteen_bits(rest, u16::from_le_bytes),
         [0xfe, 0xff, rest @ ..] => sixteen_bits(rest, u16::from_be_bytes),
+        [a, 0, b, 0, ..] if *a != 0 && *b != 0 => sixteen_bits(bytes, u16::from_le_bytes),
+        [0, a, 0, b, ..] if *a != 0 && *b != 0 => sixteen_bits(bytes, u16::from_be_bytes),
         _ => eight_bits(bytes),
     }
 }
@@ -40,6 +43,9 @@ mod tests {
             b"\xfe\xff\0M\0\xfc\0l\0l\0e\0r",
         ] {
             assert_eq!(decode(bytes), "Müller", "{bytes:x?}");
+        }
+        for bytes in [b"i\0d\0\xfc\0".as_slice(), b"\0i\0d\0\xfc"] {
+            assert_eq!(decode(bytes), "idü");
         }
         // One file has lines of both kinds after another program has appended to it.
         assert_eq!(decode(b"M\xfcller\nM\xc3\xbcller"), "Müller\nMüller");

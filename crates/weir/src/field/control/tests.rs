@@ -127,6 +127,19 @@ fn what_is_wrong_or_cannot_change_changes_nothing() {
     assert!(Version::parse(vec![Source::new("g.toml", FILE)], Settings::default()).is_ok());
 }
 
+/// A list that `weir check` accepts runs: other programs write names in Latin-1 and begin with a mark.
+#[test]
+fn lists_of_a_running_gateway_are_read_in_each_encoding() {
+    let file = File::new("latin-1");
+    let list = file.0.with_extension("csv");
+    std::fs::write(&list, b"\xef\xbb\xbfid,name,prefixes,down,up\n17,M\xfcller,10.1.0.1,5Mbit,1Mbit\n")
+        .unwrap();
+    file.write(&format!("[ports]\ndev = \"eth1\"\n[gateway.customers]\nfile = \"{}\"\n", list.display()));
+    let version = Version::read(Source::read(&file.0).unwrap());
+    std::fs::remove_file(&list).unwrap();
+    assert_eq!(version.unwrap().file.customers[0].name, "Müller");
+}
+
 #[test]
 fn a_request_that_is_none_is_told_short_and_without_control_characters() {
     let file = File::new("noise");

@@ -35,7 +35,7 @@ impl Version {
     pub fn read(source: Source) -> Result<Version, Errors> {
         let others = RefCell::new(Vec::new());
         let read = |name: &str| {
-            let source = Source::read(name.as_ref())?;
+            let source = Source::read_list(name.as_ref())?;
             others.borrow_mut().push(source.clone());
             Ok(source)
         };

@@ -259,8 +259,10 @@ fn unknown(kind: Kind, order: &[Option<usize>], header: &Row, i: usize, faults: 
     let candidates = kind.known().iter().enumerate().filter(meant).map(|(_, known)| known.name);
     let guess = nearest(heading, candidates);
     let message = format!("unknown column \"{heading}\"");
-    if heading.contains(';') && header.fields.len() == 1 {
-        let help = "columns are separated by commas, not by semicolons";
+    let other = [(';', "semicolons"), ('\t', "tabs"), ('|', "bars")].into_iter();
+    let other = other.filter(|_| header.fields.len() == 1).find(|(c, _)| heading.contains(*c));
+    if let Some((_, name)) = other {
+        let help = format!("columns are separated by commas, not by {name}");
         faults.note(header.place(i), Fault::new(message, help));
     } else if kind == Kind::ShapedDevices && guess.is_none() {
         faults.remark(header.place(i), Fault::new(message, "it has no effect"));

@@ -10,8 +10,8 @@ use core::ops::Range;
 use std::collections::BTreeMap;
 use weir_core::rate::Rate;
 
-const DOWN: &str = "downloadBandwidthMbps";
-const UP: &str = "uploadBandwidthMbps";
+pub(super) const DOWN: &str = "downloadBandwidthMbps";
+pub(super) const UP: &str = "uploadBandwidthMbps";
 const CHILDREN: &str = "children";
 const VIRTUAL: &str = "virtual";
 const TYPE: &str = "type";

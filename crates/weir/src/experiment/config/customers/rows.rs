@@ -19,8 +19,9 @@ struct Said {
     customer: Customer,
     places: Vec<Range<usize>>,
     least_at: [Range<usize>; 2],
-    /// Places of the identifier, the rates and the site.
+    /// Places of the identifier, the name, the rates and the site.
     id_at: Range<usize>,
+    name_at: Range<usize>,
     rates_at: Range<usize>,
     site_at: Range<usize>,
     sqm_at: Range<usize>,
@@ -144,6 +145,7 @@ impl Context<'_> {
             places,
             least_at: [Column::DownMin, Column::UpMin].map(|column| fields.place(column)),
             id_at: fields.place(Column::Id),
+            name_at: fields.place(Column::Name),
             rates_at: fields.place(Column::Down),
             site_at: fields.place(Column::Site),
             sqm_at,
@@ -278,6 +280,13 @@ impl List {
         } else if entry.customer.site != customer.site {
             faults.note(row.site_at, Fault::new(format!("circuit \"{id}\" has another site here"), first));
         } else {
+            // A spreadsheet shows identifiers such as 100001 and 100002 as 1.00E+05, and writes that.
+            let names = [&entry.customer.name, &customer.name];
+            if names[0] != names[1] && names.iter().all(|name| !name.is_empty()) {
+                let message = format!("circuit \"{id}\" has another name here: \"{}\"", names[1]);
+                let help = format!("{first}, \"{}\": all its rows share one rate", names[0]);
+                faults.remark(row.name_at, Fault::new(message, help));
+            }
             let of_first = &mut entry.customer.sqm;
             match [*of_first, customer.sqm] {
                 [[None, None], _] => *of_first = customer.sqm,

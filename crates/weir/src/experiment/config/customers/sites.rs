@@ -151,6 +151,20 @@ fn link(drafts: &[Draft], faults: &mut Faults) -> Sites {
             faults.note(draft.id_at.clone(), Fault::bare(message));
         }
     }
+    // A site that only groups others has no rate to inherit.
+    let own = |i: usize, k: usize| {
+        [i].into_iter().chain(above(i)).filter(limits).find_map(|at| drafts[at].rates[k])
+    };
+    if faults.count == 0 {
+        for (i, draft) in drafts.iter().enumerate().filter(|(i, _)| limits(i)) {
+            for (k, key) in [network::DOWN, network::UP].into_iter().enumerate() {
+                if own(i, k).is_none() {
+                    let message = format!("site \"{}\" has no `{key}`, nor has a site above it", draft.id);
+                    faults.note(draft.id_at.clone(), Fault::bare(message));
+                }
+            }
+        }
+    }
     if faults.count > 0 {
         return Sites::default();
     }
@@ -160,11 +174,8 @@ fn link(drafts: &[Draft], faults: &mut Faults) -> Sites {
         let at = core::iter::successors(from, |&at| parents[at]).find(limits)?;
         places[at]
     };
-    let rate = |i: usize, k: usize| {
-        let own = [i].into_iter().chain(above(i)).filter(limits).find_map(|at| drafts[at].rates[k]);
-        // A site at the top has both rates.
-        own.unwrap_or(Rate::mbit(1))
-    };
+    // Each limiting site has both by now.
+    let rate = |i: usize, k: usize| own(i, k).unwrap_or(Rate::mbit(1));
     let site = |i: usize| {
         let id = drafts[i].id.clone();
         let (name, parent) = (label::label(&id), nearest(parents[i]));
@@ -181,10 +192,17 @@ fn link(drafts: &[Draft], faults: &mut Faults) -> Sites {
         }
         inherited(draft, faults);
     }
+    // A name that several sites have besides their own names none of them.
+    let mut aliases: HashMap<&str, Option<Option<usize>>> = HashMap::new();
     for (i, draft) in drafts.iter().enumerate() {
+        let at = Some(nearest(Some(i)));
         for alias in &draft.aliases {
-            sites.names.entry(alias.clone()).or_insert(nearest(Some(i)));
+            let one = aliases.entry(alias).or_insert(at);
+            *one = one.filter(|_| *one == at);
         }
+    }
+    for (alias, at) in aliases.into_iter().filter_map(|(alias, at)| Some((alias, at?))) {
+        sites.names.entry(alias.to_owned()).or_insert(at);
     }
     sites
 }

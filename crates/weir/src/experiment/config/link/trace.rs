@@ -48,7 +48,7 @@ fn leak<T>(values: Vec<T>) -> &'static [T] {
 /// Reads the file that a value names, in `directory` if its path is relative.
 fn source(value: &DeValue, directory: Option<&Path>) -> Result<Source, Fault> {
     let path = directory.unwrap_or(Path::new("")).join(String::from_value(value)?);
-    Source::read(&path).map_err(Fault::bare)
+    Source::read_list(&path).map_err(Fault::bare)
 }
 
 /// Returns the absolute path of a file, by which any process finds it.

@@ -83,5 +83,8 @@ fn a_trace_is_kept_once() {
     assert!(core::ptr::eq(one.lost, two.lost));
     std::fs::write(&path, "011").unwrap();
     assert_eq!(losses(&value, None).unwrap().lost, [1, 2]);
+    // Other programs begin with a mark, and write comments in Latin-1.
+    std::fs::write(&path, b"\xef\xbb\xbf011 # \xfc\r\n").unwrap();
+    assert_eq!(losses(&value, None).unwrap().lost, [1, 2]);
     std::fs::remove_file(&path).unwrap();
 }
