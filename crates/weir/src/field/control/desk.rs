@@ -8,6 +8,7 @@ use crate::experiment::config::customers::{self, Customer};
 use crate::experiment::config::diag::listed;
 use crate::experiment::config::{Errors, Source};
 use crate::field::lists;
+use std::path::Path;
 use weir_io::log::shown;
 use weir_io::supervise::{Letters, Operator};
 
@@ -62,6 +63,16 @@ fn by_identifier(setting: &str, list: &[Customer]) -> Result<String, String> {
     }
 }
 
+/// Returns the path, unless it is a pipe or a device: reading one would block the supervisor.
+fn regular(path: &Path) -> Result<&Path, String> {
+    match path.metadata() {
+        Ok(about) if !about.is_file() => {
+            Err(format!("{} is no regular file: it cannot be read again", path.display()))
+        }
+        _ => Ok(path),
+    }
+}
+
 impl<'a> Desk<'a> {
     /// Returns a desk for the running configuration.
     pub fn new(running: &'a Running) -> Desk<'a> {
@@ -93,13 +104,9 @@ impl<'a> Desk<'a> {
         let Some(path) = &self.running.path else {
             return Err(Answer::wrong("Weir was started without a file: there is nothing to read again"));
         };
-        // Reading a pipe would block.
-        if path.metadata().is_ok_and(|about| !about.is_file()) {
-            let path = path.display();
-            return Err(Answer::wrong(format!("{path} is no regular file: it cannot be read again")));
-        }
-        let source = Source::read(path).map_err(Answer::wrong)?;
-        Ok(Outcome::Change(Version::read(source)?.into()))
+        let source = regular(path).and_then(Source::read).map_err(Answer::wrong)?;
+        let list = |name: &str| regular(name.as_ref()).and_then(Source::read_list);
+        Ok(Outcome::Change(Version::read_by(source, &list)?.into()))
     }
 
     /// Returns the running configuration with other values.

@@ -162,6 +162,15 @@ fn a_file_that_is_a_pipe_by_now_is_not_waited_for() {
     let running = file.running();
     std::fs::remove_file(&file.0).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, &file.0, rustix::fs::Mode::RUSR).unwrap();
-    let said = answer(Desk::new(&running).request("reload", None));
-    assert!(said.wrong && said.text.contains("is no regular file"), "{}", said.text);
+    let refused = || {
+        let said = answer(Desk::new(&running).request("reload", None));
+        assert!(said.wrong && said.text.contains("is no regular file"), "{}", said.text);
+    };
+    refused();
+    // A list that the file names is a pipe, too.
+    let list = file.0.with_extension("csv");
+    std::fs::rename(&file.0, &list).unwrap();
+    file.write(&format!("[ports]\ndev = \"eth1\"\n[gateway.customers]\nfile = \"{}\"\n", list.display()));
+    refused();
+    std::fs::remove_file(&list).unwrap();
 }

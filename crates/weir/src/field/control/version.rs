@@ -33,13 +33,18 @@ impl Version {
 
     /// Parses a file that has been read, and reads the files that it names.
     pub fn read(source: Source) -> Result<Version, Errors> {
+        Version::read_by(source, &|name| Source::read_list(name.as_ref()))
+    }
+
+    /// Parses a file that has been read. `read` reads those that it names.
+    pub fn read_by(source: Source, read: &dyn Fn(&str) -> Result<Source, String>) -> Result<Version, Errors> {
         let others = RefCell::new(Vec::new());
-        let read = |name: &str| {
-            let source = Source::read_list(name.as_ref())?;
+        let kept = |name: &str| {
+            let source = read(name)?;
             others.borrow_mut().push(source.clone());
             Ok(source)
         };
-        let file = gateway::parse_with(&source, &Settings::default(), &read)?;
+        let file = gateway::parse_with(&source, &Settings::default(), &kept)?;
         let sources = [vec![source], others.into_inner()].concat();
         Ok(Version { sources, settings: Settings::default(), file })
     }
