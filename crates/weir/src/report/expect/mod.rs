@@ -97,8 +97,11 @@ fn absolute(e: &Expect, bin: Duration, result: &RunResult) -> Result<Expect, &'s
     if e.op != Op::AtMost && samples.iter().any(|s| !s.is_known()) {
         return Err("what it is compared with is not known");
     }
-    let target = Target::Value(part * aggregate::mean(&samples, |s| s.value));
-    Ok(Expect { target, of: None, ..e.clone() })
+    let target = part * aggregate::mean(&samples, |s| s.value);
+    if e.op == Op::AtLeast && target == 0.0 {
+        return Err("what it is compared with is 0, so that anything would do");
+    }
+    Ok(Expect { target: Target::Value(target), of: None, ..e.clone() })
 }
 
 /// Value judged against its bound.

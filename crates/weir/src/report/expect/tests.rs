@@ -128,6 +128,19 @@ fn parts_of_a_baseline() {
     assert_eq!((found.ok, found.bound, found.found), (true, 25_000_000.0, Some(20_000_000.0)));
     assert_eq!(found.what, "sum of flow.ten.*.goodput_bps from 2s <= 250% of baseline slow");
     assert!(!evaluate(&expect("150%"), &run)[0].ok);
+    // Anything is at least a part of nothing.
+    let mut plan = expect("90%");
+    plan.expects[0].op = Op::AtLeast;
+    assert!(evaluate(&plan, &run)[0].ok);
+    let slow = run.baselines.get_mut("slow").unwrap();
+    for id in ["ten.0", "ten.1"] {
+        slow.series.insert(id.into(), Series::received(Duration::from_millis(10), &[0; 400]));
+    }
+    let of_nothing = &evaluate(&plan, &run)[0];
+    assert_eq!(
+        (of_nothing.ok, of_nothing.at.as_str()),
+        (false, "what it is compared with is 0, so that anything would do")
+    );
 }
 
 /// From 2 s on the flows of "ten" have 10 Mbit/s each and "other" 5: half of both the mean and the largest, a
