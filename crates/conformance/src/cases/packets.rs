@@ -14,6 +14,10 @@ pub(super) const CASES: &[Case] = &[
     Case::new("vlan", SAME, "IEEE 802.1Q", |s| tagged(s, 1)),
     Case::new("vlan-in-vlan", SAME, "IEEE 802.1ad", |s| tagged(s, 2)),
     Case::new("ipv6-in-vlan", SAME, "RFC 8200 §3", |s| v6(s, 1)),
+    Case::new("pppoe", SAME, "RFC 2516 §4", |s| session(s, false, 0)),
+    Case::new("ipv6-in-pppoe", SAME, "RFC 2516 §4, RFC 5072", |s| session(s, true, 0)),
+    Case::new("pppoe-in-vlan", SAME, "RFC 2516 §4, IEEE 802.1Q", |s| session(s, false, 1)),
+    Case::new("ipv6-in-pppoe-in-vlan-in-vlan", SAME, "RFC 2516 §4, IEEE 802.1ad", |s| session(s, true, 2)),
     Case::new("ethernet-padding", "padding is no payload", "RFC 894", padded),
     Case::new("fragments", STRANGE, "RFC 791 §3.2", |s| fragments(s, false))
         .check(|t| t.untouched("strange")),
@@ -62,6 +66,13 @@ fn v6(s: &mut Script, tags: usize) {
 
 fn tagged(s: &mut Script, tags: usize) {
     s.ends.tags = tags;
+    open(s);
+    s.backlog();
+}
+
+/// A session of PPPoE behind tags. Each of the four bits that headers of ACKs have room for is set once.
+fn session(s: &mut Script, v6: bool, tags: usize) {
+    (s.ends.v6, s.ends.tags, s.ends.session) = (v6, tags, if v6 { 0xa00a } else { 0x5aa5 });
     open(s);
     s.backlog();
 }
