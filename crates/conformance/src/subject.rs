@@ -199,7 +199,7 @@ fn of_class(class: ClassConfig) -> Config {
 
 /// A queue of this kind in front of `rate`, without a limit.
 fn leaf(rate: Rate, kind: Kind) -> Spec {
-    let queue = queue::Config { limit: QueueLimit::Unlimited, kind };
+    let queue = queue::Config { limit: QueueLimit::Unlimited, kind, tins: None };
     Spec { rate: Some(rate), queue: Some(queue), ..Spec::of(None) }
 }
 

@@ -136,7 +136,7 @@ mod tests {
     fn config() -> Config {
         let pace =
             Class { target: Target::Rate(Rate::mbit(500)), counts: Counts::Frame, backend: Backend::Gap };
-        let fifo = queue::Config { limit: QueueLimit::Packets(100), kind: Kind::Fifo };
+        let fifo = queue::Config { limit: QueueLimit::Packets(100), kind: Kind::Fifo, tins: None };
         let class = ClassConfig {
             name: "half".into(),
             direction: Direction::Out,

@@ -185,7 +185,7 @@ fn once(seconds: u64, (rate, line): (Rate, Rate), by: By, turns: &mut Turns) -> 
 /// Returns a gateway that paces all outgoing traffic at this rate.
 fn paced(rate: Rate, backend: Backend, line: Rate) -> Config {
     let pace = Class { target: Target::Rate(rate), counts: Counts::Ip, backend };
-    let queue = queue::Config { limit: QueueLimit::Packets(200), kind: Kind::Fifo };
+    let queue = queue::Config { limit: QueueLimit::Packets(200), kind: Kind::Fifo, tins: None };
     let class = ClassConfig {
         name: "paced".into(),
         direction: Direction::Out,

@@ -132,8 +132,11 @@ fn classes(rate: Rate) -> Config {
     // The limit is 10 ms of the link, as far as a pool of giant segments has room.
     let limit = QueueLimit::Bytes((rate.bps() / 800).clamp(256 << 10, 8 << 20));
     let half = Rate::from_bps(rate.bps() / 2);
-    let leaf =
-        Spec { rate: half, queue: Some(queue::Config { limit, kind: Kind::Fifo }), ..Spec::of(Some(0)) };
+    let leaf = Spec {
+        rate: half,
+        queue: Some(queue::Config { limit, kind: Kind::Fifo, tins: None }),
+        ..Spec::of(Some(0))
+    };
     let link = Spec { rate: Some(rate), ..Spec::of(None) };
     let classes = vec![class("link", link, None), class("a", leaf, Some(PORTS[0])), class("b", leaf, None)];
     Config { classes, ..Config::default() }

@@ -23,7 +23,7 @@ pub struct Bench {
 fn specs(kind: Kind, classes: usize) -> Vec<Spec> {
     let part = |n: usize| Rate::from_bps(5_000_000_000 / n as u64);
     let groups = classes.div_ceil(GROUP);
-    let queue = Some(queue::Config { limit: QueueLimit::Unlimited, kind });
+    let queue = Some(queue::Config { limit: QueueLimit::Unlimited, kind, tins: None });
     let group = Spec { rate: part(groups), ..Spec::of(Some(0)) };
     let mut specs = vec![Spec { rate: Some(Rate::mbit(10_000)), ..Spec::of(None) }];
     specs.resize(1 + groups, group);

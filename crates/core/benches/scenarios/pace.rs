@@ -26,7 +26,7 @@ impl Bench {
             counts: Counts::Wire,
             backend,
         };
-        let fifo = queue::Config { limit: QueueLimit::Unlimited, kind: Kind::Fifo };
+        let fifo = queue::Config { limit: QueueLimit::Unlimited, kind: Kind::Fifo, tins: None };
         let all: Vec<_> = (0..classes).map(|i| (class(i), fifo)).collect();
         let port = Port { line: Rate::from_bps(LINE), ..Port::default() };
         let pacer = Pacer::new(port, &all, 14).expect("a sound port");

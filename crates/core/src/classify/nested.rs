@@ -40,7 +40,7 @@ impl Config {
 
 /// Returns the place that a class with a queue would have. A class with flows is a leaf.
 fn spec(nested: &Nested, place: impl Fn(usize) -> usize) -> Spec {
-    let leaf = queue::Config { limit: QueueLimit::default(), kind: Kind::Fifo };
+    let leaf = queue::Config { limit: QueueLimit::default(), kind: Kind::Fifo, tins: None };
     let queue = (!nested.lends).then_some(leaf);
     let parent = nested.parent.map(place);
     Spec { rate: nested.rate, ceil: nested.ceil, weight: nested.weight, queue, ..Spec::of(parent) }

@@ -57,6 +57,11 @@ impl Backlog {
         self.packets -= u64::from(charge.packets);
         self.bytes -= charge.bytes;
     }
+    /// Counts that of a part of the queue, with these packets and bytes `before`, others wait now.
+    pub(super) fn replace(&mut self, before: (u64, u64), now: (u64, u64)) {
+        self.packets = self.packets + now.0 - before.0;
+        self.bytes = self.bytes + now.1 - before.1;
+    }
     /// Absorbs a frame that has left the queue, because a newer one carries its information.
     pub(super) fn absorb(&mut self, cx: &mut Cx<'_>, frame: Parked) {
         self.stats.filtered += 1;

@@ -32,6 +32,21 @@ pub(super) fn field(head: &[u8]) -> u8 {
     }
 }
 
+/// Codepoint of ARP, which has none: that of network control, CS7, as CAKE gives it.
+const NETWORK_CONTROL: u8 = 56;
+
+/// Returns the codepoint (DSCP, RFC 2474) of the packet at the start of `head`. Returns 0, best effort, for
+/// other protocols than IP and ARP.
+pub(super) fn codepoint(head: &[u8]) -> u8 {
+    let (ether_type, at) = link_header(head);
+    match (ether_type, head.get(at..)) {
+        (0x0800, Some([version, tos, ..])) if version >> 4 == 4 => tos >> 2,
+        (0x86dd, Some([version, next, ..])) if version >> 4 == 6 => (version & 15) << 2 | next >> 6,
+        (0x0806, _) => NETWORK_CONTROL,
+        _ => 0,
+    }
+}
+
 fn mark_v4(ip: &mut [u8]) -> bool {
     let (Some(old), Some(checksum)) = (be16(ip, 0), be16(ip, 10)) else { return false };
     if ip.len() < 20 || ip[0] >> 4 != 4 || !capable(ip[1]) {

@@ -42,6 +42,7 @@ mod rounds;
 mod sizes;
 #[cfg(test)]
 mod tests;
+pub mod tins;
 
 pub use ack_filter::AckFilter;
 pub use aqm::Aqm;
@@ -58,6 +59,7 @@ pub use limit::QueueLimit;
 pub use own::OwnQueue;
 pub use pfq::Pfq;
 pub use red::Red;
+pub use tins::Tins;
 
 use crate::frame::{Frames, Head, Waiting};
 use crate::node::Cx;
@@ -104,6 +106,8 @@ pub enum Queue {
     DualPi2(Box<DualPi2>),
     /// Erases ACKs that newer ones make redundant.
     AckFilter(Box<AckFilter>),
+    /// Queues by codepoint.
+    Tins(Box<Tins>),
     /// Discipline that a program has added.
     Own(Box<OwnQueue>),
 }
@@ -115,6 +119,8 @@ pub struct Config {
     pub limit: QueueLimit,
     /// Discipline of the queue.
     pub kind: Kind,
+    /// Tins, each with a queue like this.
+    pub tins: Option<tins::Diffserv>,
 }
 
 /// Discipline with its parameters.
@@ -163,6 +169,9 @@ impl Kind {
 impl Config {
     /// Builds a queue in front of `rate`.
     pub fn build(&self, rate: Rate) -> Queue {
+        if let Some(diffserv) = self.tins {
+            return Queue::Tins(Box::new(Tins::new(diffserv, self, rate)));
+        }
         match self.kind {
             Kind::Fifo => Queue::Fifo(Fifo::new(self.limit, None, rate)),
             Kind::Codel(params) => Queue::Codel(Codel::new(params, self.limit, rate)),
@@ -188,6 +197,7 @@ macro_rules! each {
             Queue::Red($discipline) => $call,
             Queue::DualPi2($discipline) => $call,
             Queue::AckFilter($discipline) => $call,
+            Queue::Tins($discipline) => $call,
             Queue::Own($discipline) => $call,
         }
     };

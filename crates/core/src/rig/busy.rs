@@ -49,7 +49,7 @@ fn config(ack: Option<AckControl>, leaf: Leaf, flows: u32) -> Config {
         Leaf::Pfq => Kind::Pfq(pfq::Params { flows: flows.max(1_024), ..pfq::Params::default() }),
         _ => Kind::Fifo,
     };
-    let queue = queue::Config { limit: QueueLimit::Unlimited, kind };
+    let queue = queue::Config { limit: QueueLimit::Unlimited, kind, tins: None };
     let spec = Spec { rate: Some(RATE), queue: Some(queue), ..Spec::of(None) };
     let class = ClassConfig {
         name: "all".into(),

@@ -19,7 +19,7 @@ const STEP: u32 = 12_500;
 
 fn config(when: When) -> Config {
     let ack = AckControl { when, ..basic() };
-    let queue = queue::Config { limit: QueueLimit::Packets(100), kind: Kind::Fifo };
+    let queue = queue::Config { limit: QueueLimit::Packets(100), kind: Kind::Fifo, tins: None };
     let up = ClassConfig {
         share: Some(Spec { queue: Some(queue), ..Spec::of(Some(1)) }),
         ..ClassConfig::controlled("up", Direction::Out, ack)

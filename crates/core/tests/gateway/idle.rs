@@ -27,7 +27,7 @@ impl Uploads {
     /// This many flows, established by 100 ms.
     fn begun(ack: AckControl, rate: Rate, flows: u16) -> Uploads {
         let kind = Kind::Pfq(pfq::Params { flows: 64, quantum: 1_514, seed: 1 });
-        let queue = queue::Config { limit: QueueLimit::Packets(10_000), kind };
+        let queue = queue::Config { limit: QueueLimit::Packets(10_000), kind, tins: None };
         let share = Some(Spec { rate: Some(rate), queue: Some(queue), ..Spec::of(None) });
         let up = ClassConfig { share, ..ClassConfig::controlled("up", Direction::Out, ack) };
         let config = Config { classes: vec![up], ..Config::default() };

@@ -24,7 +24,7 @@ const ISN: u32 = 0xffff_f000; // numbers wrap soon
 const MSS: u32 = 1_460;
 
 fn config(ack: AckControl, kind: Kind) -> Config {
-    let queue = queue::Config { limit: QueueLimit::Packets(100), kind };
+    let queue = queue::Config { limit: QueueLimit::Packets(100), kind, tins: None };
     let up = ClassConfig {
         share: Some(Spec { queue: Some(queue), ..Spec::of(Some(1)) }),
         ..ClassConfig::controlled("up", Direction::Out, ack)

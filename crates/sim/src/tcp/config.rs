@@ -117,6 +117,8 @@ pub struct TcpConfig {
     /// Looks like datagrams with encrypted contents on the way, as QUIC does: acknowledgements cannot be read
     /// or changed there.
     pub opaque: bool,
+    /// Codepoint of its packets (DSCP, RFC 2474), below 64.
+    pub dscp: u8,
 }
 
 impl TcpConfig {
@@ -144,6 +146,7 @@ impl TcpConfig {
             nagle: false,
             tso_segments: 1,
             opaque: false,
+            dscp: 0,
         }
     }
 }

@@ -112,6 +112,8 @@ pub struct Header {
     ends: [u8; ENDS],
     /// [`draft::OPAQUE`] if the segments look like datagrams, or 0.
     opaque: u8,
+    /// Codepoint, above the two bits of the ECN field.
+    tos: u8,
 }
 
 impl Header {
@@ -125,12 +127,17 @@ impl Header {
         ends[12..20].copy_from_slice(&pair.key().to_le_bytes());
         ends[20..24].copy_from_slice(&pair.to.0.to_le_bytes());
         ends[24..].fill(0xff); // of no endpoint
-        Header { ends, opaque: 0 }
+        Header { ends, opaque: 0, tos: 0 }
     }
 
     /// Makes the segments look like datagrams, or not.
     pub fn set_opaque(&mut self, opaque: bool) {
         self.opaque = if opaque { draft::OPAQUE } else { 0 };
+    }
+
+    /// Sets the codepoint (DSCP).
+    pub fn set_dscp(&mut self, dscp: u8) {
+        self.tos = dscp << 2;
     }
 
     /// Sets the number of the sending endpoint on its host.
@@ -178,7 +185,7 @@ impl Header {
         let total = (L4 + TCP + options - ETHERNET) as u32 + s.payload;
         let offset = ((TCP + options) as u16 / 4) << 12;
         head[..12].copy_from_slice(&e[..12]);
-        head[12..16].copy_from_slice(&[8, 0, 0x45, s.ecn]);
+        head[12..16].copy_from_slice(&[8, 0, 0x45, self.tos | s.ecn]);
         head[16..18].copy_from_slice(&(total as u16).to_be_bytes());
         head[18..26].copy_from_slice(&[0, 0, 0x40, 0, 64, wire::TCP, 0, 0]);
         head[26..30].copy_from_slice(&[e[19], e[18], e[17], e[16]]);

@@ -41,6 +41,8 @@ pub struct UdpConfig {
     /// counts only the on time, so a datagram that is incomplete at its end continues in the next. `None` is
     /// always on.
     pub on_off: Option<(Distribution, Distribution)>,
+    /// Codepoint of its datagrams (DSCP, RFC 2474), below 64.
+    pub dscp: u8,
     /// Seed of the draws.
     pub seed: u64,
 }
@@ -155,6 +157,7 @@ fn headers(config: &UdpConfig) -> [u8; PAYLOAD] {
     head[6..12].copy_from_slice(&config.mac);
     head[12..L3].copy_from_slice(&[8, 0]);
     head[L3] = 0x45;
+    head[L3 + 1] = config.dscp << 2;
     head[L3 + 6] = 0x40;
     head[L3 + 8..L3 + 10].copy_from_slice(&[64, wire::UDP]);
     head[L3 + 12..L3 + 16].copy_from_slice(&config.local.ip().octets());

@@ -33,6 +33,7 @@ fn config() -> UdpConfig {
         until: Time::MAX,
         bytes: None,
         on_off: None,
+        dscp: 0,
         seed: 1,
     }
 }

@@ -52,7 +52,11 @@ pub(super) fn run(args: &Args, seconds: u64) -> Result<(), String> {
 
 /// Returns a gateway with a queue for each upload, whose ACKs PostACK controls if `postack`.
 fn gateway(postack: bool) -> Config {
-    let queue = queue::Config { limit: QueueLimit::Packets(QUEUE), kind: Kind::Pfq(pfq::Params::default()) };
+    let queue = queue::Config {
+        limit: QueueLimit::Packets(QUEUE),
+        kind: Kind::Pfq(pfq::Params::default()),
+        tins: None,
+    };
     let policy = AckControl::postack_pfq(CLASS_RATE);
     let class = ClassConfig {
         ack: postack.then_some(policy),

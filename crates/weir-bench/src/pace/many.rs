@@ -77,7 +77,7 @@ fn rates(n: u64, line: Rate) -> Vec<Rate> {
 fn many(classes: u64, line: Rate) -> Many {
     let rates = rates(classes, line);
     let class = |&rate: &Rate| {
-        let fifo = queue::Config { limit: QueueLimit::Unlimited, kind: Kind::Fifo };
+        let fifo = queue::Config { limit: QueueLimit::Unlimited, kind: Kind::Fifo, tins: None };
         (Class { target: Target::Rate(rate), counts: Counts::Wire, backend: Backend::Gap }, fifo)
     };
     let all: Vec<_> = rates.iter().map(class).collect();

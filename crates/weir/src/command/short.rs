@@ -19,6 +19,9 @@ pub struct Short {
     /// Policy of the ACK filter in front of the line
     #[arg(long, value_name = "POLICY", requires = "up", default_value = "delayed-per-flow")]
     ack_filter: String,
+    /// Queues by codepoint (DSCP) in front of the line, by CAKE's names: diffserv3 or diffserv4
+    #[arg(long, value_name = "NAME", requires = "up")]
+    tins: Option<String>,
     /// Rate of each flow whose data leaves by the interface (uploads), e.g. 20Mbit
     #[arg(long, value_name = "RATE", value_parser = policy::flow_rate, requires = "dev")]
     out_flow_rate: Option<Rate>,
@@ -34,8 +37,8 @@ pub struct Short {
 const FLOW_RATES: [&str; 2] = ["out_flow_rate", "in_flow_rate"];
 
 /// Names of all options. A command that reads a file takes none of them beside it.
-pub const OPTIONS: [&str; 7] =
-    ["dev", "up", "down", "ack_filter", "link_layer", FLOW_RATES[0], FLOW_RATES[1]];
+pub const OPTIONS: [&str; 8] =
+    ["dev", "up", "down", "ack_filter", "tins", "link_layer", FLOW_RATES[0], FLOW_RATES[1]];
 
 impl Short {
     /// Returns the file that the options stand for.
@@ -47,7 +50,7 @@ impl Short {
         };
         let layer = self.link_layer.as_deref();
         if self.up.is_some() || self.down.is_some() {
-            return gateway::line(dev, [self.up, self.down], &self.ack_filter, layer)
+            return gateway::line(dev, [self.up, self.down], &self.ack_filter, self.tins.as_deref(), layer)
                 .map_err(|fault| Failure::Input(fault.to_string()));
         }
         if self.out_flow_rate.is_none() && self.in_flow_rate.is_none() {

@@ -8,7 +8,7 @@ use crate::time::{Duration, Time};
 use proptest::prelude::*;
 
 const GBIT: Rate = Rate::mbit(1000);
-const FIFO: queue::Config = queue::Config { limit: QueueLimit::Packets(1000), kind: Kind::Fifo };
+const FIFO: queue::Config = queue::Config { limit: QueueLimit::Packets(1000), kind: Kind::Fifo, tins: None };
 
 fn class(rate: Rate, counts: Counts) -> Class {
     Class { target: Target::Rate(rate), counts, backend: Backend::Gap }

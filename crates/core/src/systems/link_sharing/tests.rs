@@ -15,7 +15,7 @@ use crate::wire::build::SegmentBuilder;
 use crate::wire::{TCP, UDP};
 use proptest::prelude::*;
 
-const FIFO: queue::Config = queue::Config { limit: QueueLimit::Packets(100), kind: Kind::Fifo };
+const FIFO: queue::Config = queue::Config { limit: QueueLimit::Packets(100), kind: Kind::Fifo, tins: None };
 
 fn class(name: &str, protocol: Option<u8>, share: Spec) -> ClassConfig {
     let matches = protocol.map(|p| Match { protocol: Some(p), ..Match::default() }).into_iter().collect();
@@ -196,7 +196,7 @@ fn what_waits_in_a_class_that_is_gone_goes_on() {
     other.classes[0].name = "datagrams".into();
     share(&mut other.classes[0], |s| {
         s.parent = Some(1);
-        s.queue = Some(queue::Config { limit: QueueLimit::Packets(1), kind: Kind::Fifo });
+        s.queue = Some(queue::Config { limit: QueueLimit::Packets(1), kind: Kind::Fifo, tins: None });
     });
     r.at(Time::from_micros(1500));
     assert_eq!(r.run_until(Time::from_micros(1500)), []);
@@ -219,7 +219,7 @@ fn a_queue_of_another_kind_takes_what_waits() {
     let mut fair = config();
     let pfq = Kind::Pfq(queue::pfq::Params { quantum: 1000, ..Default::default() });
     share(&mut fair.classes[1], |s| {
-        s.queue = Some(queue::Config { limit: QueueLimit::Packets(9), kind: pfq })
+        s.queue = Some(queue::Config { limit: QueueLimit::Packets(9), kind: pfq, tins: None })
     });
     replace(&mut r, fair);
     assert_eq!(stamps(&r.run_until(ms(100))), [(2000, 1), (3000, 2), (4000, 1)]);
@@ -230,7 +230,7 @@ fn a_queue_of_another_kind_takes_what_waits() {
 fn codel_marks_what_waited_too_long() {
     let mut marking = config();
     let params = codel::Params { ecn: true, ..codel::Params::default() };
-    let queue = queue::Config { limit: QueueLimit::Packets(1000), kind: Kind::Codel(params) };
+    let queue = queue::Config { limit: QueueLimit::Packets(1000), kind: Kind::Codel(params), tins: None };
     marking.classes[1].share = marking.classes[1].share.map(|s| Spec { queue: Some(queue), ..s });
     let mut r = rig(marking);
     for n in 0..200 {
@@ -247,7 +247,7 @@ fn codel_marks_what_waited_too_long() {
 fn tcp_waits_in(kind: Kind) -> Rig<Sharing> {
     let mut config = config();
     share(&mut config.classes[1], |s| {
-        s.queue = Some(queue::Config { limit: QueueLimit::Packets(1000), kind })
+        s.queue = Some(queue::Config { limit: QueueLimit::Packets(1000), kind, tins: None })
     });
     rig(config)
 }
@@ -303,7 +303,11 @@ fn red_takes_what_waits() {
     assert_eq!(stamps(&r.run_until(ms(1))), [(1000, 1)]);
     let mut other = config();
     share(&mut other.classes[1], |s| {
-        s.queue = Some(queue::Config { limit: QueueLimit::Packets(9), kind: Kind::Red { params, seed: 1 } })
+        s.queue = Some(queue::Config {
+            limit: QueueLimit::Packets(9),
+            kind: Kind::Red { params, seed: 1 },
+            tins: None,
+        })
     });
     replace(&mut r, other);
     r.at(ms(1)).inject(LAN, packet(false, 5, 1000));
@@ -374,7 +378,7 @@ proptest! {
             let kind = kinds[which as usize % kinds.len()];
             let mut config = config();
             for class in &mut config.classes[..2] {
-                share(class, |s| s.queue = Some(queue::Config { limit, kind }));
+                share(class, |s| s.queue = Some(queue::Config { limit, kind, tins: None }));
             }
             match which {
                 0..3 => {}

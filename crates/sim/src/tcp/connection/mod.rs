@@ -162,6 +162,7 @@ impl Connection {
         let mss = u32::from(config.mss);
         let mut header = Header::new(macs, local, remote);
         header.set_opaque(config.opaque);
+        header.set_dscp(config.dscp);
         Connection {
             header,
             state: State::Listen,

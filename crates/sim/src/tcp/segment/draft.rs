@@ -36,6 +36,7 @@ pub(super) fn make(frames: &mut Frames, header: &Header, s: &Segment, now: Time)
     draft[48..50].copy_from_slice(&s.window.to_le_bytes());
     draft[50..52].copy_from_slice(&s.flags.0.to_le_bytes());
     draft[52] = stamped | s.sack.count << BLOCKS | header.opaque | s.ecn;
+    draft[53] = header.tos;
     if !s.sack.is_empty() {
         write_blocks(&mut draft[SACK..], &s.sack);
     }
@@ -104,7 +105,7 @@ pub(crate) fn write_out(frames: &mut Frames, frame: &mut Frame) {
     let Some(draft) = frames.draft(frame) else { return };
     let (Some(ends), Some((_, segment))) = (draft.first_chunk(), read(draft, frame.len())) else { return };
     let mut head = [0; MAX_HEAD];
-    let header = Header { ends: *ends, opaque: draft[52] & OPAQUE };
+    let header = Header { ends: *ends, opaque: draft[52] & OPAQUE, tos: draft[53] };
     let len = header.write(&mut head, &segment);
     frames.write_draft(frame, &head[..len]);
 }

@@ -68,6 +68,7 @@ fn busy_world(seed: u64, hosts: usize, until: Time) -> (Vec<(Time, usize)>, Ledg
             until: Time::MAX,
             bytes: None,
             on_off: Some((on.clone(), on)),
+            dscp: 0,
             seed: seed ^ n as u64,
         }));
         let access = w.add(Link::new(Config { queue: QueueLimit::Packets(3), ..mbit(20, n as u64 % 97) }));

@@ -178,6 +178,7 @@ impl FlowEndMaker<'_> {
             until: Time::ZERO + flow.end(self.plan.duration),
             bytes: flow.bytes,
             on_off: on_off.clone(),
+            dscp: flow.group.dscp,
             seed: udp_seed(self.plan, flow),
         });
         let sink = UdpSink::new(remote, local, self.plan.bin);

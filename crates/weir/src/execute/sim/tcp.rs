@@ -21,6 +21,7 @@ pub fn config(plan: &Plan, group: &FlowGroup) -> Result<TcpConfig, String> {
     // Linux advertises about half of its buffer (tcp_adv_win_scale = 1).
     config.receive_window = buffers(plan).unwrap_or(DEFAULT_BUFFER) / 2;
     tcp.configure(&mut config);
+    config.dscp = group.dscp;
     config.opaque |= matches!(group.protocol, Protocol::Quic { .. });
     Ok(config)
 }

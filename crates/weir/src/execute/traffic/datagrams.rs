@@ -7,7 +7,7 @@
 use super::alarm::{Alarm, LOOK_UP, TIMER};
 use super::intake::Intake;
 use super::spec::{Amount, DatagramSpec, OnOff, Spec, NUMBER, STAMPED};
-use super::sys::set_option;
+use super::sys::{set_codepoint, set_option};
 use super::{clock, Control, DatagramReport};
 use crate::result::QuantilesMax;
 use mio::unix::SourceFd;
@@ -139,6 +139,7 @@ impl End {
         socket.bind(&spec.local.into()).map_err(fault(&format!("bind to {}", spec.local)))?;
         socket.connect(&spec.remote.into()).map_err(fault(&format!("connect to {}", spec.remote)))?;
         socket.set_nonblocking(true).map_err(fault("socket"))?;
+        set_codepoint(&socket, spec.local, spec.dscp).map_err(fault("DSCP"))?;
         // With a smaller buffer, datagrams are lost only while the loop is busy.
         let _ = set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, BUFFER);
         let report = DatagramReport { id: spec.id.clone(), ..DatagramReport::default() };
@@ -232,6 +233,7 @@ mod tests {
             sends,
             rate_bps: 30_000,
             size: 160,
+            dscp: 0,
             start_ns: 7,
             amount,
             on_off: None,

@@ -85,6 +85,7 @@ pub(super) fn configure(socket: &Socket, spec: &FlowSpec) -> Result<(), String> 
         socket.set_tcp_congestion(cc.as_bytes()).map_err(|e| no_congestion_control(cc, &e))?;
     }
     let option = |what: &'static str| move |e: io::Error| format!("{what}: {e}");
+    sys::set_codepoint(socket, spec.local, spec.dscp).map_err(option("DSCP"))?;
     if let Some(mss) = spec.mss {
         socket.set_tcp_mss(mss).map_err(option("TCP_MAXSEG"))?;
     }

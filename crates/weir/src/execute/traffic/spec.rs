@@ -102,6 +102,9 @@ pub struct FlowSpec {
     /// Pattern of sending.
     #[serde(default)]
     pub play: Play,
+    /// Codepoint of this end's packets (DSCP).
+    #[serde(default)]
+    pub dscp: u8,
     /// Time at which the connection is opened.
     pub start_ns: u64,
     /// Amount of data to send.
@@ -214,6 +217,9 @@ pub struct DatagramSpec {
     pub rate_bps: u64,
     /// Payload bytes of a datagram, 8 to 65,507.
     pub size: u16,
+    /// Codepoint of this end's packets (DSCP).
+    #[serde(default)]
+    pub dscp: u8,
     /// Time at which the first datagram is sent.
     pub start_ns: u64,
     /// Amount to send. Datagrams are whole, so the last one may exceed it.

@@ -2,7 +2,8 @@
 
 use std::io;
 use std::mem::{size_of, MaybeUninit};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// Fields used from the kernel's `struct tcp_info`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,6 +88,16 @@ pub fn set_option(fd: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::
         return Err(io::Error::last_os_error());
     }
     Ok(())
+}
+
+/// Sets the codepoint (DSCP) of a socket's packets. Zero is every socket's own.
+pub fn set_codepoint(socket: &impl AsFd, local: SocketAddr, dscp: u8) -> io::Result<()> {
+    let (level, name) = match local {
+        _ if dscp == 0 => return Ok(()),
+        SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_TOS),
+        SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+    };
+    set_option(socket.as_fd(), level, name, i32::from(dscp << 2))
 }
 
 /// Messages per call of [`Batch::receive`].

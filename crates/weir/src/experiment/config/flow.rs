@@ -62,6 +62,34 @@ enum Transport {
 const TRANSPORTS: [(&str, Transport); 3] =
     [("tcp", Transport::Tcp), ("quic", Transport::Quic), ("udp", Transport::Udp)];
 
+/// Codepoints by name: classes (RFC 2474), assured and expedited forwarding (RFC 2597, RFC 3246), admitted
+/// voice (RFC 5865), and lower effort (RFC 8622).
+const CODEPOINTS: [(&str, u8); 23] = [
+    ("cs0", 0),
+    ("le", 1),
+    ("cs1", 8),
+    ("af11", 10),
+    ("af12", 12),
+    ("af13", 14),
+    ("cs2", 16),
+    ("af21", 18),
+    ("af22", 20),
+    ("af23", 22),
+    ("cs3", 24),
+    ("af31", 26),
+    ("af32", 28),
+    ("af33", 30),
+    ("cs4", 32),
+    ("af41", 34),
+    ("af42", 36),
+    ("af43", 38),
+    ("cs5", 40),
+    ("va", 44),
+    ("ef", 46),
+    ("cs6", 48),
+    ("cs7", 56),
+];
+
 /// Server port of QUIC.
 const QUIC_PORT: u16 = 443;
 /// Most streams of a QUIC flow.
@@ -77,6 +105,15 @@ fn flow(s: &Section, number: usize, defaults: &Tcp, duration: Option<Duration>) 
         Some(Transport::Quic) => (Some(reliable(s, transport)), tcp::of_quic(s, defaults)),
         Some(Transport::Tcp) | None => (Some(reliable(s, transport)), tcp::of_flow(s, defaults)),
     };
+    let dscp = s.choice("dscp", &CODEPOINTS, &[]).unwrap_or(0);
+    if quic && s.has("dscp") {
+        let help = "there the library sets the whole field of its sockets";
+        s.note_value(
+            Backend::Sim,
+            "dscp",
+            Fault::new("`dscp` cannot be combined with protocol = \"quic\"", help),
+        );
+    }
     let start = s.get::<Duration>("start").unwrap_or_default();
     let (count, arrivals) = arrivals(s);
     let direction = s.choice("direction", &names::DIRECTIONS, &[]).unwrap_or_default();
@@ -90,7 +127,7 @@ fn flow(s: &Section, number: usize, defaults: &Tcp, duration: Option<Duration>) 
     let drawn_as = s.parsed("drawn_as", names::name);
     let (id, protocol) = (id?, protocol?);
     let group = FlowGroup { count, protocol, tcp, start, arrivals, length, ..FlowGroup::new(&id) };
-    let group = FlowGroup { kind, direction, ports, bursts, sources, drawn_as, ..group };
+    let group = FlowGroup { kind, dscp, direction, ports, bursts, sources, drawn_as, ..group };
     if group.drawn_as.is_some() && !group.draws() {
         let help = "it is the name that drawn `arrivals`, `bytes`, `think`, `on` and `off` depend on";
         s.key_fault("drawn_as", Fault::new("nothing of this group is drawn", help));

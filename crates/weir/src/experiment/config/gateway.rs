@@ -101,15 +101,16 @@ pub fn short(dev: &str, out: Option<Rate>, inward: Option<Rate>, layer: Option<&
 }
 
 /// Returns the file of a line with one rate or two, without a file. Uploads wait here instead of in the
-/// modem, in a queue of each host and flow, with CoDel and an ACK filter, which an option names or describes.
-/// Downloads wait nowhere: ACKs hold TCP to the rate, and each other flow has its fair share.
+/// modem, in a queue of each host and flow, with CoDel and an ACK filter, which an option names or describes,
+/// and in tins. Downloads wait nowhere: ACKs hold TCP to the rate, and each other flow has its fair share.
 pub fn line(
     dev: &str,
     [up, down]: [Option<Rate>; 2],
     filter: &str,
+    tins: Option<&str>,
     layer: Option<&str>,
 ) -> Result<Source, Fault> {
-    let up = up.map(|rate| upwards(rate, filter)).transpose()?;
+    let up = up.map(|rate| upwards(rate, filter, tins)).transpose()?;
     let counts = if layer.is_none() { "ack = { counts = \"frame\" }\n" } else { "" };
     let down = down.map(|rate| {
         format!(
@@ -121,7 +122,7 @@ pub fn line(
 }
 
 /// Returns the class of what leaves by a line.
-fn upwards(rate: Rate, filter: &str) -> Result<String, Fault> {
+fn upwards(rate: Rate, filter: &str, tins: Option<&str>) -> Result<String, Fault> {
     let options = [("ack_filter", filter.to_string())];
     let table = options_table(&options);
     let sink = Sink::default();
@@ -146,6 +147,7 @@ fn upwards(rate: Rate, filter: &str) -> Result<String, Fault> {
         let target = target.as_nanos().div_ceil(1000);
         keys.push_str(&format!("hosts = true\naqm = \"codel\"\ntarget = \"{target}us\"\necn = true\n"));
     }
+    keys.extend(tins.map(|tins| format!("tins = {}\n", toml::Value::from(tins))));
     Ok(format!("\n[[gateway.class]]\nname = \"up\"\n{keys}"))
 }
 
@@ -389,7 +391,7 @@ mod tests {
         for rate in ["8kbit", "64kbit", "1.5Mbit", "20Mbit", "1Gbit", "100Gbit"] {
             let both = [Some(policy::flow_rate(rate).unwrap()); 2];
             for filter in ["delayed-per-flow", "classical", "none"] {
-                let source = line("eth0", both, filter, Some("pppoe-llcsnap")).unwrap();
+                let source = line("eth0", both, filter, Some("diffserv4"), Some("pppoe-llcsnap")).unwrap();
                 parse(&source).unwrap_or_else(|errors| panic!("{rate}: {errors}"));
             }
         }

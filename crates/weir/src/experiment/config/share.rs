@@ -20,6 +20,7 @@ use weir_core::class::{FlowMin, Refusal, Spec, Unsound, PRIORITIES, WEIGHTS};
 use weir_core::gateway::{ClassConfig, Config, Direction};
 use weir_core::pace::Port;
 use weir_core::queue::ack_filter::{Host, Params, Service};
+use weir_core::queue::tins::Diffserv;
 use weir_core::queue::{self, codel, fq_codel, pfq, Aqm, Kind, QueueLimit};
 use weir_core::rate::Rate;
 use weir_core::sharing::{self, Why};
@@ -39,13 +40,18 @@ struct Draft {
     per_flow: bool,
     aqm: Aqm,
     pfq: pfq::Params,
+    tins: Option<Diffserv>,
     /// Seed of RED's random numbers.
     seed: u64,
 }
 
 impl Draft {
     fn new(spec: &Spec) -> Draft {
-        let queue = spec.queue.unwrap_or(queue::Config { limit: QueueLimit::default(), kind: Kind::Fifo });
+        let queue = spec.queue.unwrap_or(queue::Config {
+            limit: QueueLimit::default(),
+            kind: Kind::Fifo,
+            tins: None,
+        });
         let (mut aqm, mut pfq, mut red_seed) = (Aqm::None, None, pfq::Params::default().seed);
         match queue.kind {
             Kind::Fifo => {}
@@ -64,6 +70,7 @@ impl Draft {
             per_flow: pfq.is_some(),
             aqm,
             pfq: pfq.unwrap_or_default(),
+            tins: queue.tins,
             seed: red_seed,
         }
     }
@@ -82,7 +89,7 @@ impl Draft {
             // `aqm` of a class reads none of the last two.
             (false, Aqm::None | Aqm::FqCodel(_) | Aqm::Own(_)) => Kind::Fifo,
         };
-        queue::Config { limit: self.limit, kind }
+        queue::Config { limit: self.limit, kind, tins: self.tins }
     }
 }
 
@@ -111,7 +118,7 @@ static RATES: [ShareKey; 4] = [
 ];
 
 /// Keys of a class's queue.
-static QUEUE: [ShareKey; 16] = [
+static QUEUE: [ShareKey; 17] = [
     ShareKey::new("discipline", |d, v| {
         set(&mut d.per_flow, one_of(v, &[("fifo", false), ("pfq", true)], &["fq-codel"]))
     })
@@ -182,7 +189,17 @@ static QUEUE: [ShareKey; 16] = [
     })
     .needs(&["discipline"], PER_FLOW)
     .words(|d| d.per_flow.then(|| format!("{} bytes each in turn", d.pfq.quantum))),
+    ShareKey::new("tins", |d, v| set(&mut d.tins, one_of(v, &TINS, &[])))
+        .instead_of(&["ack", "flow_min"], "tins have shares of a class, whatever flows are in them")
+        .words(|d| {
+            let (name, _) = TINS.iter().find(|(_, tins)| *tins == d.tins)?;
+            d.tins.map(|_| format!("a queue like this for each tin of {name}"))
+        }),
 ];
+
+/// Tins by CAKE's names.
+const TINS: [(&str, Option<Diffserv>); 3] =
+    [("besteffort", None), ("diffserv3", Some(Diffserv::Three)), ("diffserv4", Some(Diffserv::Four))];
 
 /// Keys of what a class with a queue guarantees its flows.
 static GUARANTEE: [ShareKey; 2] = [
@@ -354,7 +371,10 @@ pub(super) fn refuse(s: &Section, nested: bool) {
         _ => false,
     };
     for key in keys.filter(|&key| !has_use(key) && s.has(key)) {
-        let help = "a class has a queue with `queue` or `discipline`: queue = \"100p\"";
+        let help = match key {
+            "tins" => "a codepoint is of a packet, and ACKs hold flows: give the class a queue, discipline = \"pfq\"",
+            _ => "a class has a queue with `queue` or `discipline`: queue = \"100p\"",
+        };
         s.key_fault(
             key,
             Fault::new(format!("`{}` cannot be combined with a class without a queue", s.full(key)), help),

@@ -91,7 +91,10 @@ fn classes_with_queues_have_what_their_keys_say() {
     assert_eq!((shares[1].weight, shares[4].weight, shares[4].queue), (1, 2, None));
     // The number of flows is a power of two.
     let pfq = Kind::Pfq(pfq::Params { flows: 128, quantum: 300, ..pfq::Params::default() });
-    assert_eq!(shares[1].queue, Some(queue::Config { limit: QueueLimit::Packets(1000), kind: pfq }));
+    assert_eq!(
+        shares[1].queue,
+        Some(queue::Config { limit: QueueLimit::Packets(1000), kind: pfq, tins: None })
+    );
     // The upper threshold is three times the lower one.
     let params = red::Params { min: 4 * 1514, max: 12 * 1514, max_p: TRILLION / 5, ..red::Params::default() };
     assert_eq!(shares[2].queue.map(|q| q.kind), Some(Kind::Red { params, seed: 1 }));

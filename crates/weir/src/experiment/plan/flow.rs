@@ -20,6 +20,8 @@ pub struct FlowGroup {
     pub protocol: Protocol,
     /// TCP settings of both ends, with the defaults of `[tcp]` merged in.
     pub tcp: Tcp,
+    /// Codepoint of the packets of both ends (DSCP, RFC 2474), below 64.
+    pub dscp: u8,
     /// Start of flow 0.
     pub start: Duration,
     /// Distances between the starts of further flows.
@@ -218,6 +220,7 @@ impl FlowGroup {
             count: 1,
             protocol: Protocol::Tcp { app_rate: None },
             tcp: Tcp::default(),
+            dscp: 0,
             start: Duration::ZERO,
             arrivals: Arrivals::Every(Duration::ZERO),
             bursts: None,

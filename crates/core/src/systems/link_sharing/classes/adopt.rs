@@ -70,7 +70,7 @@ impl Leaf {
         let records_delay = self.stats.records_delay;
         core::mem::swap(&mut self.stats, &mut old.stats);
         self.stats.records_delay = records_delay;
-        if self.config.kind == old.config.kind {
+        if (self.config.kind, self.config.tins) == (old.config.kind, old.config.tins) {
             core::mem::swap(&mut self.queue, &mut old.queue);
             return self.queue.set_limit(self.config.limit, self.rate);
         }

@@ -20,7 +20,7 @@ fn top(rate: Option<Rate>) -> Spec {
 }
 
 fn leaf(parent: usize, rate: Option<Rate>) -> Spec {
-    let fifo = queue::Config { limit: QueueLimit::Packets(1000), kind: Kind::Fifo };
+    let fifo = queue::Config { limit: QueueLimit::Packets(1000), kind: Kind::Fifo, tins: None };
     Spec { rate, queue: Some(fifo), ..Spec::of(Some(parent)) }
 }
 

@@ -6,7 +6,8 @@ use crate::wire::Flags;
 
 /// 100 kb/s for TCP, and the rest that UDP leaves of 100 kb/s more. Each connection has at least 40 kb/s.
 fn guaranteed(refusal: Refusal) -> Config {
-    let pfq = queue::Config { limit: QueueLimit::Packets(100), kind: Kind::Pfq(Default::default()) };
+    let pfq =
+        queue::Config { limit: QueueLimit::Packets(100), kind: Kind::Pfq(Default::default()), tins: None };
     let flow_min = Some(FlowMin { rate: Rate::kbit(40), refusal });
     let tcp = Spec { rate: Some(Rate::kbit(100)), queue: Some(pfq), flow_min, ..Spec::of(Some(2)) };
     let udp = Spec { rate: Some(Rate::kbit(100)), queue: Some(FIFO), ..Spec::of(Some(2)) };

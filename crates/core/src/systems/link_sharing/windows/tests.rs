@@ -10,7 +10,7 @@ use crate::systems::gap_pacing::{Backend, Class, FASTEST};
 use crate::systems::link_sharing::Sharing;
 use crate::wire::build::SegmentBuilder;
 
-const FIFO: queue::Config = queue::Config { limit: QueueLimit::Packets(100), kind: Kind::Fifo };
+const FIFO: queue::Config = queue::Config { limit: QueueLimit::Packets(100), kind: Kind::Fifo, tins: None };
 const SENDER: [u8; 4] = [10, 0, 0, 1];
 const RECEIVER: [u8; 4] = [10, 0, 0, 2];
 

@@ -86,7 +86,7 @@ struct Context<'a> {
     source: &'a Source,
     columns: &'a Columns,
     sites: Option<&'a Sites>,
-    /// Whether customers have queues, of uploads and of downloads.
+    /// True where customers have queues, of uploads and of downloads.
     queued: [bool; 2],
     /// Identifiers of sites by their labels.
     site_labels: HashMap<&'a str, &'a str>,

@@ -7,8 +7,8 @@ use weir_core::queue::{self, codel, fq_codel, pfq, Kind};
 /// Queue discipline of a circuit in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sqm {
-    /// A queue with CoDel for each flow, and what else the list's queues have of CAKE: hosts in turn, and an
-    /// ACK filter.
+    /// A queue with CoDel for each flow, and what else the list's queues have of CAKE: hosts in turn, an ACK
+    /// filter, and tins.
     Cake,
     /// A queue with CoDel for each flow.
     FqCodel,
@@ -18,8 +18,8 @@ pub enum Sqm {
 
 const NAMES: [(&str, Sqm); 3] = [("cake", Sqm::Cake), ("fq_codel", Sqm::FqCodel), ("none", Sqm::None)];
 
-/// Reads a field: one name, or two as `down/up`, of which either may be empty. Returns those of uploads and of
-/// downloads; `None` is that of the list. LibreQoS heeds neither case nor blanks.
+/// Reads a field: one name, or two as `down/up`, of which either may be empty. Returns those of uploads and
+/// of downloads; `None` is that of the list. LibreQoS heeds neither case nor blanks.
 pub(super) fn read(text: &str) -> Result<[Option<Sqm>; 2], Fault> {
     let (down, up) = text.split_once('/').unwrap_or((text, text));
     Ok([one(up)?, one(down)?])
@@ -47,7 +47,8 @@ impl Sqm {
             }
             (Sqm::Cake | Sqm::FqCodel, kind) => per_flow(kind),
         };
-        queue::Config { kind, ..list }
+        let tins = list.tins.filter(|_| self == Sqm::Cake);
+        queue::Config { kind, tins, ..list }
     }
 }
 
@@ -70,7 +71,8 @@ fn per_flow(kind: Kind) -> Kind {
 mod tests {
     use super::*;
 
-    /// Values that LibreQoS documents (INTEGRATION_HOWTO.md, "Per-Circuit SQM Overrides"), and their meanings.
+    /// Values that LibreQoS documents (INTEGRATION_HOWTO.md, "Per-Circuit SQM Overrides"), and their
+    /// meanings.
     #[test]
     fn fields_are_read_as_libreqos_reads_them() {
         use Sqm::{Cake, FqCodel};
@@ -118,10 +120,13 @@ mod tests {
             (judged(own), judged(own), managed(64, 1514, own, 1)),
             (Kind::AckFilter(fifo), usual, usual),
         ] {
-            let queue = queue::Config { limit, kind: list };
+            let queue = queue::Config { limit, kind: list, tins: None };
             let of = |sqm: Sqm| sqm.queue(queue);
             assert_eq!((of(Sqm::Cake).kind, of(Sqm::FqCodel).kind), (cake, fq_codel), "{list:?}");
             assert_eq!((of(Sqm::None).kind, of(Sqm::None).limit), (Kind::Fifo, limit));
+            let tins = Some(queue::tins::Diffserv::Three);
+            let with_tins = |sqm: Sqm| sqm.queue(queue::Config { tins, ..queue }).tins;
+            assert_eq!([Sqm::Cake, Sqm::FqCodel, Sqm::None].map(with_tins), [tins, None, None]);
         }
     }
 }

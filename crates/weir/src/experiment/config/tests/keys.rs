@@ -243,7 +243,10 @@ fn keys_of_shares_and_pacing() {
         (Q, "ceil = '1Mbit'", json!({"ceil": 1_000_000})),
         (Q, "priority = 7", json!({"priority": 7})),
         (Q, "weight = 9", json!({"weight": 9})),
-        ("", Q, json!({"queue": {"limit": {"Packets": 9}, "kind": "Fifo"}})),
+        ("", Q, json!({"queue": {"limit": {"Packets": 9}, "kind": "Fifo", "tins": null}})),
+        (Q, "tins = 'diffserv3'", json!({"queue": {"tins": "Three"}})),
+        (Q, "tins = 'diffserv4'", json!({"queue": {"tins": "Four"}})),
+        (Q, "tins = 'besteffort'", json!({})),
         (
             "queue = '9p'\nrate = '2Mbit'\ndiscipline = 'pfq'",
             "flow_min = '1Mbit'\nadmission = 'reset'",
