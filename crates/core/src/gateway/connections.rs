@@ -242,12 +242,12 @@ impl Gateway {
         Some(i)
     }
 
-    /// Returns whether the connection of a SYN that came in leaves by the interface on which it comes, as on a
-    /// router with one: its SYN came in, and so does the answer. ACKs of both ends come in then, so the data
-    /// of both goes out.
+    /// Returns whether the connection of a SYN that came in leaves by the interface on which it comes, as on
+    /// a router with one: its SYN came in, and so does the answer. ACKs of both ends come in then, so the
+    /// data of both goes out.
     ///
-    /// A host on the WAN's side can send both. What it opened is kept until the LAN's side answers, and an ACK
-    /// from there ends this, too ([`Gateway::flow_of_ack`]). A connection that lives stays as it is.
+    /// A host on the WAN's side can send both. What it opened is kept until the LAN's side answers, and an
+    /// ACK from there ends this, too ([`Gateway::flow_of_ack`]). A connection that lives stays as it is.
     fn leaves_as_it_came(&mut self, cx: &mut Cx<'_>, key: &Key, segment: &Headers) -> bool {
         if self.flows.is_hairpin(key) {
             return true;

@@ -12,7 +12,7 @@ fn spilling() -> Config {
     config(ack)
 }
 
-/// Its queue cannot be told, or there is no room for one: nothing leaves that no clock is charged for.
+/// A queue cannot be told, or there is no room for one: nothing leaves that no clock is charged for.
 #[test]
 fn a_packet_without_a_queue_is_dropped_and_counted() {
     let mut w = Net::with_config(spilling(), None);

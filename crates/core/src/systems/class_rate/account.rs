@@ -92,7 +92,7 @@ mod tests {
     use crate::flow::ClassId;
     use crate::rate::Rate;
 
-    /// Of 3,000 bytes that are permitted, 2,000 were charged as they passed: the flow has had 3,000 all the
+    /// A flow is permitted 3,000 bytes, of which 2,000 were charged as they passed: it has had 3,000 all the
     /// same, and a queue that has spilled is as many behind.
     #[test]
     fn what_was_charged_before_is_a_part_of_the_class_too() {
