@@ -30,14 +30,13 @@ impl Gateway {
         let direction = if from_lan { Direction::In } else { Direction::Out };
         let key = Key::of_ack(&segment.packet, &segment.tcp);
         if let Some(i) = self.flows.table.find(&key) {
-            let here = direction_of(&self.flows.table[i]) == direction;
-            // An ACK of the LAN's side: the connection does not leave as it came, after all.
-            let strays = !here && from_lan && self.flows.is_hairpin(&key);
-            if !here && !(strays && self.retire(cx, i)) {
-                return Err(PassReason::Implausible); // it came in where its flow's data does
-            }
-            if here && self.keeps(cx, i) {
-                return Ok(i);
+            if direction_of(&self.flows.table[i]) == direction {
+                if self.keeps(cx, i) {
+                    return Ok(i);
+                }
+            } else if !(from_lan && self.flows.is_hairpin(&key) && self.retire(cx, i)) {
+                // It came in where its flow's data does. With an ACK of the LAN's side that was a mistake.
+                return Err(PassReason::Implausible);
             }
         }
         let Some(class) = self.flows.controls(direction, &key) else {

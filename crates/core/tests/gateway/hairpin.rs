@@ -15,7 +15,7 @@ const IN: u32 = 25_000;
 const SYN_ACK: Flags = Flags(Flags::SYN.0 | Flags::ACK.0);
 
 fn both() -> Config {
-    let inward = basic_with(|release| release.rate = Rate::mbit(20).into());
+    let inward = basic_with(|release| release.rate = Rate::mbit(20));
     Config {
         classes: vec![
             ClassConfig::controlled("out", Direction::Out, basic()),
