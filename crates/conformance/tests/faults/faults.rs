@@ -98,6 +98,10 @@ pub const FAULTS: &[(&str, Fault)] = &[
     ("vlan", |_, g| if pure(&g) { untagged(g) } else { pass(g) }),
     ("vlan-in-vlan", |_, g| if pure(&g) { untagged(g) } else { pass(g) }),
     ("ipv6-in-vlan", unsummed),
+    ("pppoe", in_another_session),
+    ("ipv6-in-pppoe", in_another_session),
+    ("pppoe-in-vlan", in_another_session),
+    ("ipv6-in-pppoe-in-vlan-in-vlan", in_another_session),
     ("ethernet-padding", |_, g| if pure(&g) && g.bytes.len() > 54 { lost() } else { pass(g) }),
     ("fragments", |_, g| if g.seg.is_none() { lost() } else { pass(g) }),
     ("ipv6-fragments", |_, g| if g.seg.is_none() { late(g) } else { pass(g) }),
@@ -202,6 +206,15 @@ impl Memory {
         self.flag |= g.back && flagged(g, Flags::FIN | Flags::RST);
         self.flag
     }
+}
+
+/// The number of an ACK's session of PPPoE (RFC 2516 §4), behind up to two tags, has another last bit.
+fn in_another_session(_: &mut Memory, mut given: Given) -> Left {
+    let session = [12, 16, 20].into_iter().find(|&at| given.bytes[at..at + 2] == [0x88, 0x64]);
+    if let Some(at) = session.filter(|_| pure(&given)) {
+        given.bytes[at + 5] ^= 1;
+    }
+    pass(given)
 }
 
 /// With another header, whose checksum is right again.
