@@ -86,9 +86,9 @@ def sweep(
     jobs : int, optional
         Most runs at the same time; by default one for each processor.
     store : path-like, optional
-        Folder in which each run is kept; ``~`` is the home directory. Runs that are there are not made again; several processes, on
-        several machines, may share it. A URL of fsspec, such as ``s3://bucket/folder``, keeps each run in
-        a Parquet file with the table of its flows.
+        Folder in which each run is kept; ``~`` is the home directory. Runs that are there are not made
+        again; several processes, on several machines, may share it. A URL of fsspec, such as
+        ``s3://bucket/folder``, keeps each run in a Parquet file with the table of its flows.
     client : dask.distributed.Client, optional
         Client whose workers make the runs. They need the same version of Weir, and a folder as ``store``
         is one of theirs. A worker that is lost loses only what it was making, and another one makes that.

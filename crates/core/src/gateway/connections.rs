@@ -11,7 +11,7 @@ use super::flows::stats::PassReason;
 use super::flows::{direction_of, millis};
 use super::Gateway;
 use crate::classify::Direction;
-use crate::flow::{flag, ClassId, FlowId, Key};
+use crate::flow::{flag, ClassId, FlowId, Key, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
 use crate::wire::{self, Flags};
@@ -264,16 +264,25 @@ impl Gateway {
         };
         let opening = self.flows.table[i];
         for (direction, key) in [(Direction::In, opener.opening()), (Direction::Out, opener)] {
-            let Some(i) = self.anew(cx, direction, &key) else { return false };
-            self.flows.table[i].adopt(&opening);
+            if self.adopted(cx, direction, &key, &opening).is_none() {
+                return false;
+            }
         }
         true
     }
 
-    /// The record of a connection that begins in this direction.
-    fn anew(&mut self, cx: &mut Cx<'_>, direction: Direction, key: &Key) -> Option<FlowId> {
+    /// The record of a connection that begins in this direction, with what its opening tells.
+    fn adopted(
+        &mut self,
+        cx: &mut Cx<'_>,
+        direction: Direction,
+        key: &Key,
+        opening: &Record,
+    ) -> Option<FlowId> {
         let i = self.flow_in_place(cx, direction, key)?;
         self.flows.begin(cx, i);
+        self.flows.table[i].adopt(opening);
+        self.flows.marks.forget(i.index());
         Some(i)
     }
 
@@ -300,9 +309,7 @@ impl Gateway {
         if self.flows.table[p].key.is_opening() {
             let opening = self.flows.table[p];
             self.flows.remove(p);
-            let i = self.anew(cx, direction, key)?;
-            self.flows.table[i].adopt(&opening);
-            self.flows.marks.forget(i.index());
+            let i = self.adopted(cx, direction, key, &opening)?;
             let class = self.flows.table[i].class;
             self.flows.classes[class].flows += 1;
             return Some(i);

@@ -70,7 +70,7 @@ pub(super) fn visit_spilled(gateway: &mut Gateway, cx: &mut Cx<'_>, i: u32, plac
     let bytes = sent.waiting.charge.bytes;
     let frame = cx.frames.unpark(sent.waiting.frame);
     gateway.outbox.push(cx, &mut stats.ledger, sent.port, cx.now, frame);
-    let forgiven = gateway.flows.tree(place).charge_spilled(place, bytes, cx.now);
+    let forgiven = gateway.flows.tree(place).charge(place, bytes, cx.now, cx.now);
     gateway.flows.classes[place].forgiven_bytes += forgiven;
     true
 }

@@ -21,8 +21,8 @@ mod pool;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use charge::link_header;
 pub use charge::Charge;
-pub(crate) use charge::{be16, link_header};
 pub use list::{Head, List, Parked, Waiting};
 pub use pool::Frames;
 

@@ -1,5 +1,7 @@
 //! Headers of PPPoE sessions (RFC 2516), as far as they stand between Ethernet and IP.
 
+use super::be16;
+
 /// EtherTypes of PPPoE's discovery and of its sessions (RFC 2516 §3).
 pub(crate) const DISCOVERY: u16 = 0x8863;
 pub(crate) const SESSION: u16 = 0x8864;
@@ -16,10 +18,6 @@ const IPV6: u16 = 0x0057;
 const CONTROL: u16 = 0x8000;
 /// Bytes of IPv6's header, which its length leaves out.
 const IPV6_HEADER: usize = 40;
-
-fn be16(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..at + 2).map(|two| u16::from_be_bytes([two[0], two[1]]))
-}
 
 /// Returns whether the IP packet behind the header of a session at `at` is of IPv6, if there is one. A packet
 /// that is longer than the session's header says is cut by the other end, and so is none.

@@ -3,7 +3,8 @@
 //! The ECN field is part of no pseudo-header, so the transport checksum stays as it is. IPv4's header
 //! checksum changes by the difference (RFC 1624).
 
-use crate::frame::{be16, link_header};
+use crate::frame::link_header;
+use crate::packet::be16;
 use crate::wire::checksum::update16;
 
 /// Congestion Experienced in the two bits of the ECN field. Zero means not ECN-capable.
@@ -25,13 +26,10 @@ pub(super) fn mark(head: &mut [u8]) -> bool {
 /// congestion experienced. Returns 0 for other protocols than IP.
 pub(super) fn field(head: &[u8]) -> u8 {
     let (ether_type, at) = link_header(head);
-    match (ether_type, head.get(at..)) {
-        (0x0800, Some([version, tos, ..])) if version >> 4 == 4 => tos & CE,
-        (0x86dd, Some([version, next, ..])) if version >> 4 == 6 => next >> 4 & CE,
-        _ => 0,
-    }
+    traffic_class(ether_type, &head[at.min(head.len())..]).map_or(0, |class| class & CE)
 }
 
+const ARP: u16 = 0x0806;
 /// Codepoint of ARP, which has none: that of network control, CS7, as CAKE gives it.
 const NETWORK_CONTROL: u8 = 56;
 
@@ -39,11 +37,18 @@ const NETWORK_CONTROL: u8 = 56;
 /// other protocols than IP and ARP.
 pub(super) fn codepoint(head: &[u8]) -> u8 {
     let (ether_type, at) = link_header(head);
-    match (ether_type, head.get(at..)) {
-        (0x0800, Some([version, tos, ..])) if version >> 4 == 4 => tos >> 2,
-        (0x86dd, Some([version, next, ..])) if version >> 4 == 6 => (version & 15) << 2 | next >> 6,
-        (0x0806, _) => NETWORK_CONTROL,
-        _ => 0,
+    if ether_type == ARP {
+        return NETWORK_CONTROL;
+    }
+    traffic_class(ether_type, &head[at.min(head.len())..]).map_or(0, |class| class >> 2)
+}
+
+/// The byte of an IP header that has the codepoint and the ECN field (RFC 3168 §5).
+fn traffic_class(ether_type: u16, ip: &[u8]) -> Option<u8> {
+    match (ether_type, ip) {
+        (0x0800, [version, tos, ..]) if version >> 4 == 4 => Some(*tos),
+        (0x86dd, [version, next, ..]) if version >> 4 == 6 => Some(version << 4 | next >> 4),
+        _ => None,
     }
 }
 

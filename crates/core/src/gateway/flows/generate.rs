@@ -89,7 +89,7 @@ pub fn write_ack(
     // Of most flows; where so much is known, all offsets are.
     if t.version == 4
         && t.tags == 0
-        && t.flow_label == 0
+        && t.session() == 0
         && r.has(flag::TIMESTAMPS)
         && !r.has_news()
         && counters.is_none()

@@ -2,7 +2,7 @@
 //! overhead, or the bytes that a link takes for it.
 
 use super::Frame;
-use crate::packet::{pppoe, LinkLayer};
+use crate::packet::{be16, pppoe, LinkLayer};
 
 /// Shortest Ethernet frame without FCS. Shorter IP packets are padded to it.
 const MIN_FRAME: usize = 60;
@@ -84,11 +84,6 @@ impl Packets {
         let full = headers + usize::from(frame.gso_size);
         Packets { count, bytes: bytes as u64, full: full as u64 }
     }
-}
-
-pub(crate) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
-    let two = bytes.get(at..at + 2)?;
-    Some(u16::from_be_bytes([two[0], two[1]]))
 }
 
 /// Returns the ether type behind up to two VLAN tags and the header of a PPPoE session, and the length of all

@@ -34,6 +34,8 @@ mod sum;
 mod tcp;
 mod usual;
 
+use super::be16;
+
 #[cfg(any(test, feature = "rig"))]
 pub mod build;
 pub mod checksum;
@@ -80,12 +82,6 @@ pub enum Reject {
 #[inline]
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
-}
-
-/// Returns a 16-bit field in network order, if present.
-#[inline]
-fn be16(bytes: &[u8], at: usize) -> Option<u16> {
-    array(bytes, at).map(u16::from_be_bytes)
 }
 
 /// Returns a 32-bit field in network order, if present.

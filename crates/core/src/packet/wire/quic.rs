@@ -15,8 +15,8 @@ const VERSIONS: [u32; 2] = [1, 0x6b33_43cf];
 const HEAD: usize = 13;
 
 /// Returns whether a packet that is no segment of TCP is of QUIC: a datagram of the port of HTTP/3 that is of
-/// none of the tunnels that share this port, or one of any port with a long header of a known
-/// version. The fixed bit says nothing of the former, since ends may agree to grease it (RFC 9287).
+/// none of the tunnels that share this port, or one of any port with a long header of a known version. The
+/// fixed bit says nothing of the former, since ends may agree to grease it (RFC 9287).
 pub fn is_quic(head: &[u8], packet: &Packet) -> bool {
     let l4 = usize::from(packet.l4);
     let Some(head) = head.get(l4..l4 + HEAD).filter(|_| packet.protocol == UDP && !packet.fragment) else {

@@ -56,7 +56,8 @@ impl ClassTree<'_> {
             return Charged::default();
         }
         let segments = r.segments();
-        let (cost, charged) = (share.law.cost(&segments, bytes), share.law.cost(&segments, charged));
+        let cost = share.law.cost(&segments, bytes);
+        let charged = if charged == bytes { cost } else { share.law.cost(&segments, charged) };
         if let Some(most) = share.law.flow_max {
             r.law.turn_mut().spend(cost, most, now);
         }

@@ -216,12 +216,6 @@ impl ClassTree<'_> {
         None
     }
 
-    /// Packets of `bytes` together, of a flow of a class that has spilled, leave `now`. Returns the bytes
-    /// that are forgiven.
-    pub(crate) fn charge_spilled(&mut self, place: ClassId, bytes: u64, now: Time) -> u64 {
-        self.charge(place, bytes, now, now)
-    }
-
     /// Charges a class, and all that is above it, with `bytes` that may pass from `since` to `now`. Returns
     /// those that are forgiven.
     pub(crate) fn charge(&mut self, place: ClassId, bytes: u64, since: Time, now: Time) -> u64 {
