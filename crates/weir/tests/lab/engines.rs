@@ -91,19 +91,23 @@ fn weir(id: &str, arguments: &[&str]) -> String {
 }
 
 /// Runs the plan with two engines, and something else from two seconds after the gateway's first answer on.
-fn run(plan: &Plan, name: &str, meanwhile: impl FnOnce(u32, String) + Send) -> Outcome {
+/// Fails if that comes too late for what is measured, as on a machine that has no time.
+fn run(plan: &Plan, name: &str, meanwhile: impl FnOnce(u32, String) + Send) -> Result<Outcome, String> {
     let file = format!("[ports]\ndev = \"wan\"\nengines = 2\n{}", classes());
     let options = Options { engines: Some(2), file: Some(file), ..options(name) };
     let outcome = std::thread::scope(|scope| {
         let other = scope.spawn(move || {
             let (pid, file) = gateway(name);
+            let began = Instant::now();
             wait_for_answers(name);
+            let answered = began.elapsed();
             std::thread::sleep(Duration::from_secs(2));
+            holds(began.elapsed() < Duration::from_secs(FROM.into()), answered)?;
             meanwhile(pid, file);
+            Ok(())
         });
         let outcome = lab::run(plan, &options).unwrap();
-        other.join().unwrap();
-        outcome
+        other.join().unwrap().map(|()| outcome)
     });
     assert!(!left_behind(name), "the lab left something behind");
     outcome
@@ -129,7 +133,7 @@ fn both_engines_hold_their_hosts_at_their_rates() {
     assert!((1..HOSTS as usize).contains(&seconds(&plan).len()), "each engine has some");
     judged("two engines", || {
         let mut said = String::new();
-        let outcome = run(&plan, &name, |_, _| said = weir(&name, &["ctl", "--json", "show"]));
+        let outcome = run(&plan, &name, |_, _| said = weir(&name, &["ctl", "--json", "show"]))?;
         // What is shown is the whole: the classes in their order, the flows of both.
         let said: serde_json::Value = serde_json::from_str(&said).unwrap();
         let report = &said["report"];
@@ -173,7 +177,7 @@ fn the_next_process_takes_the_flows_of_all_engines_up() {
             let engine = process_of_both(supervisor);
             let pid = rustix::process::Pid::from_raw(engine as i32).unwrap();
             rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-        });
+        })?;
         let steering = outcome.result.gateway.as_ref().and_then(|g| g.steering).unwrap();
         holds(steering.restarts == 1, steering)?;
         at_their_rates(&plan, &outcome)
@@ -200,7 +204,7 @@ fn hosts_move_to_another_engine_and_stay_at_their_rates() {
     judged("hosts that move", || {
         let mut moved_along = false;
         let outcome = run(&plan, &name, |_, file| {
-            let text = std::fs::read_to_string(&file).unwrap();
+            let text = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{file:?}: {e}"));
             let old = format!("dst = \"10.1.0.{}/32\"", first + 1);
             assert!(text.contains(&old), "{text}");
             let new =
@@ -213,7 +217,7 @@ fn hosts_move_to_another_engine_and_stay_at_their_rates() {
                 serde_json::from_str(&weir(&name, &["ctl", "--json", "show"])).unwrap();
             let active = said["report"]["engines"][1]["active_flows"].as_u64().unwrap();
             moved_along = active == 2 * (seconds(&plan).len() as u64 + 1);
-        });
+        })?;
         let frames = &outcome.result.gateway.as_ref().unwrap().frames;
         holds(moved_along && frames.dropped.is_empty(), frames)?;
         at_their_rates(&plan, &outcome)

@@ -25,7 +25,7 @@ pub use answer::{Answer, Owner};
 pub(super) use desk::Desk;
 pub(super) use kept::Kept;
 pub(super) use remote::{Ask, Remote, Service};
-pub(super) use slot::Slot;
+pub(super) use slot::{Late, Slot};
 pub use version::Version;
 pub(super) use version::{Part, Running};
 

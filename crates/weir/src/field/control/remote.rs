@@ -1,7 +1,7 @@
 //! The engines' side: a thread that reads letters and does slow work, so that no engine waits.
 
 use super::letter::{FromEngine, ToEngine};
-use super::slot::Slot;
+use super::slot::{Late, Slot};
 use super::Version;
 use crate::field::whole::whole;
 use crate::report::json;
@@ -43,8 +43,8 @@ struct Shared<N, O> {
 /// is what the change leaves over, which the thread drops.
 pub struct Remote<N, O> {
     shared: Arc<Shared<N, O>>,
-    /// Result that the thread has not received yet.
-    changed: Option<Result<O, String>>,
+    changed: Late<Result<O, String>>,
+    told: Late<Look>,
 }
 
 /// The thread's work for all engines, before it runs.
@@ -60,38 +60,42 @@ impl<N, O> Remote<N, O> {
             Arc::new(Shared { next, changed, ask, report })
         };
         let engines: Vec<_> = (0..engines).map(|_| shared()).collect();
-        let handles = engines.iter().map(|shared| Remote { shared: shared.clone(), changed: None }).collect();
+        let handle = |shared: &Arc<Shared<N, O>>| Remote {
+            shared: shared.clone(),
+            changed: Late::default(),
+            told: Late::default(),
+        };
+        let handles = engines.iter().map(handle).collect();
         (handles, Service { engines })
     }
 
     /// Returns the change to make now.
     pub fn next(&mut self) -> Option<N> {
-        if let Some(changed) = self.changed.take() {
-            self.done(changed);
-        }
+        self.changed.again(&self.shared.changed);
         self.shared.next.take()
     }
 
     /// Reports the result of the change.
     pub fn done(&mut self, changed: Result<O, String>) {
-        self.changed = self.shared.changed.put(changed).err();
+        self.changed.put(&self.shared.changed, changed);
     }
 
     /// Returns the request for a report, if there is one.
-    pub fn asked(&self) -> Option<Ask> {
+    pub fn asked(&mut self) -> Option<Ask> {
+        self.told.again(&self.shared.report);
         self.shared.ask.take()
     }
 
-    /// Hands over the report. It is lost if the thread is at the slot; the thread then asks again.
-    pub fn tell(&self, look: Look) {
-        let _ = self.shared.report.put(look);
+    /// Hands over the report.
+    pub fn tell(&mut self, look: Look) {
+        self.told.put(&self.shared.report, look);
     }
 }
 
 impl<N, O> Service<N, O> {
     /// Serves until the supervisor is gone, for engines that run version `runs`. `make` returns each engine's
-    /// part of another version, in place of the running one. `add`
-    /// completes reports of all engines, and returns whether the rates that it adds are known.
+    /// part of another version, in place of the running one. `add` completes reports of all engines, and
+    /// returns whether the rates that it adds are known.
     pub fn run(
         &self,
         letters: &Letters,
@@ -168,7 +172,11 @@ impl<N, O> Service<N, O> {
 
     /// Returns the reports of all engines, and whether all know their rates.
     fn ask(&self, ask: &Ask) -> Result<(Vec<GatewayReport>, bool), String> {
-        self.engines.iter().try_for_each(|engine| put(&engine.ask, ask.clone()))?;
+        self.engines.iter().try_for_each(|engine| {
+            // What came too late for the request before.
+            drop(engine.report.take());
+            put(&engine.ask, ask.clone())
+        })?;
         let looks: Vec<Look> =
             self.engines.iter().map(|engine| wait(&engine.report)).collect::<Result<_, _>>()?;
         let known = looks.iter().all(|(_, known)| *known);

@@ -35,6 +35,31 @@ impl<T> Slot<T> {
     }
 }
 
+/// A value that the other thread was in the way of. The engine keeps it until the slot is free: the other
+/// thread waits for it, and would wait in vain.
+#[derive(Debug)]
+pub struct Late<T>(Option<T>);
+
+impl<T> Default for Late<T> {
+    fn default() -> Late<T> {
+        Late(None)
+    }
+}
+
+impl<T> Late<T> {
+    /// Puts a value in the slot, now or [`again`](Late::again).
+    pub fn put(&mut self, slot: &Slot<T>, value: T) {
+        self.0 = slot.put(value).err();
+    }
+
+    /// Puts what is late in the slot, if anything is.
+    pub fn again(&mut self, slot: &Slot<T>) {
+        if let Some(value) = self.0.take() {
+            self.put(slot, value);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,5 +74,19 @@ mod tests {
         assert_eq!((slot.take(), slot.put(3)), (None, Err(3)));
         drop(held);
         assert_eq!((slot.take(), slot.take()), (Some(2), None));
+    }
+
+    #[test]
+    fn what_finds_the_other_thread_is_put_later() {
+        let (slot, mut late) = (Slot::default(), Late::default());
+        let held = slot.0.lock().unwrap();
+        late.put(&slot, 1);
+        late.again(&slot);
+        drop(held);
+        assert_eq!(slot.take(), None);
+        late.again(&slot);
+        assert_eq!(slot.take(), Some(1));
+        late.again(&slot);
+        assert_eq!(slot.take(), None, "it is put once");
     }
 }

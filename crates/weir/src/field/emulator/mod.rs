@@ -32,9 +32,9 @@ pub fn run(file: &WanFile, json: Option<Target>) -> Result<(), String> {
         .run(
             |mut launch| {
                 let writer = Writer::new(json.clone());
-                let remote = Arc::<Remote>::default();
+                let remote = Remote::default();
                 let letters = launch.letters.take();
-                let serve = letters.map(|letters| Server { letters, remote: remote.clone() });
+                let serve = letters.map(|letters| Server { letters, shared: remote.shared.clone() });
                 let engine = EmulatorEngine {
                     remote,
                     serve,
@@ -60,7 +60,7 @@ struct EmulatorEngine {
     writer: Writer<EmulatorReport>,
     meter: WaysMeter,
     next_look: Time,
-    remote: Arc<Remote>,
+    remote: Remote,
     /// Thread that serves the supervisor, before it runs.
     serve: Option<Server>,
 }
@@ -83,7 +83,7 @@ impl EmulatorEngine {
             writer,
             meter: WaysMeter::default(),
             next_look: Time::ZERO,
-            remote: Arc::default(),
+            remote: Remote::default(),
             serve: None,
         }
     }

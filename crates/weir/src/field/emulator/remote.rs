@@ -1,7 +1,7 @@
 //! The engine's side of requests to a running emulator: a thread that reads letters, so that the engine never
 //! waits.
 
-use crate::field::control::Slot;
+use crate::field::control::{Late, Slot};
 use crate::result::running::EmulatorReport;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -53,40 +53,49 @@ impl<T: Serialize + for<'a> Deserialize<'a>> Letter<T> {
 
 /// Slots between the engine and the thread.
 #[derive(Debug, Default)]
-pub(super) struct Remote {
+pub(super) struct Shared {
     next: Slot<[Config; 2]>,
     changed: Slot<()>,
     ask: Slot<()>,
     report: Slot<EmulatorReport>,
 }
 
+/// The engine's handle on the thread.
+#[derive(Debug, Default)]
+pub(super) struct Remote {
+    pub shared: Arc<Shared>,
+    changed: Late<()>,
+    told: Late<EmulatorReport>,
+}
+
 impl Remote {
     /// Returns the links to become now.
-    pub fn next(&self) -> Option<[Config; 2]> {
-        self.next.take()
+    pub fn next(&mut self) -> Option<[Config; 2]> {
+        self.changed.again(&self.shared.changed);
+        self.shared.next.take()
     }
 
-    /// Notes that the engine has them. It is lost if the thread is at the slot; the thread then says that the
-    /// engine is busy.
-    pub fn changed(&self) {
-        let _ = self.changed.put(());
+    /// Notes that the engine has them.
+    pub fn changed(&mut self) {
+        self.changed.put(&self.shared.changed, ());
     }
 
     /// Returns whether a report is asked for.
-    pub fn is_asked(&self) -> bool {
-        self.ask.take().is_some()
+    pub fn is_asked(&mut self) -> bool {
+        self.told.again(&self.shared.report);
+        self.shared.ask.take().is_some()
     }
 
-    /// Hands over the report. It is lost if the thread is at the slot; the thread then asks again.
-    pub fn tell(&self, report: EmulatorReport) {
-        let _ = self.report.put(report);
+    /// Hands over the report.
+    pub fn tell(&mut self, report: EmulatorReport) {
+        self.told.put(&self.shared.report, report);
     }
 }
 
 /// The thread, before it runs.
 pub(super) struct Server {
     pub letters: Letters,
-    pub remote: Arc<Remote>,
+    pub shared: Arc<Shared>,
 }
 
 impl Server {
@@ -103,10 +112,10 @@ impl Server {
             let Some(Letter(number, question)) = Letter::<Question>::read(&letter) else { continue };
             let reply = match question {
                 Question::Change(links) => {
-                    self.exchange(&self.remote.next, *links, &self.remote.changed).map(|()| Reply::Changed)
+                    self.exchange(&self.shared.next, *links, &self.shared.changed).map(|()| Reply::Changed)
                 }
                 Question::Show => self
-                    .exchange(&self.remote.ask, (), &self.remote.report)
+                    .exchange(&self.shared.ask, (), &self.shared.report)
                     .map(|report| Reply::Report(report.into())),
             };
             let reply = Letter(number, reply.unwrap_or_else(Reply::Refused));
