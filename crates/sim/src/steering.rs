@@ -28,6 +28,7 @@ use weir_core::gateway::{
     WAN_WHOLE,
 };
 use weir_core::node::{Cx, Node, Port, PortSet, Transmit};
+use weir_core::packet::mark;
 use weir_core::stats::{DropReason, Ledger};
 use weir_core::steer::{self, Action, Fields, FlowBound, Judgement, Kind, Load, Records, Seen};
 use weir_core::time::Time;
@@ -210,6 +211,10 @@ impl Steered {
             return match self.judge_other(cx, direction, &frame) {
                 Judgement::Spills(number) => self.spill(cx, port, frame, number),
                 Judgement::Dropped if !self.observes() => self.police(cx, frame),
+                Judgement::Marked if !self.observes() => {
+                    mark::mark(cx.frames.bytes_mut(&frame));
+                    self.pass(cx, port, frame)
+                }
                 _ => self.pass(cx, port, frame),
             };
         }
@@ -247,21 +252,7 @@ impl Steered {
     /// Returns what becomes of a packet that is not a TCP segment.
     fn judge_other(&self, cx: &Cx<'_>, direction: Direction, frame: &Frame) -> Judgement {
         let head = cx.frames.bytes(frame);
-        let Some(packet) = wire::other_packet(head, frame.len()) else {
-            return match self.gateway.flows.admits_unread(direction, head, frame.len(), cx.now) {
-                true => Judgement::Passes,
-                false => Judgement::Dropped,
-            };
-        };
-        let bytes = packet.charged_len(frame.len());
-        let load = Load { packets: 1, bytes, payload: 0, kind: Kind::Counted };
-        let key = Key::of_packet(head, &packet);
-        let of = Records { spills: !self.observes(), ..Records::default() };
-        let judgement = self.gateway.flows.judge(direction, &key, of, &load, cx.now);
-        if judgement != Judgement::Dropped {
-            self.gateway.flows.count_quic(direction, &key, head, frame.len());
-        }
-        judgement
+        self.gateway.flows.judge_frame(direction, head, frame.len(), !self.observes(), cx.now)
     }
 
     /// Redirects a frame whose flow has spilled to the engine.
@@ -295,7 +286,7 @@ impl Steered {
             None => Kind::Free,
         };
         let bytes = packet.charged_len(frame.len());
-        let load = Load { packets: 1, bytes, payload: tcp.payload_len.into(), kind };
+        let load = Load { packets: 1, bytes, payload: tcp.payload_len.into(), ecn: 0, kind };
         if let Some(slot) = slot {
             self.gateway.flows.flow_bounds()[slot].queue().see(cx.now);
         }

@@ -12,7 +12,9 @@ use super::flows::stats::PassReason;
 use super::Gateway;
 use crate::frame::{Checksum, Frame};
 use crate::node::{Cx, Port, LAN, WAN};
+use crate::packet::mark;
 use crate::stats::DropReason;
+use crate::steer::Judgement;
 use crate::wire::{self, Flags};
 
 /// Way in which the gateway sees a segment.
@@ -37,6 +39,16 @@ impl Gateway {
         self.on_segment(cx, from_lan, frame);
     }
 
+    /// Returns whether a packet may pass that ACKs cannot slow. It may be marked.
+    #[inline(never)]
+    fn judge_other(&self, cx: &mut Cx<'_>, from_lan: bool, frame: &Frame) -> bool {
+        let judgement = self.flows.judge_other(cx, from_lan, frame);
+        if judgement == Judgement::Marked {
+            mark::mark(cx.frames.bytes_mut(frame));
+        }
+        judgement != Judgement::Dropped
+    }
+
     /// A frame that is here and is not dealt with in short.
     #[inline(never)]
     fn on_segment(&mut self, cx: &mut Cx<'_>, from_lan: bool, mut frame: Frame) {
@@ -44,7 +56,7 @@ impl Gateway {
         let segment = match parse(cx.frames.bytes(&frame), frame.len()) {
             Ok(s) => s,
             Err(reject) => {
-                if !self.flows.passes_other(cx, from_lan, &frame) {
+                if !self.judge_other(cx, from_lan, &frame) {
                     self.flows.stats.ledger.drops.count(DropReason::Policed);
                     return cx.drop(frame, DropReason::Policed);
                 }
@@ -110,7 +122,7 @@ impl Gateway {
         let segment = match parse(cx.frames.bytes(&frame), frame.len()) {
             Ok(segment) => segment,
             Err(reject) => {
-                self.flows.passes_other(cx, from_lan, &frame);
+                self.flows.judge_other(cx, from_lan, &frame);
                 return self.pass(cx, out, frame, pass_reason(reject));
             }
         };

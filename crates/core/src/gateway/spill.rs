@@ -5,7 +5,9 @@ use crate::classify::Direction;
 use crate::flow::{ClassId, Key};
 use crate::frame::{Charge, Frame, Waiting};
 use crate::node::{Cx, Port, LAN, WAN};
+use crate::packet::mark;
 use crate::stats::DropReason;
+use crate::steer::congestion::is_marked;
 use crate::systems::QUEUED;
 use crate::time::Time;
 use crate::wire;
@@ -67,8 +69,14 @@ pub(super) fn visit_spilled(gateway: &mut Gateway, cx: &mut Cx<'_>, i: u32, plac
         }
         return false;
     };
-    let bytes = sent.waiting.charge.bytes;
+    let (bytes, wait) = (sent.waiting.charge.bytes, cx.now.since(sent.waiting.since).as_nanos());
+    let time = share.each().time_for(bytes).as_nanos();
     let frame = cx.frames.unpark(sent.waiting.frame);
+    let ecn = mark::field(cx.frames.bytes(&frame));
+    if is_marked(ecn, wait, time, QUEUED.as_nanos() / 2, cx.now.as_nanos()) {
+        mark::mark(cx.frames.bytes_mut(&frame));
+        classes[place].spill_marked += u64::from(sent.waiting.charge.packets);
+    }
     gateway.outbox.push(cx, &mut stats.ledger, sent.port, cx.now, frame);
     let forgiven = gateway.flows.tree(place).charge(place, bytes, cx.now, cx.now);
     gateway.flows.classes[place].forgiven_bytes += forgiven;

@@ -2,6 +2,7 @@
 
 pub mod frame;
 mod link_layer;
+pub mod mark;
 pub(crate) mod pppoe;
 mod segments;
 pub mod wire;

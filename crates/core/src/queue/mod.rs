@@ -34,7 +34,6 @@ mod fifo;
 pub mod fq_codel;
 mod leaf;
 mod limit;
-mod mark;
 pub mod own;
 pub mod pfq;
 pub mod red;
@@ -43,6 +42,8 @@ mod sizes;
 #[cfg(test)]
 mod tests;
 pub mod tins;
+
+use crate::packet::mark;
 
 pub use ack_filter::AckFilter;
 pub use aqm::Aqm;

@@ -16,6 +16,7 @@
 mod bare;
 mod bound;
 mod clock;
+pub(crate) mod congestion;
 mod due;
 mod fair;
 mod fields;

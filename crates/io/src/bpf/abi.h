@@ -214,9 +214,9 @@ struct fair_share {
 	__u64 new_average;
 	__u64 entry_due;
 	__u32 entry_part;
-	__u32 depth;
-	__u32 spills;
-	__u32 spare;
+	__u16 depth;
+	__u16 spills;
+	__u64 marked;
 };
 
 /* Layout of weir_core::steer::Spill, which says what each field means. */

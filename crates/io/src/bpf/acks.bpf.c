@@ -369,6 +369,8 @@ static __always_inline int segment(struct hook *h)
 
 		if (judgement == JUDGED_DROPPED && !config.observe)
 			return consume();
+		if (judgement == JUDGED_MARKED && !config.observe)
+			mark(h->skb, &p);
 		/* Those behind these programs take it. */
 		if (judgement >= JUDGED_SPILLS) {
 			h->skb->cb[0] = SPILLED | ((judgement - JUDGED_SPILLS + 1) & 0xffff);

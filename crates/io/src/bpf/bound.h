@@ -104,7 +104,7 @@ static __u64 hosts_due[2 * HOSTS];
 struct queue_entry {
 	__u64 due;
 	__u32 tag;
-	__u32 spare;
+	__u32 marked;
 };
 
 struct queue_line {
@@ -507,9 +507,9 @@ __noinline int above(__u32 next, __u64 cost, __u64 now, __u32 with)
 /* `FairShare::ahead` */
 static __always_inline __u64 fair_ahead(struct fair_share *f)
 {
-	__u32 spills = READ(f->spills);
+	__u16 spills = READ16(f->spills);
 
-	return (spills ? spills : READ(f->depth)) * 1000ULL;
+	return (spills ? spills : READ16(f->depth)) * FAIR_UNIT;
 }
 
 /* `Spill::on_the_way` */
@@ -557,7 +557,7 @@ __noinline __u64 queue_of(__u32 place, __u64 hash, __u64 now)
 	for (int i = 0; i < QUEUE_WAYS; i++) {
 		due = READ64(line->entries[i].due);
 		/* `FlowQueues::due_of` */
-		if (READ(b->fair.spills) && due + SPILL_LONGEST > now && is_on_the_way(number * QUEUE_WAYS + i))
+		if (READ16(b->fair.spills) && due + SPILL_LONGEST > now && is_on_the_way(number * QUEUE_WAYS + i))
 			due = ~0ULL;
 		if (due < first) {
 			first = due;
@@ -573,13 +573,21 @@ __noinline __u64 queue_of(__u32 place, __u64 hash, __u64 now)
 	return QUEUE_OWN + (number * QUEUE_WAYS + at);
 }
 
-/* The time at which an own queue is empty. */
-static __always_inline __u64 *queue_due(__u64 queue)
+/* An own queue. */
+static __always_inline struct queue_entry *queue_entry(__u64 queue)
 {
 	__u32 at = queue - QUEUE_OWN, number = at / QUEUE_WAYS;
 	struct queue_line *line = bpf_map_lookup_elem(&flow_queues, &number);
 
-	return line ? &line->entries[at & (QUEUE_WAYS - 1)].due : NULL;
+	return line ? &line->entries[at & (QUEUE_WAYS - 1)] : NULL;
+}
+
+/* The time at which it is empty. */
+static __always_inline __u64 *queue_due(__u64 queue)
+{
+	struct queue_entry *entry = queue_entry(queue);
+
+	return entry ? &entry->due : NULL;
 }
 
 /* `Queue::has_room`. Called beside `queue_of`: their stacks together are too much. Verified once. */
@@ -591,7 +599,7 @@ __noinline __u64 queue_with_room(__u32 place, __u64 queue, __u64 cost, __u64 now
 	if (!b)
 		return QUEUE_NONE;
 	per_byte = fair_per_byte(&b->fair, now,
-				 READ(b->fair.spills) || (__u32)(now >> UNIT_SHIFT) - READ(b->tcp) <= TCP_STAYS);
+				 READ16(b->fair.spills) || (__u32)(now >> UNIT_SHIFT) - READ(b->tcp) <= TCP_STAYS);
 	if (queue == QUEUE_NEW)
 		return has_room(READ64(b->fair.new_due), READ64(b->fair.new_per_byte), false, cost, now) ?
 			       queue :
@@ -599,13 +607,14 @@ __noinline __u64 queue_with_room(__u32 place, __u64 queue, __u64 cost, __u64 now
 	due = queue < QUEUE_OWN ? NULL : queue_due(queue);
 	if (!due)
 		return QUEUE_NONE;
-	return fits_queue(due, READ(b->fair.depth) * 1000ULL, served(cost, per_byte), now) ? queue : QUEUE_FULL;
+	return fits_queue(due, READ16(b->fair.depth) * FAIR_UNIT, served(cost, per_byte), now) ? queue : QUEUE_FULL;
 }
 
 /* Decision on packets: these, or the number of the queue to which they spill, above that. */
 enum judgement {
 	JUDGED_DROPPED,
 	JUDGED_PASSES,
+	JUDGED_MARKED,
 	JUDGED_SPILLS,
 };
 
@@ -631,6 +640,44 @@ __noinline __u32 queue_spills(__u32 place, __u64 queue, __u64 cost, __u64 now, _
 		return 0;
 	__sync_fetch_and_add(&spill->sent, packets);
 	return JUDGED_SPILLS + number;
+}
+
+/* `RAMP`, `OVER` and `BITS` */
+#define MARK_RAMP 2000000ULL
+#define MARK_OVER 10000000ULL
+#define MARK_BITS 16
+/* `INTERVAL` */
+#define MARK_INTERVAL 95
+
+/* `Queue::marks`. Verified once. */
+__noinline int queue_marks(__u32 place, __u64 queue, __u64 cost, __u64 now, __u32 ecn)
+{
+	struct bound *b = bpf_map_lookup_elem(&bounds, &place);
+	struct queue_entry *entry;
+	__u64 due, wait, time, from;
+	__u32 unit = now >> 20;
+
+	if (!b || queue < QUEUE_OWN)
+		return false;
+	entry = queue_entry(queue);
+	if (!entry)
+		return false;
+	due = READ64(entry->due);
+	wait = due > now ? due - now : 0;
+	time = served(cost, READ64(b->fair.per_byte));
+	if (ecn == ECT_1) {
+		from = time > MARK_RAMP ? time : MARK_RAMP;
+		if (time < MARK_OVER)
+			time = MARK_OVER;
+		return wait > from && (wait - from) << MARK_BITS > time * (due * QUEUE_SPREAD >> (64 - MARK_BITS));
+	}
+	from = READ16(b->fair.depth) * FAIR_UNIT / 4 * 3;
+	if (from < 2 * time)
+		from = 2 * time;
+	if (ecn != ECT_0 || wait <= from || unit - READ(entry->marked) < MARK_INTERVAL)
+		return false;
+	WRITE(entry->marked, unit);
+	return true;
 }
 
 /* `Queue::charge`. Verified once. */
@@ -690,6 +737,7 @@ struct judged {
 		__u64 hash;	/* of a flow without an account, where that may have a virtual queue */
 	};
 	__u32 place;
+	__u8 ecn; /* its ECN field, where that may matter */
 	bool beside_tcp;
 	bool beyond; /* it is more than its sender was permitted */
 	bool loud;   /* it has no readable addresses, and its host has sent much */
@@ -848,7 +896,7 @@ static __always_inline __u32 judge(struct bound *b, struct judged *j, struct flo
 {
 	enum kind kind = j->load.kind;
 	__u64 queue = QUEUE_NONE;
-	bool has_room, passes;
+	bool has_room, passes, marked = false;
 	__u32 spilled;
 
 	if (j->spills) {
@@ -870,9 +918,15 @@ static __always_inline __u32 judge(struct bound *b, struct judged *j, struct flo
 		__sync_fetch_and_add(&b->dropped_bytes, j->load.bytes);
 		return JUDGED_DROPPED;
 	}
-	if (passes)
-		spend(j, sender, flow, queue);
-	return passes ? JUDGED_PASSES : JUDGED_DROPPED;
+	if (!passes)
+		return JUDGED_DROPPED;
+	if (j->ecn)
+		marked = queue_marks(j->place, queue, j->cost, j->coarse, j->ecn);
+	spend(j, sender, flow, queue);
+	if (!marked)
+		return JUDGED_PASSES;
+	__sync_fetch_and_add(&b->fair.marked, j->load.packets);
+	return JUDGED_MARKED;
 }
 
 /*
@@ -995,6 +1049,18 @@ static __always_inline __u64 flow_most(struct hooks *engine, struct bound *b, __
 	return since > 0 ? (most >> 10) * ((__u64)since >> 20) : 0;
 }
 
+/* `mark::field` of a packet that is no segment of TCP. Verified once. */
+__noinline int ecn_of(struct __sk_buff *skb, struct packet *p)
+{
+	__u8 head[2];
+
+	if (!p || !p->other || bpf_skb_load_bytes(skb, p->l3, head, sizeof(head)))
+		return 0;
+	if (p->ether == bpf_htons(ETH_P_IP))
+		return head[0] >> 4 == 4 ? head[1] & ECN_CE : 0;
+	return p->ether == bpf_htons(ETH_P_IPV6) && head[0] >> 4 == 6 ? head[1] >> 4 & ECN_CE : 0;
+}
+
 /* What becomes of a packet of which this was found, by the bound of its flow and class. It is counted. */
 __noinline __u32 judged(struct __sk_buff *skb, struct packet *p, __u32 number, __u32 ingress, __u64 found)
 {
@@ -1033,8 +1099,10 @@ __noinline __u32 judged(struct __sk_buff *skb, struct packet *p, __u32 number, _
 	j.cost = cost_of(READ(b->counts), &j.load);
 	if (READ(b->counts) & COUNTS_FAIR && j.load.kind != KIND_HELD)
 		j.hash = p->other ? pair(p->seen.ack, p->seen.seq) : hash_of(&p->key);
+	if (READ(b->counts) & COUNTS_FAIR && p->other)
+		j.ecn = ecn_of(skb, p);
 	j.spills = config.spills && !config.observe && p->other && j.load.kind == KIND_COUNTED &&
-		   READ(b->fair.spills);
+		   READ16(b->fair.spills);
 	if (p->unread)
 		j.loud = host_is_loud(skb, j.place, j.cost, j.coarse, ingress);
 	bool back = is_back(skb, ingress);

@@ -35,6 +35,7 @@
 
 /* Another CPU may change any field at any time: each is read once, here. */
 #define READ(place) (*(volatile __u32 *)&(place))
+#define READ16(place) (*(volatile __u16 *)&(place))
 #define READ64(place) (*(volatile __u64 *)&(place))
 #define WRITE(place, value) (*(volatile __u32 *)&(place) = (value))
 #define WRITE64(place, value) (*(volatile __u64 *)&(place) = (value))

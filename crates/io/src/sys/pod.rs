@@ -37,7 +37,7 @@ const _: () = {
     // The ledger with drops by reason; passed packets by reason; eight more.
     assert!(size_of::<GatewayStats>() == 8 * (4 + DropReason::ALL.len() + PassReason::ALL.len() + 8));
     // The identity; the totals of a class, three of them for packets that are only scheduled.
-    assert!(size_of::<ClassAccount>() == 8 * (1 + 28 + 2 * 14));
+    assert!(size_of::<ClassAccount>() == 8 * (1 + 29 + 2 * 14));
 };
 
 // SAFETY: a `repr(C)` structure of integers and arrays of integers. The assertion below adds up their sizes.

@@ -216,6 +216,7 @@ fn load(gateway: &Gateway, class: usize, stats: &ClassStats) -> Load {
         quic_bytes: quic.min(unresponsive_bytes),
         dropped_packets: dropped + others.dropped,
         dropped_bytes: dropped_bytes + others.dropped_bytes,
+        marked_packets: gateway.flows.marked_of(class),
         held_bytes: stats.held_bytes,
         retransmitted_packets: repeated,
         reordered_packets: reordered,

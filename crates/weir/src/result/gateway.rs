@@ -129,6 +129,9 @@ pub struct ClassOthers {
     /// Bytes of these packets from the IP header on.
     #[serde(default)]
     pub spilled_bytes: u64,
+    /// Packets among them that left with Congestion Experienced.
+    #[serde(default)]
+    pub marked: u64,
     /// Packets dropped because the class is policed, or found no room in the queue of their flow.
     pub dropped: u64,
     /// Bytes that exceeded the rate of the class and could not be held back.

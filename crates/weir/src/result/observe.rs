@@ -175,7 +175,8 @@ pub fn others(gateway: &Gateway, class: usize, now: Time) -> Option<ClassOthers>
     let (packets, bytes, dropped) = (passed.packets, passed.bytes, passed.dropped);
     let exceeded_bytes = gateway.flows.exceeded(class, now);
     let (spilled, spilled_bytes) = gateway.flows.spilled_of(class);
-    let others = ClassOthers { packets, bytes, spilled, spilled_bytes, dropped, exceeded_bytes };
+    let marked = gateway.flows.marked_of(class);
+    let others = ClassOthers { packets, bytes, spilled, spilled_bytes, marked, dropped, exceeded_bytes };
     (packets + dropped > 0).then_some(others)
 }
 

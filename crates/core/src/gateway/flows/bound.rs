@@ -94,7 +94,7 @@ mod tests {
             Duration::from_millis(20),
             counts.overhead_of_packet(),
         );
-        let load = Load { packets: 1, bytes: ip, payload: ip - 28, kind };
+        let load = Load { packets: 1, bytes: ip, payload: ip - 28, ecn: 0, kind };
         let passes = |&us: &u64| {
             crate::steer::admits(&bounds, &tallies, 0, Records::default(), &load, Time::from_micros(us))
         };

@@ -9,6 +9,7 @@ use crate::classify::Direction;
 use crate::flow::{flag, ClassId, FlowId, Key, Record};
 use crate::frame::Frame;
 use crate::node::Cx;
+use crate::packet::mark;
 use crate::steer::{
     self, hash_of_host, hash_of_source, is_charged, slot_flag, Bound, Counted, Fields, FlowBound, FlowQueues,
     Judgement, Kind, Limit, Load, Records, Spill, Strangers, Tally,
@@ -168,6 +169,12 @@ impl Register {
         }
     }
 
+    /// Returns the packets of the class with this index that queues of flows have marked.
+    pub fn marked_of(&self, class: usize) -> u64 {
+        let stats = &self.classes[self.classes.place(class)];
+        self.bound_of(class).passed().marked + stats.spill_marked
+    }
+
     /// Returns the fields that hooks look at of packets that are not TCP, of uploads and downloads.
     pub fn counted_fields(&self) -> [Fields; 2] {
         [Direction::Out, Direction::In].map(|direction| self.config.fields(direction))
@@ -193,19 +200,36 @@ impl Register {
         }
     }
 
-    /// A packet that ACKs cannot slow has come in. A gateway without hooks counts it itself, and says whether
-    /// it may pass.
-    pub(in crate::gateway) fn passes_other(&self, cx: &Cx<'_>, from_lan: bool, frame: &Frame) -> bool {
-        let Some((direction, key, bytes)) = other(cx, from_lan, frame) else {
-            let direction = if from_lan { Direction::Out } else { Direction::In };
-            return self.admits_unread(direction, cx.frames.bytes(frame), frame.len(), cx.now);
+    /// Returns what becomes of a packet that ACKs cannot slow, in a gateway without hooks. It is counted.
+    pub(in crate::gateway) fn judge_other(&self, cx: &Cx<'_>, from_lan: bool, frame: &Frame) -> Judgement {
+        let direction = if from_lan { Direction::Out } else { Direction::In };
+        self.judge_frame(direction, cx.frames.bytes(frame), frame.len(), false, cx.now)
+    }
+
+    /// Returns what becomes of a frame without a segment of TCP, which begins with `head` and is `len` bytes
+    /// long. `spills` says whether the engine takes what spills. If it passes, it is charged to its class.
+    pub fn judge_frame(
+        &self,
+        direction: Direction,
+        head: &[u8],
+        len: usize,
+        spills: bool,
+        now: Time,
+    ) -> Judgement {
+        let Some(packet) = wire::other_packet(head, len) else {
+            return match self.admits_unread(direction, head, len, now) {
+                true => Judgement::Passes,
+                false => Judgement::Dropped,
+            };
         };
-        let load = Load { packets: 1, bytes, payload: 0, kind: Kind::Counted };
-        let passes = self.admits(direction, &key, Records::default(), &load, cx.now);
-        if passes {
-            self.count_quic(direction, &key, cx.frames.bytes(frame), frame.len());
+        let (bytes, ecn) = (packet.charged_len(len), mark::field(head));
+        let load = Load { packets: 1, bytes, payload: 0, ecn, kind: Kind::Counted };
+        let key = Key::of_packet(head, &packet);
+        let judgement = self.judge(direction, &key, Records { spills, ..Records::default() }, &load, now);
+        if judgement != Judgement::Dropped {
+            self.count_quic(direction, &key, head, len);
         }
-        passes
+        judgement
     }
 
     /// A packet has passed that ACKs cannot slow. If it is of QUIC, its class counts its bytes.
@@ -381,7 +405,7 @@ impl Register {
     /// Returns whether this may pass, of the flow with this key and these records. It is charged to flow and
     /// class then.
     pub fn admits(&self, direction: Direction, key: &Key, of: Records<'_>, load: &Load, now: Time) -> bool {
-        self.judge(direction, key, Records { spills: false, ..of }, load, now) == Judgement::Passes
+        self.judge(direction, key, Records { spills: false, ..of }, load, now) != Judgement::Dropped
     }
 
     /// Returns what becomes of this, of the flow with this key and these records. If it passes, it is charged
@@ -425,7 +449,7 @@ impl Register {
     /// As [`Register::admits`], to the class at this place.
     #[inline]
     fn admits_to(&self, place: ClassId, key: &Key, of: Records<'_>, load: &Load, now: Time) -> bool {
-        self.judge_in(place, key, of, load, now) == Judgement::Passes
+        self.judge_in(place, key, of, load, now) != Judgement::Dropped
     }
 
     /// As [`Register::judge`], in the class at this place.
@@ -465,7 +489,7 @@ impl Register {
         if let Some(i) = flow.filter(|&i| payload > 0 && self.slots[i].is_open()) {
             self.see_segment(i, direction, &key, (bytes_of, &segment.packet, &segment.tcp), cx.now);
         }
-        let load = Load { packets: 1, bytes, payload, kind: self.kind_of(flow) };
+        let load = Load { packets: 1, bytes, payload, ecn: 0, kind: self.kind_of(flow) };
         let Some(class) = self.class_of(flow, direction, &key) else { return true };
         let bound = self.flow_bound_of(flow, direction, &key);
         let sender = (load.kind == Kind::Held).then(|| bound.queue());

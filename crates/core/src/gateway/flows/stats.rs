@@ -165,6 +165,8 @@ pub struct ClassStats {
     pub spilled_bytes: u64,
     /// Packets that found no room in these queues.
     pub spill_dropped: u64,
+    /// Packets that waited there and left with a mark.
+    pub spill_marked: u64,
     /// Their bytes from the IP header on.
     pub spill_dropped_bytes: u64,
     /// Bytes of both that the class's clock was not charged, since it was too far ahead.

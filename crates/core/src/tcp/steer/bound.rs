@@ -164,6 +164,8 @@ pub struct Records<'a> {
 pub enum Judgement {
     /// They pass.
     Passes,
+    /// They pass, with Congestion Experienced in their IP headers.
+    Marked,
     /// They are dropped.
     Dropped,
     /// They go to the queue of their flow in the engine. It has this number.
@@ -179,6 +181,8 @@ pub struct Load {
     pub bytes: u64,
     /// Their payload, if they are TCP.
     pub payload: u64,
+    /// Their ECN field (RFC 3168), if they are not TCP.
+    pub ecn: u8,
     /// Reason why they keep to the rate.
     pub kind: Kind,
 }
@@ -392,6 +396,7 @@ impl Bound {
             held: self.held.load(Relaxed),
             free: self.free.load(Relaxed),
             beyond: self.fair.beyond(),
+            marked: self.fair.marked(),
             packets: self.packets.load(Relaxed),
             dropped: self.dropped.load(Relaxed),
             dropped_bytes: self.dropped_bytes.load(Relaxed),
@@ -428,6 +433,8 @@ pub struct Passed {
     pub beyond: u64,
     /// Packets of both, with payload.
     pub packets: u64,
+    /// Packets that virtual queues of flows marked.
+    pub marked: u64,
     /// Packets beyond the bound.
     pub dropped: u64,
     /// Their bytes.
@@ -469,7 +476,7 @@ pub fn admits(
     load: &Load,
     now: Time,
 ) -> bool {
-    judge(bounds, tallies, place, Records { spills: false, ..of }, load, now) == Judgement::Passes
+    judge(bounds, tallies, place, Records { spills: false, ..of }, load, now) != Judgement::Dropped
 }
 
 /// Returns what becomes of packets of the class at this place at `now`, of a flow with these records. Those
@@ -542,8 +549,13 @@ pub fn judge(
     if let Some(flow) = flow.filter(|_| own.bounds_flows()) {
         flow.charge(cost);
     }
+    let mut marked = false;
     if let Some((queue, time)) = queue {
+        marked = load.ecn != 0 && queue.marks(&own.fair, load.ecn, time, at);
         queue.charge(&own.fair, cost, time, at);
+    }
+    if marked {
+        own.fair.count_marked(load.packets);
     }
     if let Some(sender) = beyond {
         sender.enqueue(in_queue, at);
@@ -559,7 +571,7 @@ pub fn judge(
         Kind::Free => {
             own.free.fetch_add(load.bytes, Relaxed);
         }
-        Kind::Counted => return Judgement::Passes,
+        Kind::Counted => return if marked { Judgement::Marked } else { Judgement::Passes },
     }
     own.packets.fetch_add(load.packets, Relaxed);
     Judgement::Passes
@@ -581,7 +593,7 @@ mod tests {
     }
 
     fn load(bytes: u64, kind: Kind) -> Load {
-        Load { packets: 1, bytes, payload: bytes - 40, kind }
+        Load { packets: 1, bytes, payload: bytes - 40, ecn: 0, kind }
     }
 
     /// Bytes that pass of a packet every `gap` microseconds, from one second on, by second.
@@ -658,7 +670,7 @@ mod tests {
     fn a_packet_longer_than_the_room_passes_where_nothing_waits() {
         let (bounds, tallies) = records(1);
         bounds[0].set(Some(limit(Rate::kbit(64))));
-        let giant = Load { packets: 350, bytes: 500_000, payload: 480_000, kind: Kind::Held };
+        let giant = Load { packets: 350, bytes: 500_000, payload: 480_000, ecn: 0, kind: Kind::Held };
         assert!(admits(&bounds, &tallies, 0, Records::default(), &giant, Time::from_secs(1)));
         // A minute of the rate, and what it is paid with.
         assert!(!admits(
@@ -743,7 +755,7 @@ mod tests {
             bound.set(Some(Limit { counts, ..limit(R) }));
             bound.cost(&load)
         };
-        let full = Load { packets: 2, bytes: 3_000, payload: 2_896, kind: Kind::Held };
+        let full = Load { packets: 2, bytes: 3_000, payload: 2_896, ecn: 0, kind: Kind::Held };
         let all = [Counts::Payload, Counts::Ip, Counts::Frame, Counts::Wire].map(|counts| cost(counts, full));
         assert_eq!(all, [2_896, 3_000, 3_036, 3_076]);
         assert_eq!(cost(Counts::Payload, Load { payload: 100, ..full }), 2_250, "three quarters at least");

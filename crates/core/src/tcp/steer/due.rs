@@ -8,6 +8,8 @@ pub(super) const FRACTION: u32 = 20;
 /// Room of a class's virtual queue in bytes, and beside that as a part of what is served in a second.
 pub(super) const ROOM: u64 = 64_000;
 const ROOM_OF_SECOND: u64 = 20;
+/// Odd number that spreads what differs in the last digits (Knuth, vol. 3, 6.4).
+pub(super) const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Packets that fit any virtual queue of a flow.
 const PACKETS: u64 = 4;
 

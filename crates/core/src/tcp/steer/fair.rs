@@ -25,7 +25,7 @@ use super::due::{charge, fits, has_room, served, FRACTION};
 use crate::base::rate::Rate;
 use crate::base::smooth;
 use crate::base::time::Duration;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Nanoseconds between two looks at what has passed.
 const LOOK: u64 = 10_000_000;
@@ -46,6 +46,8 @@ const BURST: u64 = 32_768;
 const ENTRIES: u64 = 1_000_000_000;
 /// One, in units of 2^-16.
 const ONE: u64 = 1 << 16;
+/// Unit of depths in nanoseconds: the deepest is 6.5 s.
+const UNIT: u64 = 100_000;
 
 /// Fair share of a class, and its terms. It is two lines of memory that hooks and gateway share; the second
 /// is used in fair classes.
@@ -84,11 +86,12 @@ pub struct FairShare {
     entry_due: AtomicU64,
     /// Part of a burst that a new queue costs, in units of 2^-16.
     entry_part: AtomicU32,
-    /// Depth of each flow's queue in microseconds. The gateway writes it.
-    depth: AtomicU32,
-    /// Microseconds of its queue beyond which a flow spills; 0: none does. The gateway writes it.
-    spills: AtomicU32,
-    spare: AtomicU32,
+    /// Depth of each flow's queue in units of 100 us. The gateway writes it.
+    depth: AtomicU16,
+    /// Part of its queue beyond which a flow spills, in these units; 0: none does. The gateway writes it.
+    spills: AtomicU16,
+    /// Packets that passed and were marked.
+    marked: AtomicU64,
 }
 
 const _: () = assert!(core::mem::size_of::<FairShare>() == 128);
@@ -109,15 +112,15 @@ impl FairShare {
     /// than `spills` in its queue.
     pub(super) fn set(&self, most: Option<Rate>, depth: Duration, spills: Option<Duration>) {
         let most = most.map_or(u64::MAX, |most| (most.bps() / 8).max(1));
-        let micros = |time: Duration| (time.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32;
+        let units = |time: Duration| (time.as_nanos() / UNIT).min(u64::from(u16::MAX)) as u16;
         self.most.store(most.min(u64::from(u32::MAX)) as u32, Relaxed);
-        self.depth.store(micros(depth), Relaxed);
-        self.spills.store(spills.map_or(0, micros), Relaxed);
+        self.depth.store(units(depth), Relaxed);
+        self.spills.store(spills.map_or(0, units), Relaxed);
     }
 
     /// Depth of each flow's queue in nanoseconds.
     pub(super) fn depth(&self) -> u64 {
-        1_000 * u64::from(self.depth.load(Relaxed))
+        UNIT * u64::from(self.depth.load(Relaxed))
     }
 
     /// Returns whether flows spill.
@@ -129,7 +132,7 @@ impl FairShare {
     fn ahead(&self) -> u64 {
         match self.spills.load(Relaxed) {
             0 => self.depth(),
-            micros => 1_000 * u64::from(micros),
+            units => UNIT * u64::from(units),
         }
     }
 
@@ -172,6 +175,16 @@ impl FairShare {
     /// Counts bytes that passed and that ACKs did not slow.
     pub(super) fn count(&self, bytes: u64) {
         self.passed.fetch_add(bytes, Relaxed);
+    }
+
+    /// Counts packets that passed and were marked.
+    pub(super) fn count_marked(&self, packets: u64) {
+        self.marked.fetch_add(packets, Relaxed);
+    }
+
+    /// Returns these packets.
+    pub(super) fn marked(&self) -> u64 {
+        self.marked.load(Relaxed)
     }
 
     /// Counts bytes that passed, and that their controlled sender was not permitted.

@@ -3,7 +3,8 @@
 //! A flow's queue is what it would have waiting if it alone were served at its [fair share](FairShare) of the
 //! class (phantom queues: Alizadeh et al., 2012; core-stateless fair queueing: Stoica et al., 1998). All that
 //! is kept of it is the time at which it is empty. A packet that finds no room is dropped, and no packet is
-//! ever delayed. A flow below its share always finds its queue empty.
+//! ever delayed. Packets of senders that heed Congestion Experienced are marked before that. A flow below its
+//! share always finds its queue empty.
 //!
 //! Classes share a table of fixed size. A flow has its place in one of the four entries of a line of memory,
 //! by a hash that outsiders cannot compute. It takes an entry whose queue is empty, the one that has been so
@@ -13,7 +14,8 @@
 //! so do all packets behind it until that queue is empty: none overtakes another. A hook counts what it sends
 //! there, and the engine says how much of it has left or was lost ([`Spill`]).
 
-use super::due::charge;
+use super::congestion::{is_marked, is_news};
+use super::due::{charge, SPREAD};
 use super::fair::FairShare;
 use super::strangers::Young;
 use crate::base::time::Time;
@@ -25,18 +27,17 @@ const LINES: usize = 16_384;
 const WAYS: usize = 4;
 /// Time after which nothing of a flow is on its way through the engine, in nanoseconds.
 const LONGEST: u64 = 1_000_000_000;
-/// Odd number by which the places of classes are spread.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Virtual queue of a flow.
 #[derive(Debug, Default)]
 #[repr(C)]
-struct Entry {
+pub(super) struct Entry {
     /// Time at which it is empty, in nanoseconds of the hooks' clock.
     due: AtomicU64,
     /// Low half of the flow's hash.
     tag: AtomicU32,
-    spare: AtomicU32,
+    /// Time of the last mark of ECT(0), in units of 2^20 ns.
+    marked: AtomicU32,
 }
 
 #[derive(Debug, Default)]
@@ -90,8 +91,8 @@ pub struct FlowQueues {
 /// Queue that a packet goes to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Queue<'a> {
-    /// Queue of its flow: the time at which it is empty, and its number.
-    Own(&'a AtomicU64, u32),
+    /// Queue of its flow, and its number.
+    Own(&'a Entry, u32),
     /// Queue of newcomers.
     New,
 }
@@ -114,7 +115,7 @@ impl FlowQueues {
         let tag = hash as u32 | 1;
         let number = (hash >> 32) as usize % LINES;
         let line = &self.lines[number].0;
-        let own = |n: usize| Queue::Own(&line[n].due, (number * WAYS + n) as u32);
+        let own = |n: usize| Queue::Own(&line[n], (number * WAYS + n) as u32);
         if let Some(n) = line.iter().position(|entry| entry.tag.load(Relaxed) == tag) {
             return own(n);
         }
@@ -159,7 +160,7 @@ impl FlowQueues {
         time: u64,
         now: u64,
     ) -> Option<u16> {
-        let Queue::Own(due, number) = queue else { return None };
+        let Queue::Own(Entry { due, .. }, number) = queue else { return None };
         if number == NEVER {
             return None;
         }
@@ -176,15 +177,25 @@ impl Queue<'_> {
     /// Returns whether there is room at `now` for so many bytes, where a flow's take `time` at its share.
     pub(super) fn has_room(self, share: &FairShare, bytes: u64, time: u64, now: u64) -> bool {
         match self {
-            Queue::Own(due, _) => share.has_room(due, time, now),
+            Queue::Own(entry, _) => share.has_room(&entry.due, time, now),
             Queue::New => share.has_room_for_new(bytes, now),
         }
+    }
+
+    /// Returns whether a packet with this ECN field that passes at `now`, and takes `time`, tells its sender
+    /// of congestion.
+    #[inline(never)]
+    pub(super) fn marks(self, share: &FairShare, ecn: u8, time: u64, now: u64) -> bool {
+        let Queue::Own(entry, _) = self else { return false };
+        let due = entry.due.load(Relaxed);
+        let is_marked = is_marked(ecn, due.saturating_sub(now), time, share.depth() / 4 * 3, due);
+        is_marked && is_news(ecn, &entry.marked, now)
     }
 
     /// Charges it with what passes.
     pub(super) fn charge(self, share: &FairShare, bytes: u64, time: u64, now: u64) {
         match self {
-            Queue::Own(due, _) => charge(due, time, now),
+            Queue::Own(entry, _) => charge(&entry.due, time, now),
             Queue::New => share.charge_new(bytes, now),
         }
     }
@@ -223,7 +234,7 @@ mod tests {
 
         /// Returns whether a datagram of 1,000 bytes passes, of a flow by its number.
         fn passes(&self, flow: u64, now: Time) -> bool {
-            let load = Load { packets: 1, bytes: 1_000, payload: 0, kind: Kind::Counted };
+            let load = Load { packets: 1, bytes: 1_000, payload: 0, ecn: 0, kind: Kind::Counted };
             let hash = flow.wrapping_mul(SPREAD);
             let of = Records { queues: Some((&self.queues, hash ^ hash >> 29)), ..Records::default() };
             admits(&self.bounds, &self.tallies, 0, of, &load, now)
@@ -231,7 +242,7 @@ mod tests {
 
         /// Lets a segment of TCP pass that waited for its turn.
         fn passes_tcp(&self, now: Time) {
-            let load = Load { packets: 1, bytes: 1_000, payload: 960, kind: Kind::Held };
+            let load = Load { packets: 1, bytes: 1_000, payload: 960, ecn: 0, kind: Kind::Held };
             assert!(admits(&self.bounds, &self.tallies, 0, Records::default(), &load, now));
         }
     }
@@ -346,7 +357,7 @@ mod tests {
         let fair = Some(FairLimit { depth, spills, most: None });
         class.bounds[0].set(Some(Limit { most: Some(RATE), fair, ..Limit::NONE }));
         class.bounds[0].fair().tell(RATE, 0);
-        let load = Load { packets: 1, bytes: 1_000, payload: 0, kind: Kind::Counted };
+        let load = Load { packets: 1, bytes: 1_000, payload: 0, ecn: 0, kind: Kind::Counted };
         let judge = |us: u64| {
             let queues = Some((&class.queues, SPREAD));
             let of = Records { queues, spills: true, ..Records::default() };

@@ -11,6 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use weir_core::ack::AckControl;
 use weir_core::flow::Key;
 use weir_core::gateway::{ClassConfig, Compiled, Config, Direction, Match, Prefix, Verdict};
+use weir_core::packet::mark;
 use weir_core::rate::Rate;
 use weir_core::steer::{
     admits, admits_bare, judge, slot_flag, Bound, FairLimit, Fields, FlowBound, FlowLimit, FlowQueues,
@@ -670,7 +671,7 @@ fn flows_are_bounded_as_by_the_core() {
                 (_, false) => &shared[usize::from(source)],
             };
             let kind = if controlled { Kind::Held } else { Kind::Free };
-            let load = Load { packets: 1, bytes: 40 + payload as u64, payload: payload as u64, kind };
+            let load = Load { packets: 1, bytes: 40 + payload as u64, payload: payload as u64, ecn: 0, kind };
             let core = admits(
                 &bounds,
                 &tallies,
@@ -724,7 +725,7 @@ fn what_was_not_permitted_is_bounded_as_by_the_core() {
             }
             let payload = 100 + random.below(1_300);
             let frame = SegmentBuilder::v4(B, A).ports(80, 5001).payload(payload as usize).build();
-            let load = Load { packets: 1, bytes: 40 + payload, payload, kind: Kind::Held };
+            let load = Load { packets: 1, bytes: 40 + payload, payload, ecn: 0, kind: Kind::Held };
             let core = admits(&bounds, &tallies, 0, of, &load, now());
             found.push((rig.hook(Hook::Egress, &frame, 0).0 == PASS, core));
         }
@@ -778,7 +779,7 @@ fn flows_have_fair_queues_as_with_the_core() {
             let payload = bytes - (segment.clone().build().len() as u64 - 14);
             let frame = segment.payload(payload as usize).build();
             let kind = if udp { Kind::Counted } else { Kind::Free };
-            let load = Load { packets: 1, bytes, payload: if udp { 0 } else { payload }, kind };
+            let load = Load { packets: 1, bytes, payload: if udp { 0 } else { payload }, ecn: 0, kind };
             let hash = (flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let of = Records { queues: Some((&queues, hash)), ..Records::default() };
             let core = admits(&bounds, &tallies, 0, of, &load, now());
@@ -795,6 +796,66 @@ fn flows_have_fair_queues_as_with_the_core() {
     }
     println!("{passed} passed, {dropped} dropped");
     assert!(passed == 0 || dropped > passed / 10, "{passed} passed, {dropped} dropped");
+}
+
+/// Datagrams of four flows in a fair class of 8 kbit/s, with each ECN field: each passes, or is marked
+/// or dropped, as with the core. Nothing else of a marked one changes but the checksum of IPv4.
+#[test]
+fn packets_are_marked_as_with_the_core() {
+    if !privileged() {
+        return;
+    }
+    let fair = FairLimit { depth: Duration::from_millis(300), spills: None, most: None };
+    let limit = Limit { most: Some(Rate::mbit(1_000)), fair: Some(fair), ..LIMIT };
+    let (mut random, mut passed, mut marked) = (Random(37), 0, [0; 4]);
+    for round in 0..12 {
+        let rig = bounded(limit);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let (bounds, tallies, queues) = ([Bound::default()], [Tally::default()], FlowQueues::default());
+        bounds[0].set(Some(limit));
+        for bound in [&bounds[0], &rig.acks.bounds_of(0)[0]] {
+            bound.fair().tell(Rate::kbit(8), 0);
+        }
+        let (from, mut found, mut torn) = (clocks(), Vec::new(), false);
+        let first = (0..12).map(|n| n / 3);
+        for flow in first.chain((0..70).map(|_| random.below(4)).collect::<Vec<_>>()) {
+            let (ecn, v6) = (random.below(4) as u8, flow % 2 == 0);
+            let segment = if v6 { SegmentBuilder::v6([2; 16], [1; 16]) } else { SegmentBuilder::v4(B, A) };
+            let segment = segment.ports(4_000 + flow as u16, 9).udp().tos(0xb8 | ecn);
+            let mut frame = segment.payload(400 + random.below(800) as usize).build();
+            let bytes = frame.len() as u64 - 14;
+            for _ in 0..flow % 3 {
+                frame.splice(12..12, [0x81, 0, 0, 5]);
+            }
+            let load = Load { packets: 1, bytes, payload: 0, ecn, kind: Kind::Counted };
+            let hash = (flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let of = Records { queues: Some((&queues, hash)), ..Records::default() };
+            // The hook reads the clock of ticks.
+            let tick = clocks()[1];
+            let core = judge(&bounds, &tallies, 0, of, &load, tick);
+            let (action, after) = rig.hook(Hook::Egress, &frame, 0);
+            torn |= clocks()[1] != tick;
+            let mut expected = frame.clone();
+            if core == Judgement::Marked {
+                mark::mark(&mut expected);
+            }
+            let right = (action == PASS) == (core != Judgement::Dropped) && after == expected;
+            found.push((ecn, core, right));
+        }
+        if torn || !is_soon_after(from) || now().as_nanos() >> 30 != from[1].as_nanos() >> 30 {
+            continue;
+        }
+        assert!(found.iter().all(|(.., right)| *right), "round {round}: {found:?}");
+        assert_eq!(rig.acks.bounds_of(0)[0].passed(), bounds[0].passed(), "round {round}");
+        passed += found.iter().filter(|(_, core, _)| *core == Judgement::Passes).count();
+        for (ecn, ..) in found.iter().filter(|(_, core, _)| *core == Judgement::Marked) {
+            marked[usize::from(*ecn)] += 1;
+        }
+    }
+    println!("{passed} passed, {marked:?} marked");
+    let [none, l4s, classic, already] = marked;
+    assert_eq!((none, already), (0, 0));
+    assert!(passed == 0 || l4s > passed / 30 && classic > passed / 30, "{passed} passed, {marked:?} marked");
 }
 
 /// Datagrams of flows that last, and of some that do not, in a class of 8 kbit/s whose flows spill: each
@@ -827,7 +888,7 @@ fn flows_spill_as_with_the_core() {
             let segment = SegmentBuilder::v4(B, A).ports(4_000 + flow as u16, 9).udp();
             let payload = bytes - (segment.clone().build().len() as u64 - 14);
             let frame = segment.payload(payload as usize).build();
-            let load = Load { packets: 1, bytes, payload: 0, kind: Kind::Counted };
+            let load = Load { packets: 1, bytes, payload: 0, ecn: 0, kind: Kind::Counted };
             let hash = (flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let of = Records { queues: Some((&queues, hash)), spills: true, ..Records::default() };
             // The hook reads the clock of ticks.
@@ -845,7 +906,7 @@ fn flows_spill_as_with_the_core() {
             };
             let expected = match core {
                 Judgement::Dropped => 0,
-                Judgement::Passes => 1,
+                Judgement::Passes | Judgement::Marked => 1,
                 Judgement::Spills(_) => 2,
             };
             found.push((hook, expected, action == PASS));

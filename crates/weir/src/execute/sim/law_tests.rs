@@ -85,7 +85,7 @@ const CLASSES: &[Law] = &[
     ("held_ack_peak_bytes held_ack_peak_packets ack_queue_peak_bytes", Has, Whole, Twice::Apart),
     ("acks_absorbed acks_generated acks_rewritten", Has, Whole, Each),
     ("others.packets others.bytes others.dropped others.exceeded_bytes", Nothing, Whole, Each),
-    ("others.spilled others.spilled_bytes", Nothing, Whole, Each),
+    ("others.spilled others.spilled_bytes others.marked", Nothing, Whole, Each),
     ("bound.held_bytes bound.free_bytes bound.dropped bound.dropped_bytes", Nothing, Whole, Each),
     ("admission.guaranteed admission.refused admission.best_effort", Nothing, Whole, Twice::Apart),
     ("scheduled_only.not_tcp scheduled_only.untouched scheduled_only.no_acks", Has, Whole, Each),

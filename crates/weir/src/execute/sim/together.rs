@@ -43,11 +43,9 @@ pub(super) fn classes(a: Vec<ClassResult>, b: Vec<ClassResult>) -> Vec<ClassResu
         acks_absorbed: a.acks_absorbed + b.acks_absorbed,
         acks_generated: a.acks_generated + b.acks_generated,
         acks_rewritten: a.acks_rewritten + b.acks_rewritten,
-        others: a
-            .others
-            .into_iter()
-            .chain(b.others)
-            .reduce(sums!(ClassOthers: packets, bytes, spilled, spilled_bytes, dropped, exceeded_bytes)),
+        others: a.others.into_iter().chain(b.others).reduce(
+            sums!(ClassOthers: packets, bytes, spilled, spilled_bytes, marked, dropped, exceeded_bytes),
+        ),
         bound: a
             .bound
             .into_iter()

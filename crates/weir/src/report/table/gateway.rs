@@ -26,8 +26,13 @@ fn others(class: &ClassResult) -> Option<String> {
         0 => String::new(),
         bytes => format!("{} of it waited for its turn, ", Unit::Bytes.show(bytes as f64)),
     };
+    let marked = match o.marked {
+        0 => String::new(),
+        packets => format!("{packets} packets marked, "),
+    };
     Some(format!(
-        "{}: {bytes} that ACKs cannot slow, {waited}{exceeded} of it beyond the rate; {} packets dropped",
+        "{}: {bytes} that ACKs cannot slow, {waited}{exceeded} of it beyond the rate; {marked}{} packets \
+         dropped",
         clean(&class.name),
         o.dropped
     ))

@@ -96,6 +96,14 @@ pub static CLASS: &[Class] = &[
     Class::new("others.spilled_bytes", Unit::Bytes, Total::Sum, Policy, "their bytes from the IP header on")
         .number(|c| whole(c.others?.spilled_bytes)),
     Class::new(
+        "others.marked",
+        Unit::Count,
+        Total::Sum,
+        Policy,
+        "packets of it that the queues of their flows marked with Congestion Experienced",
+    )
+    .number(|c| whole(c.others?.marked)),
+    Class::new(
         "others.dropped",
         Unit::Count,
         Total::Sum,

@@ -94,6 +94,7 @@ fn names_are_paths_of_the_result() {
             bytes: 9,
             spilled: 29,
             spilled_bytes: 30,
+            marked: 31,
             dropped: 10,
             exceeded_bytes: 20,
         }),

@@ -3,8 +3,8 @@
 //! The ECN field is part of no pseudo-header, so the transport checksum stays as it is. IPv4's header
 //! checksum changes by the difference (RFC 1624).
 
+use super::be16;
 use crate::frame::link_header;
-use crate::packet::be16;
 use crate::wire::checksum::update16;
 
 /// Congestion Experienced in the two bits of the ECN field. Zero means not ECN-capable.
@@ -13,7 +13,7 @@ const CE: u8 = 0b11;
 /// Sets Congestion Experienced in the packet at the start of `head`. Returns false and writes nothing unless
 /// the packet is ECN-capable. A packet that arrived with the mark keeps it and need not be dropped (RFC 3168
 /// §5, and Linux's `INET_ECN_set_ce`).
-pub(super) fn mark(head: &mut [u8]) -> bool {
+pub fn mark(head: &mut [u8]) -> bool {
     let (ether_type, at) = link_header(head);
     match (ether_type, head.get_mut(at..)) {
         (0x0800, Some(ip)) => mark_v4(ip),
@@ -24,7 +24,7 @@ pub(super) fn mark(head: &mut [u8]) -> bool {
 
 /// Returns the ECN field of the packet at the start of `head`: 0 not capable, 1 ECT(1), 2 ECT(0), 3
 /// congestion experienced. Returns 0 for other protocols than IP.
-pub(super) fn field(head: &[u8]) -> u8 {
+pub fn field(head: &[u8]) -> u8 {
     let (ether_type, at) = link_header(head);
     traffic_class(ether_type, &head[at.min(head.len())..]).map_or(0, |class| class & CE)
 }
@@ -35,7 +35,7 @@ const NETWORK_CONTROL: u8 = 56;
 
 /// Returns the codepoint (DSCP, RFC 2474) of the packet at the start of `head`. Returns 0, best effort, for
 /// other protocols than IP and ARP.
-pub(super) fn codepoint(head: &[u8]) -> u8 {
+pub fn codepoint(head: &[u8]) -> u8 {
     let (ether_type, at) = link_header(head);
     if ether_type == ARP {
         return NETWORK_CONTROL;
