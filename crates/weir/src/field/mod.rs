@@ -74,6 +74,7 @@ pub fn gateway(
     let memory = memory.map_err(|e| format!("memory for totals: {e}"))?;
     let json = json.map(Arc::new);
     tracing::info!(dev = version.file.dev, acks, queues = queued, "shaping");
+    paced::tell_beyond(&version.file.gateway, &version.file.dev);
     lists::log(&lists::first(&version.file.notes));
     let running = Running::new(version, path, seed);
     let starts = |launch: &mut Launch<'_>, places: Vec<Vec<usize>>| {

@@ -1,6 +1,7 @@
-//! Port of paced classes, derived from the host's interface: line rate, address and longest filler.
+//! What the host's interface tells of its line: the port of paced classes, and rates that it cannot carry.
 
-use weir_core::gateway::Config;
+use crate::result::observe;
+use weir_core::gateway::{ClassConfig, Config};
 use weir_core::pace::{Backend, Filler, Port, FULL_ON_WIRE};
 use weir_core::rate::Rate;
 use weir_core::sharing;
@@ -69,6 +70,32 @@ pub(super) fn fit(config: &mut Config, dev: &str, device: &Device) -> Result<(),
     Ok(())
 }
 
+/// Logs which classes have more than the line of `dev` carries.
+pub(super) fn tell_beyond(config: &Config, dev: &str) {
+    if let Some(beyond) = beyond(config, &Device::of(dev)) {
+        tracing::warn!(dev, "{beyond}: what exceeds the line waits in the queue of the interface");
+    }
+}
+
+/// Names the first class with more than the line carries, if there is one.
+fn beyond(config: &Config, device: &Device) -> Option<String> {
+    let line = device.speed.and_then(Rate::from_bps)?;
+    let mut beyond = config.classes.iter().filter(|class| rate(class) > line.bps());
+    let first = beyond.next()?;
+    let others = match beyond.count() {
+        0 => String::new(),
+        count => format!(", {count} more exceed it,"),
+    };
+    let rate = Rate::from_bps(rate(first))?;
+    Some(format!("class \"{}\" has {rate}{others} and the line {line}", first.name))
+}
+
+/// The rate of a class in bits per second, of a flow if each has one; 0 if it only divides that of its parent.
+fn rate(class: &ClassConfig) -> u64 {
+    let Some(share) = class.share else { return observe::class_rate(class, 1) };
+    share.rate.filter(|_| share.parent.is_none()).map_or(0, Rate::bps)
+}
+
 /// Sets the port for a known interface. Returns why `gap` is impossible, if it was requested.
 fn fit_to(config: &mut Config, device: &Device) -> Option<&'static str> {
     let line = config.port.line.or(device.speed.and_then(Rate::from_bps));
@@ -99,6 +126,20 @@ mod tests {
             "[ports]\ndev = 'e'\n[gateway]\n{keys}\n[[gateway.class]]\nname = 'a'\nrate = '10Mbit'\nqueue = '9p'"
         );
         gateway::parse(&Source::new("g.toml", text)).unwrap_or_else(|e| panic!("{e}")).gateway
+    }
+
+    #[test]
+    fn rates_beyond_the_line_are_named() {
+        let all = |keys: &str| {
+            let text = format!("[ports]\ndev = 'e'\n{keys}");
+            gateway::parse(&Source::new("g.toml", text)).unwrap_or_else(|e| panic!("{e}")).gateway
+        };
+        let said = |keys: &str, speed| beyond(&all(keys), &device(speed, true, 1500));
+        let acks = "[[gateway.class]]\nname = 'a'\nrate = '2Gbit'";
+        let queue = "[[gateway.class]]\nname = 'a'\nrate = '1001Mbit'\nqueue = '9p'";
+        assert_eq!(said(acks, Some(1_000_000_000)).unwrap(), "class \"a\" has 2Gbit and the line 1Gbit");
+        assert_eq!(said(queue, Some(1_000_000_000)).unwrap(), "class \"a\" has 1.001Gbit and the line 1Gbit");
+        assert_eq!([said(acks, Some(2_000_000_000)), said(acks, None)], [None, None]);
     }
 
     fn device(speed: Option<u64>, ethernet: bool, mtu: u32) -> Device {
