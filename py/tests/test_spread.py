@@ -68,6 +68,38 @@ def test_a_killed_worker_loses_no_run_and_none_is_made_twice(client, url, tmp_pa
     assert times == {file: file.stat().st_mtime_ns for file in tmp_path.glob("results/*.parquet")}
 
 
+def test_a_cluster_without_workers_is_waited_for(capsys):
+    with LocalCluster(n_workers=0, threads_per_worker=1, dashboard_address=None) as cluster:
+        with Client(cluster) as client:
+            timer = threading.Timer(0.5, cluster.scale, [1])
+            timer.start()
+            made = weir.sweep(SWEEP, {"path.wan.rate": ["1Mbit", "2Mbit"]}, client=client)
+            timer.join()
+    assert len(made) == 2 and made.ok
+    assert "the cluster has no worker yet" in capsys.readouterr().err
+
+
+def test_a_worker_with_another_version_of_a_class_is_refused(client, url):
+    def add(version):
+        import weir
+
+        @weir.congestion_control("mine", version=version)
+        class Mine(weir.CongestionControl):
+            def on_ack(self, window, ack):
+                window.cwnd += ack.growth if window.cwnd < window.ssthresh else 0
+
+            def on_congestion(self, window, now_ns, in_flight, reason):
+                window.ssthresh = max(window.cwnd // 2, 2 * window.mss)
+
+    add("1")
+    client.run(add, "2")
+    own = {**SWEEP, "flow": [{"id": "a", "cc": "mine"}]}
+    with pytest.raises(weir.RunError, match="another version of a congestion control"):
+        weir.sweep(own, RATES, store=url, client=client)
+    client.run(add, "1")
+    assert len(weir.sweep(own, RATES, store=url, client=client)) == 10
+
+
 def test_a_worker_with_another_version_is_refused(client):
     def pretend():
         from weir import _spread

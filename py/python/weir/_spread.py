@@ -34,6 +34,8 @@ class Spec(NamedTuple):
     store: Optional[str]
     version: str
     sweep: str
+    #: Key of the first run, where there is a store.
+    first: Optional[str]
 
 
 @lru_cache(maxsize=1)
@@ -66,6 +68,11 @@ def make(spec: Spec, number: int) -> Optional[Run]:
     runs = planned(spec.name, spec.text, spec.changes, spec.seeds)
     if spec.store is None:
         return runs.make(number)
+    if runs.key(0, spec.version) != spec.first:
+        raise RunError(
+            "this worker has another version of a congestion control or a queue discipline: add the same "
+            "class on both"
+        )
     if "://" not in spec.store:
         return runs.make_kept(number, spec.store, str(_weir.__file__))
     store, key = opened(spec.store), runs.key(number, spec.version)
@@ -139,7 +146,10 @@ def by_dask(spec: Spec, client: Any, runs: Sequence[int]) -> Generator[Outcome, 
 
     # Tasks of a module that a worker cannot load would end that worker, and the next one. Those that come
     # later are asked with each run.
-    for worker, found in client.run(version, on_error="return").items():
+    asked = client.run(version, on_error="return")
+    if not asked:
+        print("weir: the cluster has no worker yet: the sweep begins with the first", file=sys.stderr)
+    for worker, found in asked.items():
         if isinstance(found, str):
             same_version(found, spec, f"the worker {worker}")
         elif any(name in repr(found) for name in ("ModuleNotFoundError", "ImportError", "AttributeError")):
@@ -198,13 +208,14 @@ def sweep(
     """Make the runs of a sweep, and return them in their order."""
     if client is not None and (not hasattr(client, "scheduler_info") or client.asynchronous):
         raise TypeError(f"client: a dask.distributed.Client that waits is expected, not {client!r}")
-    spec = Spec(name, text, changes, seeds, store, version(), uuid.uuid4().hex)
     runs = planned(name, text, changes, seeds)
+    first = None
     if store is not None:
         # A store that cannot be reached, or that refuses the sweep, is known before any run.
-        runs.key(0, spec.version)
+        first = runs.key(0, version())
         if "://" in store:
             opened(store).check()
+    spec = Spec(name, text, changes, seeds, store, version(), uuid.uuid4().hex, first)
     made: List[Optional[Run]] = [None] * len(runs)
     progress = Progress(len(runs))
     left: Sequence[int] = range(len(runs))
