@@ -1,4 +1,4 @@
-//! What the host's interface tells of its line: the port of paced classes, and rates that it cannot carry.
+//! Line of the host's interface: the port of paced classes, and rates that it cannot carry.
 
 use crate::result::observe;
 use weir_core::gateway::{ClassConfig, Config};
@@ -90,7 +90,8 @@ fn beyond(config: &Config, device: &Device) -> Option<String> {
     Some(format!("class \"{}\" has {rate}{others} and the line {line}", first.name))
 }
 
-/// The rate of a class in bits per second, of a flow if each has one; 0 if it only divides that of its parent.
+/// Returns the rate of a class in bits per second, or of each of its flows; 0 if it only divides that of its
+/// parent.
 fn rate(class: &ClassConfig) -> u64 {
     let Some(share) = class.share else { return observe::class_rate(class, 1) };
     share.rate.filter(|_| share.parent.is_none()).map_or(0, Rate::bps)
