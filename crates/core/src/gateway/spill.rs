@@ -69,13 +69,16 @@ pub(super) fn visit_spilled(gateway: &mut Gateway, cx: &mut Cx<'_>, i: u32, plac
         }
         return false;
     };
-    let (bytes, wait) = (sent.waiting.charge.bytes, cx.now.since(sent.waiting.since).as_nanos());
-    let time = share.each().time_for(bytes).as_nanos();
+    let bytes = sent.waiting.charge.bytes;
     let frame = cx.frames.unpark(sent.waiting.frame);
     let ecn = mark::field(cx.frames.bytes(&frame));
-    if is_marked(ecn, wait, time, QUEUED.as_nanos() / 2, cx.now.as_nanos()) {
-        mark::mark(cx.frames.bytes_mut(&frame));
-        classes[place].spill_marked += u64::from(sent.waiting.charge.packets);
+    if ecn != 0 {
+        let wait = cx.now.since(sent.waiting.since).as_nanos();
+        let time = share.each().time_for(bytes).as_nanos();
+        if is_marked(ecn, wait, time, QUEUED.as_nanos() / 2, cx.now.as_nanos()) {
+            mark::mark(cx.frames.bytes_mut(&frame));
+            classes[place].spill_marked += u64::from(sent.waiting.charge.packets);
+        }
     }
     gateway.outbox.push(cx, &mut stats.ledger, sent.port, cx.now, frame);
     let forgiven = gateway.flows.tree(place).charge(place, bytes, cx.now, cx.now);

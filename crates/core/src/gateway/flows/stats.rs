@@ -165,10 +165,10 @@ pub struct ClassStats {
     pub spilled_bytes: u64,
     /// Packets that found no room in these queues.
     pub spill_dropped: u64,
-    /// Packets that waited there and left with a mark.
-    pub spill_marked: u64,
     /// Their bytes from the IP header on.
     pub spill_dropped_bytes: u64,
+    /// Packets that waited there and left with a mark.
+    pub spill_marked: u64,
     /// Bytes of both that the class's clock was not charged, since it was too far ahead.
     pub forgiven_bytes: u64,
     /// Release times forfeited because the engine woke too late for `catch_up`.
