@@ -97,6 +97,12 @@ fn the_short_form() {
     // One and a half full frames at 2 Mbit/s take 9.084 ms, more than CoDel's 5.
     assert!(said.contains("CoDel (target 9084us, interval 100ms, marks)"), "{said}");
     assert!(said.contains("to each flow that ACKs cannot slow its fair share"), "{said}");
+    assert!(said.contains("what exceeds a fair share, too"), "{said}");
+    // One processor may not carry that of a faster line.
+    let out = weir(&["check", "--dev", "weir-none0", "--down", "1001Mbit"]);
+    let said = text(&out.stdout);
+    assert!(said.contains("to each flow that ACKs cannot slow its fair share"), "{said}");
+    assert!(!said.contains("what exceeds a fair share, too"), "{said}");
 
     for (args, says) in [
         (&["run"][..], "give a file, or an interface and the rates of its line"),

@@ -104,7 +104,7 @@ static __u64 hosts_due[2 * HOSTS];
 struct queue_entry {
 	__u64 due;
 	__u32 tag;
-	__u32 marked;
+	__u32 told;
 };
 
 struct queue_line {
@@ -520,17 +520,23 @@ static __always_inline bool is_on_the_way(__u32 number)
 	return spill && READ(spill->sent) != READ(spill->left);
 }
 
+/* `FairShare::burst` */
+static __always_inline __u64 fair_burst(struct fair_share *f)
+{
+	__u64 half = fair_ahead(f) / 2, burst = served(ENTRY_BURST, READ64(f->per_byte));
+
+	return !burst || burst > half ? half : burst;
+}
+
 /* `FairShare::enter` */
 static __always_inline __u64 fair_enter(struct fair_share *f, __u64 now)
 {
-	__u64 depth = fair_ahead(f), burst = served(ENTRY_BURST, READ64(f->per_byte));
+	__u64 burst = fair_burst(f);
 
 	if (READ64(f->entry_due) > now + ENTRIES)
 		return 0;
-	if (!burst || burst > depth / 2)
-		burst = depth / 2;
 	charge(&f->entry_due, (burst >> 16) * READ(f->entry_part), now);
-	return now + depth - burst;
+	return now + fair_ahead(f) - burst;
 }
 
 /* `FlowQueues::of`. Verified once. */
@@ -570,6 +576,7 @@ __noinline __u64 queue_of(__u32 place, __u64 hash, __u64 now)
 	at &= QUEUE_WAYS - 1;
 	WRITE64(line->entries[at].due, due);
 	WRITE(line->entries[at].tag, tag);
+	WRITE(line->entries[at].told, 0);
 	return QUEUE_OWN + (number * QUEUE_WAYS + at);
 }
 
@@ -590,11 +597,51 @@ static __always_inline __u64 *queue_due(__u64 queue)
 	return entry ? &entry->due : NULL;
 }
 
-/* `Queue::has_room`. Called beside `queue_of`: their stacks together are too much. Verified once. */
-__noinline __u64 queue_with_room(__u32 place, __u64 queue, __u64 cost, __u64 now)
+/* `FIRST`, `PACKETS` and `READY` */
+#define TOLD_FIRST 10000000ULL
+#define TOLD_PACKETS 10
+#define TOLD_READY 1
+
+/* `Told::tell` */
+static __always_inline void tell(struct queue_entry *entry, __u64 now)
+{
+	__u32 unit = now >> 20;
+
+	WRITE(entry->told, unit > TOLD_READY ? unit : TOLD_READY + 1);
+}
+
+/* `Told::first` of a sender that has not been told */
+static __always_inline __u64 told_first(struct queue_entry *entry, struct fair_share *f, __u64 time)
+{
+	__u64 first = TOLD_PACKETS * time > TOLD_FIRST ? TOLD_PACKETS * time : TOLD_FIRST;
+
+	return READ(entry->told) ? first : first + fair_ahead(f) - fair_burst(f);
+}
+
+/* `Told::lets` */
+static __always_inline bool told_lets(struct queue_entry *entry, struct fair_share *f, __u32 ecn, __u64 time,
+				      bool room, __u64 now)
+{
+	__u64 due = READ64(entry->due);
+
+	if (READ(entry->told) > TOLD_READY)
+		return room;
+	if (!room || (!ecn && due > now + told_first(entry, f, time))) {
+		tell(entry, now);
+		return false;
+	}
+	if (due <= now)
+		WRITE(entry->told, TOLD_READY);
+	return true;
+}
+
+/* `Queue::lets`. Called beside `queue_of`: their stacks together are too much. Verified once. */
+__noinline __u64 queue_lets(__u32 place, __u64 queue, __u64 cost, __u64 now, __u32 ecn)
 {
 	struct bound *b = bpf_map_lookup_elem(&bounds, &place);
-	__u64 per_byte, *due;
+	struct queue_entry *entry;
+	__u64 per_byte, time;
+	bool room;
 
 	if (!b)
 		return QUEUE_NONE;
@@ -604,11 +651,16 @@ __noinline __u64 queue_with_room(__u32 place, __u64 queue, __u64 cost, __u64 now
 		return has_room(READ64(b->fair.new_due), READ64(b->fair.new_per_byte), false, cost, now) ?
 			       queue :
 			       QUEUE_FULL;
-	due = queue < QUEUE_OWN ? NULL : queue_due(queue);
-	if (!due)
+	entry = queue < QUEUE_OWN ? NULL : queue_entry(queue);
+	if (!entry)
 		return QUEUE_NONE;
-	return fits_queue(due, READ16(b->fair.depth) * FAIR_UNIT, served(cost, per_byte), now) ? queue : QUEUE_FULL;
+	time = served(cost, per_byte);
+	room = fits_queue(&entry->due, READ16(b->fair.depth) * FAIR_UNIT, time, now);
+	return told_lets(entry, &b->fair, ecn, time, room, now) ? queue : QUEUE_FULL;
 }
+
+/* Bits of the number of packets that come as one */
+#define SPILL_ECN 30
 
 /* Decision on packets: these, or the number of the queue to which they spill, above that. */
 enum judgement {
@@ -618,26 +670,40 @@ enum judgement {
 	JUDGED_SPILLS,
 };
 
-/* `FlowQueues::spill`. Verified once. */
+/* `Told::drops` */
+static __always_inline bool told_drops(struct queue_entry *entry, __u32 spilled, __u32 packets, __u64 time, __u64 now)
+{
+	if (READ(entry->told) > TOLD_READY || spilled < TOLD_PACKETS || spilled * time <= TOLD_FIRST * packets)
+		return false;
+	tell(entry, now);
+	return true;
+}
+
+/* `FlowQueues::spill` of so many packets, and above their number their ECN field. Verified once. */
 __noinline __u32 queue_spills(__u32 place, __u64 queue, __u64 cost, __u64 now, __u32 packets)
 {
 	struct bound *b = bpf_map_lookup_elem(&bounds, &place);
-	__u32 number = queue - QUEUE_OWN;
+	__u32 number = queue - QUEUE_OWN, ecn = packets >> SPILL_ECN, before;
+	struct queue_entry *entry;
 	struct spill *spill;
-	__u64 per_byte, *due;
+	__u64 per_byte, time;
 
 	if (!b)
-		return 0;
+		return JUDGED_PASSES;
 	per_byte = fair_per_byte(&b->fair, now, true);
 	if (queue < QUEUE_OWN || number == QUEUE_NEVER)
-		return 0;
-	due = queue_due(queue);
+		return JUDGED_PASSES;
+	entry = queue_entry(queue);
 	spill = bpf_map_lookup_elem(&spills, &number);
-	if (!due || !spill)
-		return 0;
-	if (READ(spill->sent) == READ(spill->left) &&
-	    fits_queue(due, fair_ahead(&b->fair), served(cost, per_byte), now))
-		return 0;
+	if (!entry || !spill)
+		return JUDGED_PASSES;
+	packets &= (1 << SPILL_ECN) - 1;
+	time = served(cost, per_byte);
+	before = READ(spill->sent) - READ(spill->left);
+	if (!before && fits_queue(&entry->due, fair_ahead(&b->fair), time, now))
+		return JUDGED_PASSES;
+	if (!ecn && told_drops(entry, before, packets, time, now))
+		return JUDGED_DROPPED;
 	__sync_fetch_and_add(&spill->sent, packets);
 	return JUDGED_SPILLS + number;
 }
@@ -654,8 +720,8 @@ __noinline int queue_marks(__u32 place, __u64 queue, __u64 cost, __u64 now, __u3
 {
 	struct bound *b = bpf_map_lookup_elem(&bounds, &place);
 	struct queue_entry *entry;
-	__u64 due, wait, time, from;
-	__u32 unit = now >> 20;
+	__u64 due, wait, time, from, first;
+	__u32 told;
 
 	if (!b || queue < QUEUE_OWN)
 		return false;
@@ -672,11 +738,17 @@ __noinline int queue_marks(__u32 place, __u64 queue, __u64 cost, __u64 now, __u3
 		return wait > from && (wait - from) << MARK_BITS > time * (due * QUEUE_SPREAD >> (64 - MARK_BITS));
 	}
 	from = READ16(b->fair.depth) * FAIR_UNIT / 4 * 3;
+	told = READ(entry->told);
+	if (told <= TOLD_READY) {
+		first = told_first(entry, &b->fair, time);
+		if (first < from)
+			from = first;
+	}
 	if (from < 2 * time)
 		from = 2 * time;
-	if (ecn != ECT_0 || wait <= from || unit - READ(entry->marked) < MARK_INTERVAL)
+	if (ecn != ECT_0 || wait <= from || (told > TOLD_READY && (__u32)(now >> 20) - told < MARK_INTERVAL))
 		return false;
-	WRITE(entry->marked, unit);
+	tell(entry, now);
 	return true;
 }
 
@@ -901,15 +973,17 @@ static __always_inline __u32 judge(struct bound *b, struct judged *j, struct flo
 
 	if (j->spills) {
 		queue = queue_of(j->place, j->hash, j->coarse);
-		spilled = queue_spills(j->place, queue, j->cost, j->coarse, j->load.packets);
-		if (spilled)
+		spilled = queue_spills(j->place, queue, j->cost, j->coarse, j->load.packets | j->ecn << SPILL_ECN);
+		if (spilled == JUDGED_DROPPED)
+			tally_lets(j, true, false);
+		if (spilled != JUDGED_PASSES)
 			return spilled;
 	}
 	has_room = passes = fits(j, sender, flow);
 	if (has_room && kind != KIND_HELD && READ(b->counts) & COUNTS_FAIR) {
 		if (!j->spills)
 			queue = queue_of(j->place, j->hash, j->coarse);
-		queue = queue_with_room(j->place, queue, j->cost, j->coarse);
+		queue = queue_lets(j->place, queue, j->cost, j->coarse, j->ecn);
 	}
 	if (kind != KIND_HELD)
 		passes = tally_lets(j, has_room, queue != QUEUE_FULL);

@@ -110,6 +110,11 @@ pub(super) fn marks(spills: bool, kernel: Option<(u32, u32)>) -> Option<String> 
     })
 }
 
+/// Returns whether flows may spill on this kernel, as far as its version tells.
+pub fn can_spill() -> bool {
+    marks(true, process::kernel()).is_none()
+}
+
 /// Returns what the host lacks for any setup: privileges, and features of the kernel with the version since
 /// which they exist.
 pub fn host_problems() -> Vec<String> {

@@ -53,7 +53,7 @@ mod upgrade;
 mod veth;
 mod watch;
 
-pub use check::{host_problems, Problems};
+pub use check::{can_spill, host_problems, Problems};
 pub use control::{ask, within, NoOperator, Operator};
 pub use down::{down, running};
 pub use handover::{Inherited, LAYOUT};

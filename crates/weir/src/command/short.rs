@@ -3,6 +3,7 @@
 use crate::command::error::Failure;
 use crate::experiment::config::{addresses, gateway, policy, Source};
 use weir_core::rate::Rate;
+use weir_io::supervise::can_spill;
 
 /// A gateway without a file: a line of some rate each way, or every flow of a direction at a rate of its own.
 #[derive(clap::Args, Debug)]
@@ -13,7 +14,7 @@ pub struct Short {
     /// Rate of the line for uploads: hosts and flows have queues in front of it, with CoDel and an ACK filter
     #[arg(long, value_name = "RATE", value_parser = policy::flow_rate, requires = "dev", conflicts_with_all = FLOW_RATES)]
     up: Option<Rate>,
-    /// Rate of the line for downloads: flows share it without a queue, TCP by its ACKs
+    /// Rate of the line for downloads: flows share it, TCP by its ACKs and without a queue
     #[arg(long, value_name = "RATE", value_parser = policy::flow_rate, requires = "dev", conflicts_with_all = FLOW_RATES)]
     down: Option<Rate>,
     /// Policy of the ACK filter in front of the line
@@ -50,7 +51,8 @@ impl Short {
         };
         let layer = self.link_layer.as_deref();
         if self.up.is_some() || self.down.is_some() {
-            return gateway::line(dev, [self.up, self.down], &self.ack_filter, self.tins.as_deref(), layer)
+            let (rates, tins) = ([self.up, self.down], self.tins.as_deref());
+            return gateway::line(dev, rates, &self.ack_filter, tins, layer, can_spill())
                 .map_err(|fault| Failure::Input(fault.to_string()));
         }
         if self.out_flow_rate.is_none() && self.in_flow_rate.is_none() {

@@ -18,7 +18,7 @@ fn a_download_behind_a_thin_uplink_has_its_rate() {
     let parsed = experiment::parse(&Source::new("experiment", text)).unwrap_or_else(|e| panic!("{e}"));
     let mut plan = parsed.plan_for(Backend::Lab).unwrap_or_else(|e| panic!("{e}"));
     let uplink = Rate::kbit(100);
-    let file = gateway::line("eth0", [Some(uplink), None], "delayed-per-flow", None, None).unwrap();
+    let file = gateway::line("eth0", [Some(uplink), None], "delayed-per-flow", None, None, true).unwrap();
     plan.gateway = Some(gateway::parse(&file).unwrap().gateway);
     judged("ACK filter", || {
         let outcome = run(&plan, &options(&id("filter")));

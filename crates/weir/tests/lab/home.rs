@@ -57,7 +57,7 @@ fn a_call_beside_a_full_line_is_not_late() {
     let parsed = experiment::parse(&Source::new("home", LINE)).unwrap_or_else(|e| panic!("{e}"));
     let mut plan = parsed.plan_for(Backend::Lab).unwrap_or_else(|e| panic!("{e}"));
     let [up, down] = [5, 20].map(|mbit| Some(Rate::mbit(mbit)));
-    let file = gateway::line("eth0", [up, down], "delayed-per-flow", None, None).unwrap();
+    let file = gateway::line("eth0", [up, down], "delayed-per-flow", None, None, true).unwrap();
     plan.gateway = Some(gateway::parse(&file).unwrap().gateway);
     judged("a home's line", || {
         let outcome = run(&plan, &options(&id("home")));

@@ -27,7 +27,7 @@
 use super::due::{charge, has_room, room, served, unit};
 use super::fair::FairShare;
 use super::flow_bound::{FlowBound, FlowLimit};
-use super::flow_queues::FlowQueues;
+use super::flow_queues::{Excess, FlowQueues};
 use super::tally::Tally;
 use super::virtual_queue::VirtualQueue;
 use crate::base::rate::Rate;
@@ -506,8 +506,13 @@ pub fn judge(
     if spills && load.kind == Kind::Counted && own.fair.spills() {
         if let Some(of) = queues {
             let (queue, time) = queue_of(of);
-            if let Some(number) = of.0.spill(queue, &own.fair, load.packets, time, at) {
-                return Judgement::Spills(number);
+            match of.0.spill(queue, &own.fair, (load.ecn, load.packets), time, at) {
+                Some(Excess::Spills(number)) => return Judgement::Spills(number),
+                Some(Excess::Dropped) => {
+                    tally.count_dropped(load.packets, load.bytes);
+                    return Judgement::Dropped;
+                }
+                None => {}
             }
             before = Some((queue, time));
         }
@@ -525,7 +530,7 @@ pub fn judge(
         && own.is_within(cost, quarters, at)
         && (is_own || chain(bounds, place).skip(1).all(|c| c.is_within(cost, quarters, at)));
     let queue = before.or_else(|| queues.filter(|_| fits).map(queue_of));
-    let queued = queue.is_none_or(|(queue, time)| queue.has_room(&own.fair, cost, time, at));
+    let queued = fits && queue.is_none_or(|(queue, time)| queue.lets(&own.fair, load.ecn, cost, time, at));
     if !fits
         || load.kind == Kind::Free && !(queued && tally.admits(load.packets, load.bytes, now, beside_tcp))
     {

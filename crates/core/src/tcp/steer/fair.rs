@@ -157,17 +157,28 @@ impl FairShare {
         self.new_passed.fetch_add(bytes, Relaxed);
     }
 
-    /// Returns the time at which the queue of a flow is empty that gets one at `now`: half of its depth is
-    /// free, or a burst if that is less. `None` if too many have got one lately.
+    /// Time that stands in the queue of a flow when it gets one: all but half of its depth, or but a burst if
+    /// that is less.
+    pub(super) fn start(&self) -> u64 {
+        self.ahead() - self.burst()
+    }
+
+    /// Room in the queue of a flow when it gets one.
+    fn burst(&self) -> u64 {
+        let half = self.ahead() / 2;
+        match served(BURST, self.per_byte.load(Relaxed)) {
+            0 => half,
+            burst => burst.min(half),
+        }
+    }
+
+    /// Returns the time at which the queue of a flow is empty that gets one at `now`. `None` if too many have
+    /// got one lately.
     pub(super) fn enter(&self, now: u64) -> Option<u64> {
         if self.entry_due.load(Relaxed) > now + ENTRIES {
             return None;
         }
-        let half = self.ahead() / 2;
-        let burst = match served(BURST, self.per_byte.load(Relaxed)) {
-            0 => half,
-            burst => burst.min(half),
-        };
+        let burst = self.burst();
         charge(&self.entry_due, (burst >> 16) * u64::from(self.entry_part.load(Relaxed)), now);
         Some(now + self.ahead() - burst)
     }

@@ -3,8 +3,8 @@
 //! A flow's queue is what it would have waiting if it alone were served at its [fair share](FairShare) of the
 //! class (phantom queues: Alizadeh et al., 2012; core-stateless fair queueing: Stoica et al., 1998). All that
 //! is kept of it is the time at which it is empty. A packet that finds no room is dropped, and no packet is
-//! ever delayed. Packets of senders that heed Congestion Experienced are marked before that. A flow below its
-//! share always finds its queue empty.
+//! ever delayed. Before that its sender is [told](super::congestion) of congestion. A flow below its share
+//! always finds its queue empty.
 //!
 //! Classes share a table of fixed size. A flow has its place in one of the four entries of a line of memory,
 //! by a hash that outsiders cannot compute. It takes an entry whose queue is empty, the one that has been so
@@ -14,7 +14,7 @@
 //! so do all packets behind it until that queue is empty: none overtakes another. A hook counts what it sends
 //! there, and the engine says how much of it has left or was lost ([`Spill`]).
 
-use super::congestion::{is_marked, is_news};
+use super::congestion::{Found, Told};
 use super::due::{charge, SPREAD};
 use super::fair::FairShare;
 use super::strangers::Young;
@@ -36,8 +36,14 @@ pub(super) struct Entry {
     due: AtomicU64,
     /// Low half of the flow's hash.
     tag: AtomicU32,
-    /// Time of the last mark of ECT(0), in units of 2^20 ns.
-    marked: AtomicU32,
+    told: Told,
+}
+
+impl Entry {
+    /// Returns the state that a packet finds at `now` that takes `time`.
+    fn found(&self, share: &FairShare, time: u64, now: u64) -> Found {
+        Found { wait: self.due.load(Relaxed).saturating_sub(now), time, start: share.start() }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -97,6 +103,15 @@ pub(super) enum Queue<'a> {
     New,
 }
 
+/// Fate of packets that do not pass ahead of their flow's share.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Excess {
+    /// They go to the queue of their flow in the engine. It has this number.
+    Spills(u16),
+    /// They tell their sender that it is ahead.
+    Dropped,
+}
+
 impl Default for FlowQueues {
     fn default() -> FlowQueues {
         let lines = (0..LINES).map(|_| Line::default()).collect();
@@ -130,6 +145,7 @@ impl FlowQueues {
         let Some(due) = share.enter(now) else { return Queue::New };
         line[first].due.store(due, Relaxed);
         line[first].tag.store(tag, Relaxed);
+        line[first].told.begin();
         own(first)
     }
 
@@ -149,35 +165,43 @@ impl FlowQueues {
         self.spills.get_or_init(|| (0..LINES * WAYS).map(|_| Spill::default()).collect())
     }
 
-    /// Returns the number of a queue from which `packets` that come as one spill, which take `time` at their
-    /// share: they find no room, or packets before them are on their way through the engine. They are counted
-    /// then.
+    /// Returns what becomes of packets that come as one, with this ECN field, and take `time` at their share,
+    /// if they find no room or packets before them are on their way through the engine. Those that spill are
+    /// counted.
     pub(super) fn spill(
         &self,
         queue: Queue<'_>,
         share: &FairShare,
-        packets: u64,
+        (ecn, packets): (u8, u64),
         time: u64,
         now: u64,
-    ) -> Option<u16> {
-        let Queue::Own(Entry { due, .. }, number) = queue else { return None };
+    ) -> Option<Excess> {
+        let Queue::Own(Entry { due, told, .. }, number) = queue else { return None };
         if number == NEVER {
             return None;
         }
         let spill = self.spills().get(number as usize)?;
-        let spills = spill.on_the_way() > 0 || !share.has_room_ahead(due, time, now);
-        spills.then(|| {
-            spill.send(packets as u32);
-            number as u16
-        })
+        let before = spill.on_the_way();
+        if before == 0 && share.has_room_ahead(due, time, now) {
+            return None;
+        }
+        if told.drops(ecn, before, packets, time, now) {
+            return Some(Excess::Dropped);
+        }
+        spill.send(packets as u32);
+        Some(Excess::Spills(number as u16))
     }
 }
 
 impl Queue<'_> {
-    /// Returns whether there is room at `now` for so many bytes, where a flow's take `time` at its share.
-    pub(super) fn has_room(self, share: &FairShare, bytes: u64, time: u64, now: u64) -> bool {
+    /// Returns whether packets with this ECN field pass at `now`: so many bytes, which take `time` at their
+    /// flow's share.
+    pub(super) fn lets(self, share: &FairShare, ecn: u8, bytes: u64, time: u64, now: u64) -> bool {
         match self {
-            Queue::Own(entry, _) => share.has_room(&entry.due, time, now),
+            Queue::Own(entry, _) => {
+                let has_room = share.has_room(&entry.due, time, now);
+                entry.told.lets(ecn, entry.found(share, time, now), has_room, now)
+            }
             Queue::New => share.has_room_for_new(bytes, now),
         }
     }
@@ -188,8 +212,7 @@ impl Queue<'_> {
     pub(super) fn marks(self, share: &FairShare, ecn: u8, time: u64, now: u64) -> bool {
         let Queue::Own(entry, _) = self else { return false };
         let due = entry.due.load(Relaxed);
-        let is_marked = is_marked(ecn, due.saturating_sub(now), time, share.depth() / 4 * 3, due);
-        is_marked && is_news(ecn, &entry.marked, now)
+        entry.told.marks(ecn, entry.found(share, time, now), share.depth(), due, now)
     }
 
     /// Charges it with what passes.

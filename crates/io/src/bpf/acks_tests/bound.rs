@@ -855,12 +855,72 @@ fn packets_are_marked_as_with_the_core() {
     println!("{passed} passed, {marked:?} marked");
     let [none, l4s, classic, already] = marked;
     assert_eq!((none, already), (0, 0));
-    assert!(passed == 0 || l4s > passed / 30 && classic > passed / 30, "{passed} passed, {marked:?} marked");
+    let enough = l4s > passed / 30 && classic > passed / 100;
+    assert!(passed == 0 || enough, "{passed} passed, {marked:?} marked");
+}
+
+/// Datagrams of four flows in a fair class of 1 Mbit/s, whose queues run empty once, and of which two have
+/// ECN: each loses a packet, or has one marked, when ten packets wait, as with the core.
+#[test]
+fn senders_are_told_as_by_the_core() {
+    if !privileged() {
+        return;
+    }
+    let fair = FairLimit { depth: Duration::from_millis(100), spills: None, most: None };
+    let limit = Limit { most: Some(Rate::mbit(1_000)), fair: Some(fair), ..LIMIT };
+    let (mut rounds, mut told) = (0, [0; 3]);
+    for round in 0..12 {
+        let rig = bounded(limit);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let (bounds, tallies, queues) = ([Bound::default()], [Tally::default()], FlowQueues::default());
+        bounds[0].set(Some(limit));
+        for bound in [&bounds[0], &rig.acks.bounds_of(0)[0]] {
+            bound.fair().tell(Rate::mbit(1), 0);
+        }
+        let (mut from, mut found, mut torn) = (clocks(), Vec::new(), false);
+        let first = (0..12u64).map(|n| n / 3);
+        for (n, flow) in first.chain((0..70).map(|n| n % 4)).enumerate() {
+            if n == 12 {
+                torn |= !is_soon_after(from);
+                std::thread::sleep(std::time::Duration::from_millis(80));
+                from = clocks();
+            }
+            let ecn = flow as u8 / 2 * 2;
+            let segment = SegmentBuilder::v4(B, A).ports(4_000 + flow as u16, 9).udp().tos(ecn);
+            let frame = segment.payload(172).build();
+            let load = Load { packets: 1, bytes: 200, payload: 0, ecn, kind: Kind::Counted };
+            let hash = (flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let of = Records { queues: Some((&queues, hash)), ..Records::default() };
+            let tick = clocks()[1];
+            let core = judge(&bounds, &tallies, 0, of, &load, tick);
+            let (action, after) = rig.hook(Hook::Egress, &frame, 0);
+            torn |= clocks()[1] != tick;
+            let hook = match action == PASS {
+                true if after == frame => Judgement::Passes,
+                true => Judgement::Marked,
+                false => Judgement::Dropped,
+            };
+            found.push((flow, core, hook));
+        }
+        if torn || !is_soon_after(from) || now().as_nanos() >> 30 != from[1].as_nanos() >> 30 {
+            continue;
+        }
+        assert!(found.iter().all(|(_, core, hook)| core == hook), "round {round}: {found:?}");
+        rounds += 1;
+        for (_, core, _) in &found {
+            let kinds = [Judgement::Passes, Judgement::Marked, Judgement::Dropped];
+            kinds.iter().zip(&mut told).for_each(|(kind, count)| *count += u32::from(core == kind));
+        }
+    }
+    let [passed, marked, dropped] = told;
+    println!("{rounds} rounds: {passed} passed, {marked} marked, {dropped} dropped");
+    assert_eq!((marked, dropped), (2 * rounds, 2 * rounds));
 }
 
 /// Datagrams of flows that last, and of some that do not, in a class of 8 kbit/s whose flows spill: each
 /// passes, is dropped or spills as with the core, while some of what has spilled leaves the engine. The hook
-/// tells the programs behind it of every packet whether it spills.
+/// tells the programs behind it of every packet whether it spills. What the first two spill stays: they lose
+/// a packet when ten are on the way.
 #[test]
 fn flows_spill_as_with_the_core() {
     if !privileged() {
@@ -881,8 +941,13 @@ fn flows_spill_as_with_the_core() {
             bound.fair().tell(Rate::kbit(8), waiting);
         }
         let (from, mut found, mut apart, mut torn) = (clocks(), Vec::new(), Vec::new(), false);
+        let mut lost = 0;
         let first = (0..18).map(|n| n / 3);
-        let more = (0..70).map(|n| if random.percent(70) { random.below(6) } else { 100 + n });
+        let more = (0..90).map(|n| match random.below(10) {
+            0..5 => n % 2,
+            5..8 => random.below(6),
+            _ => 100 + n,
+        });
         for flow in first.chain(more.collect::<Vec<_>>()) {
             let bytes = 100 * (2 + random.below(12));
             let segment = SegmentBuilder::v4(B, A).ports(4_000 + flow as u16, 9).udp();
@@ -910,8 +975,9 @@ fn flows_spill_as_with_the_core() {
                 Judgement::Spills(_) => 2,
             };
             found.push((hook, expected, action == PASS));
+            lost += u32::from(flow < 2 && core == Judgement::Dropped);
             // All that is on the way leaves the engine.
-            if let Some((core, hook)) = numbers.filter(|_| random.percent(30)) {
+            if let Some((core, hook)) = numbers.filter(|_| flow >= 2 && random.percent(30)) {
                 let both = [&queues.spills()[usize::from(core)], &rig.acks.spills()[usize::from(hook)]];
                 apart.push(both[0].on_the_way() != both[1].on_the_way());
                 both.iter().for_each(|spill| spill.leave(spill.on_the_way()));
@@ -923,6 +989,7 @@ fn flows_spill_as_with_the_core() {
         let alike = |(hook, core, passes): &(usize, usize, bool)| hook == core && *passes == (*hook > 0);
         assert!(found.iter().all(alike), "round {round}, {waiting}: {found:?}");
         assert!(!apart.contains(&true), "round {round}: counts of what is on the way");
+        assert_eq!(lost, 2, "round {round}");
         assert_eq!(rig.acks.bounds_of(0)[0].passed(), bounds[0].passed(), "round {round}");
         assert_eq!(rig.acks.tallies_of(0)[0].counted(), tallies[0].counted(), "round {round}");
         spilled += found.iter().filter(|(hook, ..)| *hook == 2).count();

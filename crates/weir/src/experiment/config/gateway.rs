@@ -102,20 +102,23 @@ pub fn short(dev: &str, out: Option<Rate>, inward: Option<Rate>, layer: Option<&
 
 /// Returns the file of a line with one rate or two, without a file. Uploads wait here instead of in the
 /// modem, in a queue of each host and flow, with CoDel and an ACK filter, which an option names or describes,
-/// and in tins. Downloads wait nowhere: ACKs hold TCP to the rate, and each other flow has its fair share.
+/// and in tins. Of downloads, ACKs hold TCP to the rate. Each other flow has its fair share: what exceeds it
+/// waits for its turn up to a rate of 1 Gbit/s, if flows can spill here.
 pub fn line(
     dev: &str,
     [up, down]: [Option<Rate>; 2],
     filter: &str,
     tins: Option<&str>,
     layer: Option<&str>,
+    can_spill: bool,
 ) -> Result<Source, Fault> {
     let up = up.map(|rate| upwards(rate, filter, tins)).transpose()?;
     let counts = if layer.is_none() { "ack = { counts = \"frame\" }\n" } else { "" };
     let down = down.map(|rate| {
+        let others = if can_spill && rate <= SPILLS_UP_TO { "queue" } else { "fair" };
         format!(
             "\n[[gateway.class]]\nname = \"down\"\ndirection = \"in\"\nrate = \"{rate}\"\n\
-             unresponsive = \"fair\"\n{counts}"
+             unresponsive = \"{others}\"\n{counts}"
         )
     });
     Ok(on_command_line(dev, layer, [up, down].into_iter().flatten().collect()))
@@ -157,6 +160,8 @@ fn on_command_line(dev: &str, layer: Option<&str>, classes: String) -> Source {
     Source::new("command line", text)
 }
 
+/// Fastest line of which downloads spill. One processor carries what exceeds the shares.
+const SPILLS_UP_TO: Rate = Rate::mbit(1_000);
 /// Longest wait before a line, at its rate; the queue also has room for twenty full frames.
 const UP_WAIT: Duration = Duration::from_millis(500);
 const UP_LEAST: u64 = 20 * FULL_FRAME;
@@ -391,7 +396,8 @@ mod tests {
         for rate in ["8kbit", "64kbit", "1.5Mbit", "20Mbit", "1Gbit", "100Gbit"] {
             let both = [Some(policy::flow_rate(rate).unwrap()); 2];
             for filter in ["delayed-per-flow", "classical", "none"] {
-                let source = line("eth0", both, filter, Some("diffserv4"), Some("pppoe-llcsnap")).unwrap();
+                let source =
+                    line("eth0", both, filter, Some("diffserv4"), Some("pppoe-llcsnap"), true).unwrap();
                 parse(&source).unwrap_or_else(|errors| panic!("{rate}: {errors}"));
             }
         }
