@@ -25,17 +25,24 @@ const FORGIVEN: u32 = 1 << 17;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     /// Bytes that the flow may still send in its round.
-    deficit: i64,
+    deficit: i32,
     links: Links,
     /// Rounds that had passed when the flow left, modulo 2^32.
     left: u32,
+    /// [`Rounds::sent`] when the flow sent last.
+    at: u32,
     /// Round that the flow waits for.
     round: u8,
+    /// True if the flow has sent anything.
+    known: bool,
+    /// True while it has a turn before the others of its round.
+    first: bool,
 }
 
 impl Turn {
     /// State of a flow that waits for no round.
-    pub(super) const NONE: Turn = Turn { deficit: 0, links: Links::NONE, left: 0, round: 0 };
+    pub(super) const NONE: Turn =
+        Turn { deficit: 0, links: Links::NONE, left: 0, at: 0, round: 0, known: false, first: false };
 
     /// Returns the flow that waits behind this one in its round.
     pub(super) fn behind(&self) -> Option<u32> {
@@ -64,8 +71,13 @@ pub(super) struct Rounds {
     passed: u32,
     /// Bytes that each flow may send in a round.
     quantum: i64,
-    /// Bytes of the flows that were placed before others in this round.
+    /// Flows that wait and were not placed before others.
+    waiting: u32,
+    /// Bytes that these flows have sent, modulo 2^32.
+    sent: u32,
+    /// Bytes of new flows that were placed before others, lately, and `sent` when the first of them was.
     ahead: u64,
+    ahead_at: u32,
 }
 
 impl Rounds {
@@ -77,7 +89,10 @@ impl Rounds {
             round: 0,
             passed: 0,
             quantum: quantum.max(1).into(),
+            waiting: 0,
+            sent: 0,
             ahead: 0,
+            ahead_at: 0,
         }
     }
 
@@ -91,10 +106,10 @@ impl Rounds {
         let turn = flows[i as usize].turn();
         let debt = self.debt(turn);
         if debt > 0 && self.occupied != 0 {
-            turn.deficit = -debt;
+            turn.deficit = narrow(-debt);
             return self.enter_in_debt(flows, i);
         }
-        turn.deficit = self.quantum;
+        turn.deficit = narrow(self.quantum);
         let rounds_on = u8::from(self.occupied != 0);
         self.enter(flows, i, rounds_on);
     }
@@ -102,7 +117,7 @@ impl Rounds {
     /// Bytes that a flow that has left still owes.
     fn debt(&self, turn: &Turn) -> i64 {
         let paid = i64::from(self.passed.wrapping_sub(turn.left)).saturating_mul(self.quantum);
-        (-turn.deficit).saturating_sub(paid).max(0)
+        (-i64::from(turn.deficit)).saturating_sub(paid).max(0)
     }
 
     /// Returns whether a flow that has left owes something to those that are there.
@@ -110,20 +125,34 @@ impl Rounds {
         self.occupied != 0 && self.debt(flow.turn()) > 0
     }
 
-    /// Adds a flow before the others of this round, unless it has had its turn in the round. So a flow that
-    /// sends little waits only for the frame in transmission, and no flow gets more than a quantum in a
-    /// round. All flows added this way share one quantum in a round with their first frames, of `bytes` each.
-    /// This keeps a flood of new flows from taking the turns of the others. Otherwise works as
-    /// [`Rounds::begin`].
+    /// Adds a flow with a first frame of `bytes` bytes before the others of this round. So a flow that sends
+    /// little waits only for the frame in transmission. It is added as by [`Rounds::begin`] if it owes
+    /// something, or if those that wait have not each sent as much as it did in its last turn: no flow gets
+    /// more than they do. A round says less, since flows whose frames are longer than a quantum may all have
+    /// their turns in one. New flows share one quantum in the time that the others take for one each. So a
+    /// flood of them does not take the turns of the others.
     pub(super) fn begin_first<T: TakesTurns>(&mut self, flows: &mut [T], i: u32, bytes: u64) {
         let turn = flows[i as usize].turn();
-        let ahead = self.ahead.saturating_add(bytes);
-        let served = turn.round == self.round || self.debt(turn) > 0;
-        if self.occupied == 0 || served || ahead > self.quantum.unsigned_abs() {
+        let have_sent = |each: i64, at: u32| {
+            i64::from(self.sent.wrapping_sub(at)) >= each.saturating_mul(self.waiting.into())
+        };
+        if have_sent(self.quantum, self.ahead_at) {
+            self.ahead = 0;
+        }
+        let is_served = match turn.known {
+            true => !have_sent(self.quantum - i64::from(turn.deficit), turn.at) || self.debt(turn) > 0,
+            false => self.ahead.saturating_add(bytes) > self.quantum.unsigned_abs(),
+        };
+        if self.occupied == 0 || is_served {
             return self.begin(flows, i);
         }
-        self.ahead = ahead;
-        (turn.deficit, turn.round) = (self.quantum, self.round);
+        if !turn.known {
+            if self.ahead == 0 {
+                self.ahead_at = self.sent;
+            }
+            self.ahead += bytes;
+        }
+        (turn.deficit, turn.round, turn.first) = (narrow(self.quantum), self.round, true);
         self.rounds[usize::from(self.round)].push_first(&mut linked::by(flows, links), i);
     }
 
@@ -133,7 +162,7 @@ impl Rounds {
         let turn = flows[i as usize].turn();
         // The rounds that it would have waited for are not paid.
         let ahead = turn.round.wrapping_sub(self.round) % ROUNDS as u8;
-        turn.deficit -= i64::from(ahead) * self.quantum;
+        turn.deficit = narrow(i64::from(turn.deficit) - i64::from(ahead) * self.quantum);
         turn.left = self.passed;
         if self.occupied == 0 {
             self.passed = self.passed.wrapping_add(FORGIVEN);
@@ -141,9 +170,10 @@ impl Rounds {
     }
 
     fn remove<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
-        let round = flows[i as usize].turn().round;
+        let Turn { round, first, .. } = *flows[i as usize].turn();
         let list = &mut self.rounds[usize::from(round)];
         list.remove(&mut linked::by(flows, links), i);
+        self.waiting -= u32::from(!first);
         if list.is_empty() {
             self.occupied &= !(1 << round);
         }
@@ -152,7 +182,11 @@ impl Rounds {
     /// Charges a flow for `bytes` that it has sent. `ends` is true if it has nothing left.
     pub(super) fn charge<T: TakesTurns>(&mut self, flows: &mut [T], i: u32, bytes: u64, ends: bool) {
         let turn = flows[i as usize].turn();
-        turn.deficit = turn.deficit.saturating_sub_unsigned(bytes);
+        turn.deficit = narrow(i64::from(turn.deficit).saturating_sub_unsigned(bytes));
+        if !turn.first {
+            self.sent = self.sent.wrapping_add(bytes as u32);
+        }
+        (turn.at, turn.known) = (self.sent, true);
         let deficit = turn.deficit;
         if ends {
             self.end(flows, i);
@@ -170,13 +204,13 @@ impl Rounds {
 
     fn enter_in_debt<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
         let turn = flows[i as usize].turn();
-        let all = -turn.deficit / self.quantum + 1;
+        let all = -i64::from(turn.deficit) / self.quantum + 1;
         // If the flow is alone, all rounds pass at once.
         let (paid, rounds_on) = match self.occupied {
             0 => (all, 1),
             _ => (all.min(MOST_ROUNDS), all.min(MOST_ROUNDS)),
         };
-        turn.deficit += paid * self.quantum;
+        turn.deficit = narrow(i64::from(turn.deficit) + paid * self.quantum);
         self.passed = self.passed.wrapping_add((paid - rounds_on) as u32);
         self.enter(flows, i, rounds_on as u8);
     }
@@ -187,10 +221,7 @@ impl Rounds {
         while self.occupied != 0 {
             let ahead = self.occupied.rotate_right(self.round.into()).trailing_zeros();
             self.round = (self.round + ahead as u8) % ROUNDS as u8;
-            if ahead > 0 {
-                self.ahead = 0;
-                self.passed = self.passed.wrapping_add(ahead);
-            }
+            self.passed = self.passed.wrapping_add(ahead);
             match self.next() {
                 Some(i) if flows[i as usize].turn().deficit <= 0 => self.postpone(flows, i),
                 _ => break,
@@ -200,8 +231,75 @@ impl Rounds {
 
     fn enter<T: TakesTurns>(&mut self, flows: &mut [T], i: u32, rounds_on: u8) {
         let round = (self.round + rounds_on) % ROUNDS as u8;
-        flows[i as usize].turn().round = round;
+        let turn = flows[i as usize].turn();
+        (turn.round, turn.first) = (round, false);
         self.rounds[usize::from(round)].push(&mut linked::by(flows, links), i);
         self.occupied |= 1 << round;
+        self.waiting += 1;
+    }
+}
+
+/// Bytes of a deficit: none is near the bounds.
+fn narrow(bytes: i64) -> i32 {
+    bytes.clamp(i32::MIN.into(), i32::MAX.into()) as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUANTUM: u32 = 300;
+    const FRAME: u64 = 1_500;
+
+    impl TakesTurns for Turn {
+        fn turn(&mut self) -> &mut Turn {
+            self
+        }
+    }
+
+    /// Five flows that always wait, with frames of five quanta, so that all have their turns in one round,
+    /// and others with packets of `bytes` bytes, which come when so many bytes have left since their last
+    /// ones. Returns for each flow its bytes, and the most frames that left before one of its own since that
+    /// came.
+    fn serve(others: usize, bytes: u64, frames: u32, after: u64) -> Vec<(u64, u32)> {
+        let mut rounds = Rounds::new(QUANTUM);
+        let mut flows = vec![Turn::NONE; 5 + others];
+        let mut sent = vec![(0, 0); flows.len()];
+        let (mut since, mut came) = (vec![0; flows.len()], vec![None; flows.len()]);
+        (0..5).for_each(|i| rounds.begin(&mut flows, i));
+        for n in 0..frames {
+            for i in 5..flows.len() {
+                if came[i].is_none() && since[i] >= after {
+                    rounds.begin_first(&mut flows, i as u32, bytes);
+                    came[i] = Some(n);
+                }
+            }
+            let i = rounds.next().unwrap() as usize;
+            let size = if i < 5 { FRAME } else { bytes };
+            since.iter_mut().for_each(|since| *since += size);
+            since[i] = 0;
+            let wait = came[i].take().map_or(0, |came| n - came);
+            sent[i] = (sent[i].0 + size, wait.max(sent[i].1));
+            rounds.charge(&mut flows, i as u32, size, i >= 5);
+        }
+        sent
+    }
+
+    /// Each of five flows sends 240 bytes in the time of a frame: 1,200 to 1,500 bytes.
+    #[test]
+    fn a_flow_that_sends_less_than_its_share_is_next() {
+        let sent = serve(1, 240, 1_000, FRAME);
+        assert_eq!(sent[5].1, 0, "{sent:?}");
+        assert!(sent[5].0 > 400 * 240, "{sent:?}");
+    }
+
+    /// Twenty that come back at once have no more than those that wait.
+    #[test]
+    fn flows_that_come_back_have_no_more_than_their_share() {
+        for bytes in [60, 240, 300] {
+            let sent = serve(20, bytes, 20_000, 0);
+            let least = sent[..5].iter().min().unwrap().0;
+            assert!(sent[5..].iter().all(|sent| sent.0 <= least), "{bytes}: {sent:?}");
+        }
     }
 }

@@ -14,8 +14,8 @@
 //!   trip, or if its sender counts bytes (`growth`): ACKs that wait before the last one of a burst then
 //!   only delay it. Flows of data count as active.
 //! - **Service** is in order of arrival, or round-robin over flows by bytes. With the latter a bulk upload
-//!   gets its share and no more, and so do ACKs. A flow that becomes backlogged has the next turn, once in a
-//!   round. All such flows share one quantum in a round. Erased ACKs are not charged. With [`Params::hosts`]
+//!   gets its share and no more, and so do ACKs. A flow that becomes backlogged has the next turn, within its
+//!   share. New flows share one quantum of such turns. Erased ACKs are not charged. With [`Params::hosts`]
 //!   hosts take turns in this way, and the flows of each in rounds of their own (`turns`).
 //! - **CoDel** ([`Params::codel`]) judges each flow's packets other than pure ACKs, as in
 //!   [FQ-CoDel](super::fq_codel).

@@ -37,8 +37,8 @@ fn who_loses_when_the_queue_is_full() {
         b.data(9, n);
     });
     assert_eq!((b.ack(1, 1), b.ack(1, 2)), (None, None));
-    // A quantum of 1514 leaves 14 bytes for a second packet.
-    assert_eq!(b.rest(), [(9, 3), (9, 4), (1, 1), (1, 2)]);
+    // Who begins to wait is next, with a quantum of 1514.
+    assert_eq!(b.rest(), [(1, 1), (1, 2), (9, 3), (9, 4)]);
     b.check();
 }
 
