@@ -63,6 +63,8 @@ fn links<T: TakesTurns>(flow: &mut T) -> &mut Links {
 #[derive(Debug)]
 pub(super) struct Rounds {
     rounds: [LinkedList; ROUNDS],
+    /// Flows that have turns before those of this round, in the order in which they came.
+    first: LinkedList,
     /// Bit set of the rounds in which a flow waits.
     occupied: u64,
     /// Round that is being served.
@@ -85,6 +87,7 @@ impl Rounds {
     pub(super) fn new(quantum: u32) -> Rounds {
         Rounds {
             rounds: [LinkedList::EMPTY; ROUNDS],
+            first: LinkedList::EMPTY,
             occupied: 0,
             round: 0,
             passed: 0,
@@ -98,7 +101,7 @@ impl Rounds {
 
     /// Returns the flow whose turn it is.
     pub(super) fn next(&self) -> Option<u32> {
-        self.rounds[usize::from(self.round)].first()
+        self.first.first().or_else(|| self.rounds[usize::from(self.round)].first())
     }
 
     /// Adds a flow behind those that were served in this round, or in the round in which its debt is paid.
@@ -152,28 +155,33 @@ impl Rounds {
             }
             self.ahead += bytes;
         }
-        (turn.deficit, turn.round, turn.first) = (narrow(self.quantum), self.round, true);
-        self.rounds[usize::from(self.round)].push_first(&mut linked::by(flows, links), i);
+        (turn.deficit, turn.first) = (narrow(self.quantum), true);
+        self.first.push(&mut linked::by(flows, links), i);
     }
 
     /// Removes a flow that is no longer backlogged. Call [`Rounds::go_on`] next.
     pub(super) fn end<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
         self.remove(flows, i);
         let turn = flows[i as usize].turn();
-        // The rounds that it would have waited for are not paid.
-        let ahead = turn.round.wrapping_sub(self.round) % ROUNDS as u8;
-        turn.deficit = narrow(i64::from(turn.deficit) - i64::from(ahead) * self.quantum);
+        if !turn.first {
+            // The rounds that it would have waited for are not paid.
+            let ahead = turn.round.wrapping_sub(self.round) % ROUNDS as u8;
+            turn.deficit = narrow(i64::from(turn.deficit) - i64::from(ahead) * self.quantum);
+        }
         turn.left = self.passed;
-        if self.occupied == 0 {
+        if self.next().is_none() && self.occupied == 0 {
             self.passed = self.passed.wrapping_add(FORGIVEN);
         }
     }
 
     fn remove<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
         let Turn { round, first, .. } = *flows[i as usize].turn();
+        if first {
+            return self.first.remove(&mut linked::by(flows, links), i);
+        }
         let list = &mut self.rounds[usize::from(round)];
         list.remove(&mut linked::by(flows, links), i);
-        self.waiting -= u32::from(!first);
+        self.waiting -= 1;
         if list.is_empty() {
             self.occupied &= !(1 << round);
         }
