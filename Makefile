@@ -42,9 +42,9 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 		table5-unpaced.toml table5-tbf.toml table5-tbf-4m.toml window.toml window-clock.toml fig3.toml fig8.toml fig8-unpaced.toml fig9.toml fig9-unpaced.toml) \
 	$(addprefix experiments/papers/paced-chirping/,lone.toml pair.toml fig6.toml both-start.toml both-fig6.toml vanish.toml reorder.toml fig5.toml fig5-alone.toml fig7.toml)
 
-.PHONY: demo test quick build benchmarks repro repro-short deb book py python gallery deny packages commands bench kernels hosts miri random additions papers mutations prometheus page evidence verify setup format lint unit virtual virtual-files truth instructions privileged-build privileged fuzz clean
+.PHONY: demo test quick build benchmarks repro repro-short deb book py python gallery deny packages commands bench kernels beside hosts miri random additions papers mutations prometheus page evidence verify setup format lint unit virtual virtual-files truth instructions privileged-build privileged fuzz clean
 
-PARTS := deny book commands packages kernels hosts miri random additions papers mutations prometheus python page evidence
+PARTS := deny book commands packages kernels beside hosts miri random additions papers mutations prometheus python page evidence
 PART ?= $(PARTS)
 
 build: setup
@@ -214,6 +214,10 @@ evidence: build
 # Some minutes for each kernel. KERNELS="6.1 7.3" are those alone.
 kernels: build
 	WEIR=$(WEIR) scripts/kernels/run $(KERNELS)
+
+# A home's line beside CAKE and FQ-CoDel, in a virtual machine. LINES="100-20" is that one.
+beside: build
+	WEIR=$(WEIR) scripts/kernels/beside $(LINES)
 
 # Some minutes. ONLY="kills long" are those alone; scripts/hosts --list says what there is.
 hosts: build

@@ -169,7 +169,7 @@ impl Rounds {
             turn.deficit = narrow(i64::from(turn.deficit) - i64::from(ahead) * self.quantum);
         }
         turn.left = self.passed;
-        if self.next().is_none() && self.occupied == 0 {
+        if self.occupied == 0 && self.first.is_empty() {
             self.passed = self.passed.wrapping_add(FORGIVEN);
         }
     }
@@ -299,6 +299,20 @@ mod tests {
         let sent = serve(1, 240, 1_000, FRAME);
         assert_eq!(sent[5].1, 0, "{sent:?}");
         assert!(sent[5].0 > 400 * 240, "{sent:?}");
+    }
+
+    #[test]
+    fn those_that_are_next_are_served_in_order() {
+        let mut rounds = Rounds::new(QUANTUM);
+        let mut flows = vec![Turn::NONE; 5];
+        (0..2).for_each(|i| rounds.begin(&mut flows, i));
+        (2..5).for_each(|i| rounds.begin_first(&mut flows, i, 100));
+        let order = [0; 5].map(|_| {
+            let i = rounds.next().unwrap();
+            rounds.charge(&mut flows, i, 100, true);
+            i
+        });
+        assert_eq!(order, [2, 3, 4, 0, 1]);
     }
 
     /// Twenty that come back at once have no more than those that wait.

@@ -589,14 +589,6 @@ static __always_inline struct queue_entry *queue_entry(__u64 queue)
 	return line ? &line->entries[at & (QUEUE_WAYS - 1)] : NULL;
 }
 
-/* The time at which it is empty. */
-static __always_inline __u64 *queue_due(__u64 queue)
-{
-	struct queue_entry *entry = queue_entry(queue);
-
-	return entry ? &entry->due : NULL;
-}
-
 /* `FIRST`, `PACKETS` and `READY` */
 #define TOLD_FIRST 10000000ULL
 #define TOLD_PACKETS 10
@@ -671,7 +663,8 @@ enum judgement {
 };
 
 /* `Told::drops` */
-static __always_inline bool told_drops(struct queue_entry *entry, __u32 spilled, __u32 packets, __u64 time, __u64 now)
+static __always_inline bool told_drops(struct queue_entry *entry, __u32 spilled, __u32 packets, __u64 time,
+				       __u64 now)
 {
 	if (READ(entry->told) > TOLD_READY || spilled < TOLD_PACKETS || spilled * time <= TOLD_FIRST * packets)
 		return false;
@@ -756,7 +749,7 @@ __noinline int queue_marks(__u32 place, __u64 queue, __u64 cost, __u64 now, __u3
 __noinline int queue_charge(__u32 place, __u64 queue, __u64 cost, __u64 now)
 {
 	struct bound *b = bpf_map_lookup_elem(&bounds, &place);
-	__u64 *due;
+	struct queue_entry *entry;
 
 	if (!b)
 		return 0;
@@ -765,9 +758,9 @@ __noinline int queue_charge(__u32 place, __u64 queue, __u64 cost, __u64 now)
 		__sync_fetch_and_add(&b->fair.new_passed, cost);
 		return 0;
 	}
-	due = queue_due(queue);
-	if (due)
-		charge(due, served(cost, READ64(b->fair.per_byte)), now);
+	entry = queue_entry(queue);
+	if (entry)
+		charge(&entry->due, served(cost, READ64(b->fair.per_byte)), now);
 	return 0;
 }
 
@@ -973,7 +966,7 @@ static __always_inline __u32 judge(struct bound *b, struct judged *j, struct flo
 
 	if (j->spills) {
 		queue = queue_of(j->place, j->hash, j->coarse);
-		spilled = queue_spills(j->place, queue, j->cost, j->coarse, j->load.packets | j->ecn << SPILL_ECN);
+		spilled = queue_spills(j->place, queue, j->cost, j->coarse, j->load.packets | (__u32)j->ecn << SPILL_ECN);
 		if (spilled == JUDGED_DROPPED)
 			tally_lets(j, true, false);
 		if (spilled != JUDGED_PASSES)

@@ -746,6 +746,40 @@ fn what_was_not_permitted_is_bounded_as_by_the_core() {
     assert!(passed == 0 || dropped > passed / 10, "{passed} passed, {dropped} dropped");
 }
 
+/// Limit of a class whose flows have virtual queues of this depth.
+fn fair(depth: u64, spills: Option<Duration>) -> Limit {
+    let fair = FairLimit { depth: Duration::from_millis(depth), spills, most: None };
+    Limit { most: Some(Rate::mbit(1_000)), fair: Some(fair), ..LIMIT }
+}
+
+/// A class of the hooks, and one of the core that is like it, whose flows have virtual queues.
+struct Fair {
+    rig: Rig,
+    bounds: [Bound; 1],
+    tallies: [Tally; 1],
+    queues: FlowQueues,
+}
+
+impl Fair {
+    /// Both have this rate, and on average so many flows that wait for turns.
+    fn new(rig: Rig, limit: Limit, rate: Rate, waiting: u64) -> Fair {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let (bounds, tallies) = ([Bound::default()], [Tally::default()]);
+        bounds[0].set(Some(limit));
+        for bound in [&bounds[0], &rig.acks.bounds_of(0)[0]] {
+            bound.fair().tell(rate, waiting << 16);
+        }
+        Fair { rig, bounds, tallies, queues: FlowQueues::default() }
+    }
+
+    /// Returns the core's judgement of packets of a flow by its number.
+    fn judge(&self, flow: u64, spills: bool, load: &Load, now: Time) -> Judgement {
+        let hash = (flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let of = Records { queues: Some((&self.queues, hash)), spills, ..Records::default() };
+        judge(&self.bounds, &self.tallies, 0, of, load, now)
+    }
+}
+
 /// Datagrams, and segments of flows that are not controlled, of few flows that last and of many that do not,
 /// in a fair class of 8 kbit/s: the same pass as with the core. A byte takes a millisecond or more, packets
 /// are whole hundreds of bytes, and half of a depth is 50 ms: the time that the test takes decides nothing.
@@ -754,19 +788,13 @@ fn flows_have_fair_queues_as_with_the_core() {
     if !privileged() {
         return;
     }
-    let fair = FairLimit { depth: Duration::from_millis(100), spills: None, most: None };
-    let limit = Limit { most: Some(Rate::mbit(1_000)), fair: Some(fair), ..LIMIT };
+    let limit = fair(100, None);
     let (mut random, mut passed, mut dropped) = (Random(35), 0, 0);
     for round in 0..12 {
         let rig = bounded(limit);
         rig.control(key4(0, 0), 0, slot_flag::SCALED);
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        let (bounds, tallies, queues) = ([Bound::default()], [Tally::default()], FlowQueues::default());
-        bounds[0].set(Some(limit));
-        let waiting = random.below(4) << 16;
-        for bound in [&bounds[0], &rig.acks.bounds_of(0)[0]] {
-            bound.fair().tell(Rate::kbit(8), waiting);
-        }
+        let waiting = random.below(4);
+        let class = Fair::new(rig, limit, Rate::kbit(8), waiting);
         let (from, mut found) = (clocks(), Vec::new());
         // Flows that last begin with three packets in a row: no other one takes their place meanwhile.
         let first = (0..18).map(|n| n / 3);
@@ -780,17 +808,15 @@ fn flows_have_fair_queues_as_with_the_core() {
             let frame = segment.payload(payload as usize).build();
             let kind = if udp { Kind::Counted } else { Kind::Free };
             let load = Load { packets: 1, bytes, payload: if udp { 0 } else { payload }, ecn: 0, kind };
-            let hash = (flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let of = Records { queues: Some((&queues, hash)), ..Records::default() };
-            let core = admits(&bounds, &tallies, 0, of, &load, now());
-            found.push((rig.hook(Hook::Egress, &frame, 0).0 == PASS, core));
+            let core = class.judge(flow, false, &load, now()) == Judgement::Passes;
+            found.push((class.rig.hook(Hook::Egress, &frame, 0).0 == PASS, core));
         }
         if !is_soon_after(from) || now().as_nanos() >> 30 != from[1].as_nanos() >> 30 {
             continue;
         }
         assert!(found.iter().all(|(hook, core)| hook == core), "round {round}, {waiting}: {found:?}");
-        assert_eq!(rig.acks.bounds_of(0)[0].passed(), bounds[0].passed(), "round {round}");
-        assert_eq!(rig.acks.tallies_of(0)[0].counted(), tallies[0].counted(), "round {round}");
+        assert_eq!(class.rig.acks.bounds_of(0)[0].passed(), class.bounds[0].passed(), "round {round}");
+        assert_eq!(class.rig.acks.tallies_of(0)[0].counted(), class.tallies[0].counted(), "round {round}");
         passed += found.iter().filter(|(hook, _)| *hook).count();
         dropped += found.iter().filter(|(hook, _)| !*hook).count();
     }
@@ -805,17 +831,10 @@ fn packets_are_marked_as_with_the_core() {
     if !privileged() {
         return;
     }
-    let fair = FairLimit { depth: Duration::from_millis(300), spills: None, most: None };
-    let limit = Limit { most: Some(Rate::mbit(1_000)), fair: Some(fair), ..LIMIT };
+    let limit = fair(300, None);
     let (mut random, mut passed, mut marked) = (Random(37), 0, [0; 4]);
     for round in 0..12 {
-        let rig = bounded(limit);
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        let (bounds, tallies, queues) = ([Bound::default()], [Tally::default()], FlowQueues::default());
-        bounds[0].set(Some(limit));
-        for bound in [&bounds[0], &rig.acks.bounds_of(0)[0]] {
-            bound.fair().tell(Rate::kbit(8), 0);
-        }
+        let class = Fair::new(bounded(limit), limit, Rate::kbit(8), 0);
         let (from, mut found, mut torn) = (clocks(), Vec::new(), false);
         let first = (0..12).map(|n| n / 3);
         for flow in first.chain((0..70).map(|_| random.below(4)).collect::<Vec<_>>()) {
@@ -828,12 +847,10 @@ fn packets_are_marked_as_with_the_core() {
                 frame.splice(12..12, [0x81, 0, 0, 5]);
             }
             let load = Load { packets: 1, bytes, payload: 0, ecn, kind: Kind::Counted };
-            let hash = (flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let of = Records { queues: Some((&queues, hash)), ..Records::default() };
             // The hook reads the clock of ticks.
             let tick = clocks()[1];
-            let core = judge(&bounds, &tallies, 0, of, &load, tick);
-            let (action, after) = rig.hook(Hook::Egress, &frame, 0);
+            let core = class.judge(flow, false, &load, tick);
+            let (action, after) = class.rig.hook(Hook::Egress, &frame, 0);
             torn |= clocks()[1] != tick;
             let mut expected = frame.clone();
             if core == Judgement::Marked {
@@ -846,7 +863,7 @@ fn packets_are_marked_as_with_the_core() {
             continue;
         }
         assert!(found.iter().all(|(.., right)| *right), "round {round}: {found:?}");
-        assert_eq!(rig.acks.bounds_of(0)[0].passed(), bounds[0].passed(), "round {round}");
+        assert_eq!(class.rig.acks.bounds_of(0)[0].passed(), class.bounds[0].passed(), "round {round}");
         passed += found.iter().filter(|(_, core, _)| *core == Judgement::Passes).count();
         for (ecn, ..) in found.iter().filter(|(_, core, _)| *core == Judgement::Marked) {
             marked[usize::from(*ecn)] += 1;
@@ -866,17 +883,10 @@ fn senders_are_told_as_by_the_core() {
     if !privileged() {
         return;
     }
-    let fair = FairLimit { depth: Duration::from_millis(100), spills: None, most: None };
-    let limit = Limit { most: Some(Rate::mbit(1_000)), fair: Some(fair), ..LIMIT };
+    let limit = fair(100, None);
     let (mut rounds, mut told) = (0, [0; 3]);
     for round in 0..12 {
-        let rig = bounded(limit);
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        let (bounds, tallies, queues) = ([Bound::default()], [Tally::default()], FlowQueues::default());
-        bounds[0].set(Some(limit));
-        for bound in [&bounds[0], &rig.acks.bounds_of(0)[0]] {
-            bound.fair().tell(Rate::mbit(1), 0);
-        }
+        let class = Fair::new(bounded(limit), limit, Rate::mbit(1), 0);
         let (mut from, mut found, mut torn) = (clocks(), Vec::new(), false);
         let first = (0..12u64).map(|n| n / 3);
         for (n, flow) in first.chain((0..70).map(|n| n % 4)).enumerate() {
@@ -889,11 +899,9 @@ fn senders_are_told_as_by_the_core() {
             let segment = SegmentBuilder::v4(B, A).ports(4_000 + flow as u16, 9).udp().tos(ecn);
             let frame = segment.payload(172).build();
             let load = Load { packets: 1, bytes: 200, payload: 0, ecn, kind: Kind::Counted };
-            let hash = (flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let of = Records { queues: Some((&queues, hash)), ..Records::default() };
             let tick = clocks()[1];
-            let core = judge(&bounds, &tallies, 0, of, &load, tick);
-            let (action, after) = rig.hook(Hook::Egress, &frame, 0);
+            let core = class.judge(flow, false, &load, tick);
+            let (action, after) = class.rig.hook(Hook::Egress, &frame, 0);
             torn |= clocks()[1] != tick;
             let hook = match action == PASS {
                 true if after == frame => Judgement::Passes,
@@ -926,20 +934,13 @@ fn flows_spill_as_with_the_core() {
     if !privileged() {
         return;
     }
-    let (depth, spills) = (Duration::from_millis(50), Some(Duration::from_millis(5)));
-    let limit =
-        Limit { most: Some(Rate::mbit(1_000)), fair: Some(FairLimit { depth, spills, most: None }), ..LIMIT };
+    let limit = fair(50, Some(Duration::from_millis(5)));
     let (mut random, mut spilled, mut passed) = (Random(36), 0, 0);
     for round in 0..12 {
         let rig = hold(Rig::new(AcksOptions { tallies: CLASSES, spills: true, ..options() }), limit, vec![]);
         rig.control(key4(0, 0), 0, slot_flag::SCALED);
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        let (bounds, tallies, queues) = ([Bound::default()], [Tally::default()], FlowQueues::default());
-        bounds[0].set(Some(limit));
-        let waiting = random.below(4) << 16;
-        for bound in [&bounds[0], &rig.acks.bounds_of(0)[0]] {
-            bound.fair().tell(Rate::kbit(8), waiting);
-        }
+        let waiting = random.below(4);
+        let class = Fair::new(rig, limit, Rate::kbit(8), waiting);
         let (from, mut found, mut apart, mut torn) = (clocks(), Vec::new(), Vec::new(), false);
         let mut lost = 0;
         let first = (0..18).map(|n| n / 3);
@@ -954,12 +955,10 @@ fn flows_spill_as_with_the_core() {
             let payload = bytes - (segment.clone().build().len() as u64 - 14);
             let frame = segment.payload(payload as usize).build();
             let load = Load { packets: 1, bytes, payload: 0, ecn: 0, kind: Kind::Counted };
-            let hash = (flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let of = Records { queues: Some((&queues, hash)), spills: true, ..Records::default() };
             // The hook reads the clock of ticks.
             let tick = clocks()[1];
-            let core = judge(&bounds, &tallies, 0, of, &load, tick);
-            let (action, number) = rig.spill(Hook::Egress, &frame);
+            let core = class.judge(flow, true, &load, tick);
+            let (action, number) = class.rig.spill(Hook::Egress, &frame);
             torn |= clocks()[1] != tick;
             let numbers = match (core, number) {
                 (Judgement::Spills(core), Some(hook)) => Some((core, hook)),
@@ -978,7 +977,8 @@ fn flows_spill_as_with_the_core() {
             lost += u32::from(flow < 2 && core == Judgement::Dropped);
             // All that is on the way leaves the engine.
             if let Some((core, hook)) = numbers.filter(|_| flow >= 2 && random.percent(30)) {
-                let both = [&queues.spills()[usize::from(core)], &rig.acks.spills()[usize::from(hook)]];
+                let both =
+                    [&class.queues.spills()[usize::from(core)], &class.rig.acks.spills()[usize::from(hook)]];
                 apart.push(both[0].on_the_way() != both[1].on_the_way());
                 both.iter().for_each(|spill| spill.leave(spill.on_the_way()));
             }
@@ -990,8 +990,8 @@ fn flows_spill_as_with_the_core() {
         assert!(found.iter().all(alike), "round {round}, {waiting}: {found:?}");
         assert!(!apart.contains(&true), "round {round}: counts of what is on the way");
         assert_eq!(lost, 2, "round {round}");
-        assert_eq!(rig.acks.bounds_of(0)[0].passed(), bounds[0].passed(), "round {round}");
-        assert_eq!(rig.acks.tallies_of(0)[0].counted(), tallies[0].counted(), "round {round}");
+        assert_eq!(class.rig.acks.bounds_of(0)[0].passed(), class.bounds[0].passed(), "round {round}");
+        assert_eq!(class.rig.acks.tallies_of(0)[0].counted(), class.tallies[0].counted(), "round {round}");
         spilled += found.iter().filter(|(hook, ..)| *hook == 2).count();
         passed += found.iter().filter(|(hook, ..)| *hook == 1).count();
     }
