@@ -3,7 +3,6 @@
 use crate::command::error::Failure;
 use crate::experiment::config::{addresses, gateway, policy, Source};
 use weir_core::rate::Rate;
-use weir_io::supervise::can_spill;
 
 /// A gateway without a file: a line of some rate each way, or every flow of a direction at a rate of its own.
 #[derive(clap::Args, Debug)]
@@ -64,4 +63,16 @@ impl Short {
         }
         Ok(gateway::short(dev, self.out_flow_rate, self.in_flow_rate, layer))
     }
+}
+
+/// Returns whether flows can spill on this host, as far as its kernel's version tells.
+#[cfg(feature = "linux")]
+fn can_spill() -> bool {
+    weir_io::supervise::can_spill()
+}
+
+/// This program runs no gateway.
+#[cfg(not(feature = "linux"))]
+fn can_spill() -> bool {
+    true
 }
