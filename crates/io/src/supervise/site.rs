@@ -357,7 +357,8 @@ impl Site {
         if inside {
             self.drop_internal();
         }
-        let outside = self.senders.as_ref().is_some_and(|senders| !senders.are_bound());
+        let unbound = self.senders.as_ref().is_some_and(|senders| !senders.are_bound());
+        let outside = unbound && self.are_listed();
         if outside {
             tracing::warn!("an interface was away unnoticed: its programs and sockets are made again");
             self.places.iter_mut().for_each(|place| place.attached = None);
@@ -366,6 +367,14 @@ impl Site {
             self.home = None;
         }
         inside || outside
+    }
+
+    /// Returns whether the kernel lists all interfaces. One that is leaving is not listed, while the event
+    /// that it is gone may be still to come.
+    fn are_listed(&self) -> bool {
+        let listed =
+            |all: &[HostInterface], place: &Place| all.iter().any(|link| link.index == place.watched.index);
+        link::all().is_ok_and(|all| self.places.iter().all(|place| listed(&all, place)))
     }
 
     /// Gives up the internal pair, which is made again.
