@@ -2,9 +2,10 @@
 
 use super::spec::Spec;
 use super::Nested;
-use crate::ack::{AckControl, Turns, Window};
+use crate::ack::{AckControl, Turns, When, Window};
 use crate::packet::LinkLayer;
 use crate::systems::gap_pacing::Spread;
+use crate::time::Duration;
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
 
@@ -82,6 +83,14 @@ impl ClassConfig {
     pub fn is_fair(&self) -> bool {
         let depth = |ack: AckControl| ack.release.share().and_then(|law| law.unresponsive.depth());
         self.shares_rate() && self.ack.and_then(depth).is_some()
+    }
+
+    /// Returns whether no flow exceeds a rate of its own, whatever its ACKs do. While ACKs are held for a
+    /// congested queue alone, the queue is what bounds.
+    pub fn bounds_flows(&self) -> bool {
+        let Some(ack) = &self.ack else { return false };
+        let knows_bytes = ack.release.share().is_none_or(|law| law.turns == Turns::Bytes);
+        knows_bytes && ack.when == When::Always && ack.release.flow_limit(Duration::ZERO).is_some()
     }
 
     /// Returns whether segments of its flows' data are looked at: the scheme needs them, or windows are sized

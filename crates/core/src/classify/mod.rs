@@ -62,7 +62,8 @@ impl Match {
 fn fields(config: &Config, direction: Direction) -> Fields {
     let classes = || config.classes.iter().filter(|c| c.direction == direction && c.takes_flows());
     let measured = if classes().any(ClassConfig::measures_delay) { Fields::MEASURED } else { Fields::NONE };
-    if !classes().any(|c| c.shares_rate()) {
+    let each = if classes().any(ClassConfig::bounds_flows) { Fields::EACH } else { Fields::NONE };
+    if each == Fields::NONE && !classes().any(|c| c.shares_rate()) {
         return measured;
     }
     let rules = classes().flat_map(|c| &c.matches);
@@ -71,7 +72,7 @@ fn fields(config: &Config, direction: Direction) -> Fields {
         Direction::In => Fields::COUNTED.and(Fields::INWARD),
     };
     let fair = if classes().any(ClassConfig::is_fair) { Fields::FAIR } else { Fields::NONE };
-    rules.fold(counted.and(measured).and(fair), |fields, rule| fields.and(rule.fields()))
+    rules.fold(counted.and(measured).and(fair).and(each), |fields, rule| fields.and(rule.fields()))
 }
 
 /// Place of a rule in a configuration.

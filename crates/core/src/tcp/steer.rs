@@ -33,7 +33,7 @@ mod words;
 pub use bare::admits_bare;
 pub use bound::{
     admits, is_charged, is_spared, judge, recovers, Bound, FairLimit, Judgement, Kind, Limit, Load, Passed,
-    Records,
+    Records, Share,
 };
 pub use fair::FairShare;
 pub use fields::Fields;

@@ -120,6 +120,7 @@ enum fields {
 	FIELDS_INWARD = 256,   /* keys are those of packets that come in from the WAN */
 	FIELDS_MEASURED = 512,	/* segments of data may be asked for */
 	FIELDS_FAIR = 1024,	/* flows have virtual queues */
+	FIELDS_EACH = 2048,	/* so do flows that have a rate each */
 	FIELDS_UNTOUCHED = 128, /* so are segments of TCP, of the flows that `counted` names */
 };
 
@@ -288,6 +289,7 @@ struct sight {
 #define COUNTS_FLOWS (1 << 18)
 #define COUNTS_PERMITS (1 << 19)
 #define COUNTS_FAIR (1 << 20)
+#define COUNTS_EACH (1 << 21)
 
 /* Who counts packets with a key. */
 struct counted {

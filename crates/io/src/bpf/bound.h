@@ -439,6 +439,14 @@ static __always_inline bool is_back(struct __sk_buff *skb, __u32 ingress)
 /* Makes of TCP's key one that no segment has. */
 #define OF_BACK 0xf000
 
+/* `Strangers::of_source` */
+static __always_inline __u32 stranger_place(const struct flow_key *key, bool inward)
+{
+	__u32 source = hash_of_source(inward ? key->dst : key->src) >> 32 & (STRANGERS - 1);
+
+	return inward ? source + STRANGERS : source;
+}
+
 /*
  * The record of the bound of a flow without a slot, of data that comes in if it is `inward`. What goes `back`
  * was charged to its flow's record when it came in.
@@ -460,9 +468,7 @@ static __always_inline struct flow_bound *stranger(struct flow_key *key, bool in
 	}
 	if (own)
 		return own;
-	source = hash_of_source(inward ? key->dst : key->src) >> 32 & (STRANGERS - 1);
-	if (inward)
-		source += STRANGERS;
+	source = stranger_place(key, inward);
 	return bpf_map_lookup_elem(&strangers, &source);
 }
 
@@ -520,22 +526,35 @@ static __always_inline bool is_on_the_way(__u32 number)
 	return spill && READ(spill->sent) != READ(spill->left);
 }
 
-/* `FairShare::burst` */
-static __always_inline __u64 fair_burst(struct fair_share *f)
+/* `Bound::service` */
+static __always_inline __u64 flow_per_byte(struct bound *b)
 {
-	__u64 half = fair_ahead(f) / 2, burst = served(ENTRY_BURST, READ64(f->per_byte));
+	__u32 most = READ(b->fair.most);
+
+	if (READ(b->counts) & COUNTS_EACH)
+		return (FAIR_SECOND << TALLY_FRACTION) / (most ? most : 1);
+	return READ64(b->fair.per_byte);
+}
+
+/* `FairShare::burst` */
+static __always_inline __u64 fair_burst(struct bound *b)
+{
+	__u64 half = fair_ahead(&b->fair) / 2, burst = served(ENTRY_BURST, flow_per_byte(b));
 
 	return !burst || burst > half ? half : burst;
 }
 
 /* `FairShare::enter` */
-static __always_inline __u64 fair_enter(struct fair_share *f, __u64 now)
+static __always_inline __u64 fair_enter(struct bound *b, __u64 now)
 {
-	__u64 burst = fair_burst(f);
+	struct fair_share *f = &b->fair;
+	__u64 burst = fair_burst(b);
 
-	if (READ64(f->entry_due) > now + ENTRIES)
-		return 0;
-	charge(&f->entry_due, (burst >> 16) * READ(f->entry_part), now);
+	if (!(READ(b->counts) & COUNTS_EACH)) {
+		if (READ64(f->entry_due) > now + ENTRIES)
+			return 0;
+		charge(&f->entry_due, (burst >> 16) * READ(f->entry_part), now);
+	}
 	return now + fair_ahead(f) - burst;
 }
 
@@ -570,7 +589,7 @@ __noinline __u64 queue_of(__u32 place, __u64 hash, __u64 now)
 			at = i;
 		}
 	}
-	due = first > now ? 0 : fair_enter(&b->fair, now);
+	due = first > now ? 0 : fair_enter(b, now);
 	if (!due)
 		return QUEUE_NEW;
 	at &= QUEUE_WAYS - 1;
@@ -603,22 +622,22 @@ static __always_inline void tell(struct queue_entry *entry, __u64 now)
 }
 
 /* `Told::first` of a sender that has not been told */
-static __always_inline __u64 told_first(struct queue_entry *entry, struct fair_share *f, __u64 time)
+static __always_inline __u64 told_first(struct queue_entry *entry, struct bound *b, __u64 time)
 {
 	__u64 first = TOLD_PACKETS * time > TOLD_FIRST ? TOLD_PACKETS * time : TOLD_FIRST;
 
-	return READ(entry->told) ? first : first + fair_ahead(f) - fair_burst(f);
+	return READ(entry->told) ? first : first + fair_ahead(&b->fair) - fair_burst(b);
 }
 
 /* `Told::lets` */
-static __always_inline bool told_lets(struct queue_entry *entry, struct fair_share *f, __u32 ecn, __u64 time,
-				      bool room, __u64 now)
+static __always_inline bool told_lets(struct queue_entry *entry, struct bound *b, __u32 ecn, __u64 time, bool room,
+				      __u64 now)
 {
 	__u64 due = READ64(entry->due);
 
 	if (READ(entry->told) > TOLD_READY)
 		return room;
-	if (!room || (!ecn && due > now + told_first(entry, f, time))) {
+	if (!room || (!ecn && due > now + told_first(entry, b, time))) {
 		tell(entry, now);
 		return false;
 	}
@@ -637,8 +656,11 @@ __noinline __u64 queue_lets(__u32 place, __u64 queue, __u64 cost, __u64 now, __u
 
 	if (!b)
 		return QUEUE_NONE;
-	per_byte = fair_per_byte(&b->fair, now,
-				 READ16(b->fair.spills) || (__u32)(now >> UNIT_SHIFT) - READ(b->tcp) <= TCP_STAYS);
+	/* `Bound::service_at` */
+	if (!(READ(b->counts) & COUNTS_EACH))
+		fair_per_byte(&b->fair, now,
+			      READ16(b->fair.spills) || (__u32)(now >> UNIT_SHIFT) - READ(b->tcp) <= TCP_STAYS);
+	per_byte = flow_per_byte(b);
 	if (queue == QUEUE_NEW)
 		return has_room(READ64(b->fair.new_due), READ64(b->fair.new_per_byte), false, cost, now) ?
 			       queue :
@@ -648,7 +670,7 @@ __noinline __u64 queue_lets(__u32 place, __u64 queue, __u64 cost, __u64 now, __u
 		return QUEUE_NONE;
 	time = served(cost, per_byte);
 	room = fits_queue(&entry->due, READ16(b->fair.depth) * FAIR_UNIT, time, now);
-	return told_lets(entry, &b->fair, ecn, time, room, now) ? queue : QUEUE_FULL;
+	return told_lets(entry, b, ecn, time, room, now) ? queue : QUEUE_FULL;
 }
 
 /* Bits of the number of packets that come as one */
@@ -723,7 +745,7 @@ __noinline int queue_marks(__u32 place, __u64 queue, __u64 cost, __u64 now, __u3
 		return false;
 	due = READ64(entry->due);
 	wait = due > now ? due - now : 0;
-	time = served(cost, READ64(b->fair.per_byte));
+	time = served(cost, flow_per_byte(b));
 	if (ecn == ECT_1) {
 		from = time > MARK_RAMP ? time : MARK_RAMP;
 		if (time < MARK_OVER)
@@ -733,7 +755,7 @@ __noinline int queue_marks(__u32 place, __u64 queue, __u64 cost, __u64 now, __u3
 	from = READ16(b->fair.depth) * FAIR_UNIT / 4 * 3;
 	told = READ(entry->told);
 	if (told <= TOLD_READY) {
-		first = told_first(entry, &b->fair, time);
+		first = told_first(entry, b, time);
 		if (first < from)
 			from = first;
 	}
@@ -760,7 +782,7 @@ __noinline int queue_charge(__u32 place, __u64 queue, __u64 cost, __u64 now)
 	}
 	entry = queue_entry(queue);
 	if (entry)
-		charge(&entry->due, served(cost, READ64(b->fair.per_byte)), now);
+		charge(&entry->due, served(cost, flow_per_byte(b)), now);
 	return 0;
 }
 
@@ -807,6 +829,8 @@ struct judged {
 	bool beyond; /* it is more than its sender was permitted */
 	bool loud;   /* it has no readable addresses, and its host has sent much */
 	bool own;    /* there is room in what its class has for itself */
+	bool queued; /* its flow may have a virtual queue */
+	bool each;   /* of its own rate */
 	bool spills; /* its flow may spill */
 };
 
@@ -972,9 +996,17 @@ static __always_inline __u32 judge(struct bound *b, struct judged *j, struct flo
 		if (spilled != JUDGED_PASSES)
 			return spilled;
 	}
+	if (j->each) {
+		queue = queue_of(j->place, j->hash, j->coarse);
+		/* Until a flow has a queue, it is one of its source's. */
+		if (queue == QUEUE_NEW)
+			queue = QUEUE_NONE;
+		else
+			flow = NULL;
+	}
 	has_room = passes = fits(j, sender, flow);
-	if (has_room && kind != KIND_HELD && READ(b->counts) & COUNTS_FAIR) {
-		if (!j->spills)
+	if (has_room && j->queued) {
+		if (!j->spills && !j->each)
 			queue = queue_of(j->place, j->hash, j->coarse);
 		queue = queue_lets(j->place, queue, j->cost, j->coarse, j->ecn);
 	}
@@ -1067,12 +1099,14 @@ __noinline __u64 find_class(struct packet *p, __u32 number, __u32 ingress, bool 
 	by = rules_by(READ(engine->rules[!!ingress]), ingress);
 	/* A port that no rule looks at, chosen again for each packet, costs no look-up. */
 	if (p->other) {
-		if (fields & FIELDS_FAIR && !found_out) {
+		if (fields & (FIELDS_FAIR | FIELDS_EACH) && !found_out) {
 			__u64 hash = hash_of(&p->key);
 
 			p->seen.seq = hash;
 			p->seen.ack = hash >> 32;
 		}
+		if (fields & FIELDS_EACH && !found_out)
+			p->seen.ts = stranger_place(&p->key, ingress);
 		keep_fields(&p->key, fields);
 	}
 	place = place_of(&p->key);
@@ -1164,7 +1198,10 @@ __noinline __u32 judged(struct __sk_buff *skb, struct packet *p, __u32 number, _
 	if (!b)
 		return JUDGED_PASSES;
 	j.cost = cost_of(READ(b->counts), &j.load);
-	if (READ(b->counts) & COUNTS_FAIR && j.load.kind != KIND_HELD)
+	j.each = READ(b->counts) & COUNTS_EACH && p->other;
+	j.queued = READ(b->counts) & COUNTS_FAIR && j.load.kind != KIND_HELD &&
+		   (p->other || !(READ(b->counts) & COUNTS_EACH));
+	if (j.queued)
 		j.hash = p->other ? pair(p->seen.ack, p->seen.seq) : hash_of(&p->key);
 	if (READ(b->counts) & COUNTS_FAIR && p->other)
 		j.ecn = ecn_of(skb, p);
@@ -1187,10 +1224,16 @@ __noinline __u32 judged(struct __sk_buff *skb, struct packet *p, __u32 number, _
 	}
 	if (unit - READ(engine->unheld) <= RECOVERS)
 		sender = NULL;
-	if (READ(b->counts) & COUNTS_FLOWS && !p->other) {
+	if (READ(b->counts) & COUNTS_FLOWS && (!p->other || j.each)) {
 		j.flow_most = flow_most(engine, b, j.coarse);
-		flow = slot == NO_SLOT || back ? stranger(&p->key, ingress, back, j.coarse) :
-						 bpf_map_lookup_elem(&flow_bounds, &slot);
+		if (p->other) {
+			__u32 source = p->seen.ts; /* On the stack: see slot_of. */
+
+			flow = bpf_map_lookup_elem(&strangers, &source);
+		} else {
+			flow = slot == NO_SLOT || back ? stranger(&p->key, ingress, back, j.coarse) :
+							 bpf_map_lookup_elem(&flow_bounds, &slot);
+		}
 	}
 	return judge(b, &j, sender, flow);
 }

@@ -21,6 +21,7 @@ struct seen {
 	__u32 seq;
 	__u32 ack;
 	__u32 payload;
+	/* Of such a packet, the place of its source among `strangers`, where flows have a rate each. */
 	__u32 ts;
 	__u16 window;
 	__u8 flags;

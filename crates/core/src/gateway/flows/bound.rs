@@ -1,21 +1,22 @@
 //! Bounds of classes and flows, as the configuration says them.
 
-use crate::ack::{AckControl, Turns, Unresponsive, When, Window};
+use crate::ack::{AckControl, Turns, Unresponsive, Window};
 use crate::classify::{Config, Direction};
 use crate::rate::Rate;
-use crate::steer::{FairLimit, FlowLimit, Limit};
+use crate::steer::{FairLimit, FlowLimit, Limit, Share};
 use crate::time::Duration;
 
 /// Time at its rate that a flow may be ahead whose window is kept: in slow start it sends up to twice what it
 /// is acknowledged.
 pub(super) const AHEAD: Duration = Duration::from_secs(1);
+/// Depth of the virtual queue of a flow that has a rate of its own, as time at that.
+const DEPTH: Duration = Duration::from_millis(100);
 
 impl AckControl {
-    /// Terms of the bound that each flow has of its own, if it has one. While ACKs are held for a congested
-    /// queue alone, the queue is what bounds.
+    /// Terms of the bound that each flow has of its own, if it has one.
     fn flow_limit(&self) -> Option<FlowLimit> {
         let ahead = if self.window == Window::Keep { AHEAD } else { Duration::ZERO };
-        self.release.flow_limit(ahead).filter(|_| self.when == When::Always)
+        self.release.flow_limit(ahead)
     }
 }
 
@@ -34,9 +35,11 @@ impl Config {
         let ack = config.ack?;
         let counts = ack.release.counts();
         let served = |rate: Rate| counts.served_by_hooks(rate);
-        let flow = ack.flow_limit().map(|flow| FlowLimit { rate: served(flow.rate), ..flow });
+        let flow = ack.flow_limit().filter(|_| config.bounds_flows());
+        let flow = flow.map(|flow| FlowLimit { rate: served(flow.rate), ..flow });
+        let each = flow.map(|flow| FairLimit { depth: DEPTH, spills: None, share: Share::Each(flow.rate) });
         let Some(law) = ack.release.share().copied() else {
-            return flow.map(|_| Limit { flow, counts, ..Limit::NONE });
+            return flow.map(|_| Limit { flow, fair: each, counts, ..Limit::NONE });
         };
         if !config.shares_rate() {
             return None;
@@ -47,8 +50,8 @@ impl Config {
         // Turns of ACKs permit segments, not bytes.
         let permits = law.turns == Turns::Bytes;
         let spills = law.unresponsive.spills().filter(|_| permits);
-        let fair = law.unresponsive.depth();
-        let fair = fair.map(|depth| FairLimit { depth, spills, most: law.flow_max.map(served) });
+        let share = Share::Fair { most: law.flow_max.map(served) };
+        let fair = law.unresponsive.depth().map(|depth| FairLimit { depth, spills, share }).or(each);
         let Some(nested) = config.nested else {
             let most = Some(served(law.rate));
             return Some(Limit { most, own: None, above: None, flow, permits, fair, counts });

@@ -207,7 +207,8 @@ impl Law for ShareRelease {
         self.counts = counts;
     }
     fn flow_limit(&self, _ahead: Duration) -> Option<FlowLimit> {
-        self.flow_max.map(|rate| FlowLimit { rate, ahead: Duration::ZERO, burst: 0 })
+        let most = self.flow_max.filter(|_| self.unresponsive != Unresponsive::Count);
+        most.map(|rate| FlowLimit { rate, ahead: Duration::ZERO, burst: 0 })
     }
     fn set_unresponsive(&mut self, unresponsive: Unresponsive) {
         self.unresponsive = unresponsive;

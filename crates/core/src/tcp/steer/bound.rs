@@ -15,7 +15,7 @@
 //!
 //! Where each flow of a class has a rate, each has a record of its own, a [`FlowBound`]. A flow whose ACKs
 //! are not controlled is one of its source's [`Strangers`](super::Strangers) until it has shown that it
-//! lasts.
+//! lasts. What is no TCP has a [virtual queue](FlowQueues) for each flow, which is served at that rate.
 //!
 //! In a fair class each flow of such traffic has its [fair share](FairShare) instead, by a [virtual
 //! queue](FlowQueues) of its own. What exceeds the share is dropped, or spills to the engine.
@@ -25,9 +25,9 @@
 //! controlled TCP, all that is not permitted leaves a quarter of the room to what is.
 
 use super::due::{charge, has_room, room, served, unit};
-use super::fair::FairShare;
+use super::fair::{FairShare, Service};
 use super::flow_bound::{FlowBound, FlowLimit};
-use super::flow_queues::{Excess, FlowQueues};
+use super::flow_queues::{Excess, FlowQueues, Queue};
 use super::tally::Tally;
 use super::virtual_queue::VirtualQueue;
 use crate::base::rate::Rate;
@@ -55,6 +55,8 @@ const FLOWS: u32 = 1 << 18;
 const PERMITS: u32 = 1 << 19;
 /// Each flow that ACKs do not slow has a virtual queue of its own.
 const FAIR: u32 = 1 << 20;
+/// It is served at the rate that each flow has, and only what is no TCP has one.
+const EACH: u32 = 1 << 21;
 
 /// Record of what a class may send and has sent. Four lines of memory that hooks and gateway share; the last
 /// three are for few classes.
@@ -142,14 +144,36 @@ pub struct FairLimit {
     pub depth: Duration,
     /// Time at the fair share that waits in a queue when its flow spills. `None`: no flow does.
     pub spills: Option<Duration>,
+    /// Rate at which a queue is served.
+    pub share: Share,
+}
+
+/// Rate at which the virtual queue of a flow is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// The flow's fair share of the class.
+    Fair {
+        /// The most that it may be.
+        most: Option<Rate>,
+    },
+    /// The rate that each flow of the class has. TCP has no such queue.
+    Each(Rate),
+}
+
+impl Share {
     /// The most that a flow may have.
-    pub most: Option<Rate>,
+    fn most(self) -> Option<Rate> {
+        match self {
+            Share::Fair { most } => most,
+            Share::Each(rate) => Some(rate),
+        }
+    }
 }
 
 /// Records of the flow of a packet, where the class has need of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Records<'a> {
-    /// Record of the flow's own bound, if it is TCP.
+    /// Record of the flow's own bound. Of what is no TCP, that of its source.
     pub flow: Option<&'a FlowBound>,
     /// Account of a controlled flow's sender, if that is current.
     pub sender: Option<&'a VirtualQueue>,
@@ -244,11 +268,13 @@ impl Bound {
         let permits = limit.is_some_and(|limit| limit.permits);
         let fair = limit.and_then(|limit| limit.fair);
         let depth = fair.map_or(Duration::ZERO, |fair| fair.depth);
-        self.fair.set(fair.and_then(|fair| fair.most), depth, fair.and_then(|fair| fair.spills));
+        let share = fair.map(|fair| fair.share);
+        self.fair.set(share.and_then(Share::most), depth, fair.and_then(|fair| fair.spills));
         let parts = if own > 0 { OWN } else { 0 }
             | if flow.is_some() { FLOWS } else { 0 }
             | if permits { PERMITS } else { 0 }
-            | if fair.is_some() { FAIR } else { 0 };
+            | if fair.is_some() { FAIR } else { 0 }
+            | if let Some(Share::Each(_)) = share { EACH } else { 0 };
         let counts = limit.map_or(0, |limit| cost_of(limit.counts)) | parts;
         self.bare_by.store(0, Relaxed);
         self.flow_most.store(flow.map_or(0, |flow| flow.most()), Relaxed);
@@ -300,6 +326,30 @@ impl Bound {
     /// Returns whether each flow that ACKs do not slow has a virtual queue.
     pub fn is_fair(&self) -> bool {
         self.counts.load(Relaxed) & FAIR != 0
+    }
+
+    /// Returns whether each flow of what is no TCP has a virtual queue that is served at its own rate.
+    pub fn is_each(&self) -> bool {
+        self.counts.load(Relaxed) & EACH != 0
+    }
+
+    /// Rate at which virtual queues of flows that ACKs do not slow are served.
+    fn service(&self) -> Service {
+        if self.is_each() {
+            self.fair.each()
+        } else {
+            self.fair.shared()
+        }
+    }
+
+    /// As [`Bound::service`], at `now`, for which the share is found.
+    fn service_at(&self, now: u64) -> Service {
+        if !self.is_each() {
+            // Flows that spill count as long as the gateway says so.
+            let has_tcp = self.has_tcp(now) || self.fair.spills();
+            self.fair.per_byte(has_tcp, now);
+        }
+        self.service()
     }
 
     /// Returns whether a controlled sender sends this, of the flow with this account, beyond its permission.
@@ -497,15 +547,19 @@ pub fn judge(
     let (cost, at) = (own.cost(load), now.as_nanos());
     let queues = queues.filter(|_| load.kind != Kind::Held && own.is_fair());
     let queue_of = |(queues, hash)| {
-        // Flows that spill count as long as the gateway says so.
-        let has_tcp = own.has_tcp(at) || own.fair.spills();
-        let queue = FlowQueues::of(queues, hash, place, &own.fair, at);
-        (queue, served(cost, own.fair.per_byte(has_tcp, at)))
+        let queue = FlowQueues::of(queues, hash, place, &own.fair, own.service(), at);
+        (queue, own.service_at(at))
     };
-    let mut before = None;
+    let (mut before, mut flow, mut queues) = (None, flow, queues);
+    if own.is_each() {
+        // Until a flow has a queue, it is one of its source's.
+        before = queues.take().map(queue_of).filter(|(queue, _)| !matches!(queue, Queue::New));
+        flow = flow.filter(|_| before.is_none());
+    }
     if spills && load.kind == Kind::Counted && own.fair.spills() {
         if let Some(of) = queues {
-            let (queue, time) = queue_of(of);
+            let (queue, service) = queue_of(of);
+            let time = service.time(cost);
             match of.0.spill(queue, &own.fair, (load.ecn, load.packets), time, at) {
                 Some(Excess::Spills(number)) => return Judgement::Spills(number),
                 Some(Excess::Dropped) => {
@@ -514,7 +568,7 @@ pub fn judge(
                 }
                 None => {}
             }
-            before = Some((queue, time));
+            before = Some((queue, service));
         }
     }
     let beyond = sender.filter(|sender| own.is_beyond(sender));
@@ -530,7 +584,8 @@ pub fn judge(
         && own.is_within(cost, quarters, at)
         && (is_own || chain(bounds, place).skip(1).all(|c| c.is_within(cost, quarters, at)));
     let queue = before.or_else(|| queues.filter(|_| fits).map(queue_of));
-    let queued = fits && queue.is_none_or(|(queue, time)| queue.lets(&own.fair, load.ecn, cost, time, at));
+    let queued =
+        fits && queue.is_none_or(|(queue, service)| queue.lets(&own.fair, load.ecn, cost, service, at));
     if !fits
         || load.kind == Kind::Free && !(queued && tally.admits(load.packets, load.bytes, now, beside_tcp))
     {
@@ -555,9 +610,9 @@ pub fn judge(
         flow.charge(cost);
     }
     let mut marked = false;
-    if let Some((queue, time)) = queue {
-        marked = load.ecn != 0 && queue.marks(&own.fair, load.ecn, time, at);
-        queue.charge(&own.fair, cost, time, at);
+    if let Some((queue, service)) = queue {
+        marked = load.ecn != 0 && queue.marks(&own.fair, load.ecn, cost, service, at);
+        queue.charge(&own.fair, cost, service, at);
     }
     if marked {
         own.fair.count_marked(load.packets);

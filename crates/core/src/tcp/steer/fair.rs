@@ -96,6 +96,23 @@ pub struct FairShare {
 
 const _: () = assert!(core::mem::size_of::<FairShare>() == 128);
 
+/// Rate at which the virtual queue of a flow is served, as nanoseconds per byte in units of 2^-20.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Service {
+    /// The fair share of the class.
+    Share(u64),
+    /// The rate that each flow has. Newcomers cost nobody anything.
+    Each(u64),
+}
+
+impl Service {
+    /// Nanoseconds that this many bytes take.
+    pub(super) fn time(self, bytes: u64) -> u64 {
+        let (Service::Share(per_byte) | Service::Each(per_byte)) = self;
+        served(bytes, per_byte)
+    }
+}
+
 /// Nanoseconds per byte at so many bytes per second, in units of 2^-20.
 fn per_byte_at(bytes: u64) -> u64 {
     ((SECOND << FRACTION) / bytes.max(1)).max(1)
@@ -159,14 +176,14 @@ impl FairShare {
 
     /// Time that stands in the queue of a flow when it gets one: all but half of its depth, or but a burst if
     /// that is less.
-    pub(super) fn start(&self) -> u64 {
-        self.ahead() - self.burst()
+    pub(super) fn start(&self, service: Service) -> u64 {
+        self.ahead() - self.burst(service)
     }
 
     /// Room in the queue of a flow when it gets one.
-    fn burst(&self) -> u64 {
+    fn burst(&self, service: Service) -> u64 {
         let half = self.ahead() / 2;
-        match served(BURST, self.per_byte.load(Relaxed)) {
+        match service.time(BURST) {
             0 => half,
             burst => burst.min(half),
         }
@@ -174,13 +191,25 @@ impl FairShare {
 
     /// Returns the time at which the queue of a flow is empty that gets one at `now`. `None` if too many have
     /// got one lately.
-    pub(super) fn enter(&self, now: u64) -> Option<u64> {
-        if self.entry_due.load(Relaxed) > now + ENTRIES {
-            return None;
+    pub(super) fn enter(&self, service: Service, now: u64) -> Option<u64> {
+        let burst = self.burst(service);
+        if let Service::Share(_) = service {
+            if self.entry_due.load(Relaxed) > now + ENTRIES {
+                return None;
+            }
+            charge(&self.entry_due, (burst >> 16) * u64::from(self.entry_part.load(Relaxed)), now);
         }
-        let burst = self.burst();
-        charge(&self.entry_due, (burst >> 16) * u64::from(self.entry_part.load(Relaxed)), now);
         Some(now + self.ahead() - burst)
+    }
+
+    /// The share as it was found last.
+    pub(super) fn shared(&self) -> Service {
+        Service::Share(self.per_byte.load(Relaxed))
+    }
+
+    /// The rate that each flow has at most.
+    pub(super) fn each(&self) -> Service {
+        Service::Each(per_byte_at(self.most.load(Relaxed).into()))
     }
 
     /// Counts bytes that passed and that ACKs did not slow.
@@ -321,7 +350,8 @@ mod tests {
         for ms in 1_000..2_000 {
             fair.per_byte(false, ms * 1_000_000);
         }
-        let entered = (0..100_000).filter(|n| fair.enter(2_000_000_000 + n * 100_000).is_some()).count();
+        let entered =
+            (0..100_000).filter(|n| fair.enter(fair.shared(), 2_000_000_000 + n * 100_000).is_some()).count();
         assert!(entered.abs_diff(110_000_000 / 32_768) <= 33, "{entered}");
     }
 

@@ -16,7 +16,7 @@
 
 use super::congestion::{Found, Told};
 use super::due::{charge, SPREAD};
-use super::fair::FairShare;
+use super::fair::{FairShare, Service};
 use super::strangers::Young;
 use crate::base::time::Time;
 use core::cell::OnceCell;
@@ -40,9 +40,10 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Returns the state that a packet finds at `now` that takes `time`.
-    fn found(&self, share: &FairShare, time: u64, now: u64) -> Found {
-        Found { wait: self.due.load(Relaxed).saturating_sub(now), time, start: share.start() }
+    /// Returns the state that a packet of so many bytes finds at `now`.
+    fn found(&self, share: &FairShare, bytes: u64, service: Service, now: u64) -> Found {
+        let wait = self.due.load(Relaxed).saturating_sub(now);
+        Found { wait, time: service.time(bytes), start: share.start(service) }
     }
 }
 
@@ -124,8 +125,15 @@ impl FlowQueues {
     pub const MOST: u32 = (LINES * WAYS) as u32;
 
     /// Returns the queue of a packet at `now`, of the flow with this hash in the class at a place, which has
-    /// this fair share.
-    pub(super) fn of(&self, hash: u64, place: u32, share: &FairShare, now: u64) -> Queue<'_> {
+    /// this fair share and serves its flows' queues so.
+    pub(super) fn of(
+        &self,
+        hash: u64,
+        place: u32,
+        share: &FairShare,
+        service: Service,
+        now: u64,
+    ) -> Queue<'_> {
         let hash = hash ^ u64::from(place).wrapping_mul(SPREAD);
         let tag = hash as u32 | 1;
         let number = (hash >> 32) as usize % LINES;
@@ -142,7 +150,7 @@ impl FlowQueues {
         if dues[first] > now {
             return Queue::New;
         }
-        let Some(due) = share.enter(now) else { return Queue::New };
+        let Some(due) = share.enter(service, now) else { return Queue::New };
         line[first].due.store(due, Relaxed);
         line[first].tag.store(tag, Relaxed);
         line[first].told.begin();
@@ -194,31 +202,30 @@ impl FlowQueues {
 }
 
 impl Queue<'_> {
-    /// Returns whether packets with this ECN field pass at `now`: so many bytes, which take `time` at their
-    /// flow's share.
-    pub(super) fn lets(self, share: &FairShare, ecn: u8, bytes: u64, time: u64, now: u64) -> bool {
+    /// Returns whether packets with this ECN field pass at `now`: so many bytes, served so.
+    pub(super) fn lets(self, share: &FairShare, ecn: u8, bytes: u64, service: Service, now: u64) -> bool {
         match self {
             Queue::Own(entry, _) => {
-                let has_room = share.has_room(&entry.due, time, now);
-                entry.told.lets(ecn, entry.found(share, time, now), has_room, now)
+                let found = entry.found(share, bytes, service, now);
+                let has_room = share.has_room(&entry.due, found.time, now);
+                entry.told.lets(ecn, found, has_room, now)
             }
             Queue::New => share.has_room_for_new(bytes, now),
         }
     }
 
-    /// Returns whether a packet with this ECN field that passes at `now`, and takes `time`, tells its sender
-    /// of congestion.
+    /// Returns whether a packet with this ECN field that passes at `now` tells its sender of congestion.
     #[inline(never)]
-    pub(super) fn marks(self, share: &FairShare, ecn: u8, time: u64, now: u64) -> bool {
+    pub(super) fn marks(self, share: &FairShare, ecn: u8, bytes: u64, service: Service, now: u64) -> bool {
         let Queue::Own(entry, _) = self else { return false };
         let due = entry.due.load(Relaxed);
-        entry.told.marks(ecn, entry.found(share, time, now), share.depth(), due, now)
+        entry.told.marks(ecn, entry.found(share, bytes, service, now), share.depth(), due, now)
     }
 
     /// Charges it with what passes.
-    pub(super) fn charge(self, share: &FairShare, bytes: u64, time: u64, now: u64) {
+    pub(super) fn charge(self, share: &FairShare, bytes: u64, service: Service, now: u64) {
         match self {
-            Queue::Own(entry, _) => charge(&entry.due, time, now),
+            Queue::Own(entry, _) => charge(&entry.due, service.time(bytes), now),
             Queue::New => share.charge_new(bytes, now),
         }
     }
@@ -229,7 +236,10 @@ mod tests {
     use super::*;
     use crate::base::rate::Rate;
     use crate::base::time::Duration;
-    use crate::steer::{admits, judge, Bound, FairLimit, Judgement, Kind, Limit, Load, Records, Tally};
+    use crate::steer::{
+        admits, judge, Bound, FairLimit, FlowBound, FlowLimit, Judgement, Kind, Limit, Load, Records, Share,
+        Tally,
+    };
 
     /// A byte a microsecond.
     const RATE: Rate = Rate::mbit(8);
@@ -249,7 +259,11 @@ mod tests {
                 tallies: [Tally::default()],
                 queues: FlowQueues::default(),
             };
-            let fair = Some(FairLimit { depth: Duration::from_millis(100), spills: None, most });
+            let fair = Some(FairLimit {
+                depth: Duration::from_millis(100),
+                spills: None,
+                share: Share::Fair { most },
+            });
             class.bounds[0].set(Some(Limit { most: Some(RATE), fair, ..Limit::NONE }));
             class.bounds[0].fair().tell(RATE, waiting * ONE);
             class
@@ -354,6 +368,40 @@ mod tests {
         assert!((1_240..=1_275).contains(&passed), "{passed}");
     }
 
+    /// Each flow has 1 Mbit/s, in a class without a rate of its own.
+    #[test]
+    fn flows_that_have_a_rate_each_keep_to_it_and_new_ones_share_one_per_source() {
+        let each = Rate::mbit(1);
+        let flow = Some(FlowLimit { rate: each, ahead: Duration::ZERO, burst: 0 });
+        let share = Share::Each(each);
+        let fair = Some(FairLimit { depth: Duration::from_millis(100), spills: None, share });
+        let class = Class::new(0, None);
+        class.bounds[0].set(Some(Limit { flow, fair, ..Limit::NONE }));
+        let sources = [FlowBound::default(), FlowBound::default()];
+        let passes = |source: usize, flow: u64, us: u64| {
+            let load = Load { packets: 1, bytes: 1_000, payload: 0, ecn: 0, kind: Kind::Counted };
+            let hash = flow.wrapping_mul(SPREAD);
+            let queues = Some((&class.queues, hash ^ hash >> 29));
+            let of = Records { flow: Some(&sources[source]), queues, ..Records::default() };
+            admits(&class.bounds, &class.tallies, 0, of, &load, Time::from_micros(1_000_000 + us))
+        };
+        let (mut own, mut slow, mut new, mut other) = ([0; 10], 0, [0; 10], 0);
+        for us in (0..10_000_000).step_by(100) {
+            let second = us as usize / 1_000_000;
+            // Of one source a flow of 80 Mbit/s, one of 800 kbit/s, and a new one for each packet.
+            own[second] += usize::from(passes(0, 1, us));
+            slow += usize::from(us % 10_000 == 0 && passes(0, 2, us));
+            new[second] += usize::from(passes(0, 1 << 32 | us, us));
+            // Of another source new flows of 800 kbit/s.
+            other += usize::from(us % 10_000 == 0 && passes(1, 1 << 33 | us, us));
+        }
+        // 125 kB, and a second burst of half of 100 ms in the first.
+        assert!(own.iter().all(|passed| (123..=134).contains(passed)), "{own:?}");
+        // 1.15 times that and 64 kB.
+        assert!(new.iter().all(|passed| (125..=207).contains(passed)), "{new:?}");
+        assert_eq!((slow, other), (1_000, 1_000));
+    }
+
     #[test]
     fn flows_with_something_in_their_queues_keep_their_entries() {
         let (queues, share) = (FlowQueues::default(), FairShare::default());
@@ -361,14 +409,15 @@ mod tests {
         let second = 1 << 30;
         // All in one line; the fifth finds no room.
         let of = |flow: u64, now| {
-            let found = (0..3u64).map(|n| queues.of(1 << 32 | flow << 1, 0, &share, now + n)).last();
+            let found =
+                (0..3u64).map(|n| queues.of(1 << 32 | flow << 1, 0, &share, share.shared(), now + n)).last();
             matches!(found, Some(Queue::Own(..)))
         };
         assert_eq!([1, 2, 3, 4, 5].map(|flow| of(flow, 5 * second)), [true, true, true, true, false]);
         // Half of the depth is waiting in each of the four for 50 ms.
         assert!(!of(5, 5 * second + 40_000_000) && of(5, 5 * second + 60_000_000));
         // The one that has been empty for longest has made room.
-        let found = queues.of(1 << 32 | 1 << 1, 0, &share, 5 * second + 61_000_000);
+        let found = queues.of(1 << 32 | 1 << 1, 0, &share, share.shared(), 5 * second + 61_000_000);
         assert!(matches!(found, Queue::New), "{found:?}");
     }
 
@@ -377,7 +426,7 @@ mod tests {
     fn what_exceeds_a_share_spills_until_nothing_is_on_the_way() {
         let class = Class::new(0, None);
         let (depth, spills) = (Duration::from_millis(50), Some(Duration::from_millis(5)));
-        let fair = Some(FairLimit { depth, spills, most: None });
+        let fair = Some(FairLimit { depth, spills, share: Share::Fair { most: None } });
         class.bounds[0].set(Some(Limit { most: Some(RATE), fair, ..Limit::NONE }));
         class.bounds[0].fair().tell(RATE, 0);
         let load = Load { packets: 1, bytes: 1_000, payload: 0, ecn: 0, kind: Kind::Counted };

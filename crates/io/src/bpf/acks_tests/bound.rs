@@ -15,7 +15,7 @@ use weir_core::packet::mark;
 use weir_core::rate::Rate;
 use weir_core::steer::{
     admits, admits_bare, judge, slot_flag, Bound, FairLimit, Fields, FlowBound, FlowLimit, FlowQueues,
-    Judgement, Kind, Limit, Load, Passed, Records, Tally,
+    Judgement, Kind, Limit, Load, Passed, Records, Share, Tally,
 };
 use weir_core::time::{Duration, Time};
 use weir_core::wire;
@@ -346,7 +346,11 @@ fn hold(rig: Rig, limit: Limit, rules: Vec<Match>) -> Rig {
     let [out, inward] = [Direction::Out, Direction::In].map(|direction| config.rules(direction));
     let staged = book.stage([&out, &inward]).unwrap();
     rig.acks.bounds_of(0)[0].set(Some(limit));
-    let fair = if limit.fair.is_some() { Fields::FAIR } else { Fields::NONE };
+    let fair = match limit.fair {
+        Some(FairLimit { share: Share::Each(_), .. }) => Fields::EACH,
+        Some(_) => Fields::FAIR,
+        None => Fields::NONE,
+    };
     rig.acks.hooks.count([Direction::Out, Direction::In].map(|direction| config.fields(direction).and(fair)));
     book.hold(staged, [0].into_iter(), [true, false]);
     rig
@@ -571,9 +575,69 @@ fn each_flow_has_a_bound_and_those_without_a_record_share_one_per_source() {
         ];
     });
     assert!(!judged || *found.borrow() == [OF_A_FLOW; 4], "{found:?}");
-    // Nothing is dropped that is no TCP: it has no rate of its own.
-    let datagram = SegmentBuilder::v4(B, A).ports(7, 8).payload(972).udp().build();
-    assert_eq!(passed_of(&rig, 400, |_| datagram.clone()), 400);
+}
+
+/// Datagrams of two hosts in a class each flow of which has 8 kbit/s, of few flows that last and many that do
+/// not, and segments that share with these: the same pass as with the core. A byte takes a millisecond.
+#[test]
+fn datagrams_of_flows_with_a_rate_each_pass_as_with_the_core() {
+    if !privileged() {
+        return;
+    }
+    let each = Rate::kbit(8);
+    let flow = Some(FlowLimit { rate: each, ahead: Duration::ZERO, burst: 0 });
+    let fair = FairLimit { depth: Duration::from_millis(100), spills: None, share: Share::Each(each) };
+    // The second class has a rate of its own, too, and its datagrams a bucket.
+    let limits = [None, Some(Rate::mbit(1_000))].map(|most| Limit { most, flow, fair: Some(fair), ..LIMIT });
+    let (mut random, mut judged, mut counts) = (Random(36), 0, [[0; 2]; 2]);
+    for round in 0..6 {
+        let limit = limits[round % 2];
+        let class = Fair::new(bounded(limit), limit, Rate::mbit(1_000), 1);
+        let sources = [FlowBound::default(), FlowBound::default()];
+        let mut found = Vec::new();
+        // From the beginning of a second in which new flows are counted.
+        std::thread::sleep(std::time::Duration::from_nanos((1 << 30) - now().as_nanos() % (1 << 30)));
+        let from = now();
+        let first = (0..18).map(|n| n / 3);
+        let more = (0..300).map(|n| if random.percent(30) { random.below(6) } else { 100 + n });
+        for flow in first.chain(more.collect::<Vec<_>>()) {
+            let (bytes, host) = (100 * (2 + random.below(12)), (flow % 2) as usize);
+            let lasts = flow < 100;
+            // Marks of ECT(1) depend on the last digits of the time.
+            let ecn = if lasts { 2 * random.below(2) as u8 } else { 0 };
+            let udp = lasts || random.percent(70);
+            let source = Ipv4Addr::new(10, 3, 1, 10 + host as u8);
+            let segment = SegmentBuilder::v4(source, A).ports(4_000 + flow as u16, 9).tos(ecn);
+            let segment = if udp { segment.udp() } else { segment };
+            let payload = bytes - (segment.clone().build().len() as u64 - 14);
+            let frame = segment.payload(payload as usize).build();
+            let kind = if udp { Kind::Counted } else { Kind::Free };
+            let load = Load { packets: 1, bytes, payload: if udp { 0 } else { payload }, ecn, kind };
+            let hash = (flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let queues = udp.then_some((&class.queues, hash));
+            let of = Records { flow: Some(&sources[host]), queues, ..Records::default() };
+            let core = judge(&class.bounds, &class.tallies, 0, of, &load, now());
+            let (action, after) = class.rig.hook(Hook::Egress, &frame, 0);
+            let hook = match action == PASS {
+                true if after == frame => Judgement::Passes,
+                true => Judgement::Marked,
+                false => Judgement::Dropped,
+            };
+            found.push((flow, bytes, core, hook));
+        }
+        if now().since(from) > Duration::from_millis(40) {
+            continue;
+        }
+        judged += 1;
+        assert!(found.iter().all(|(.., core, hook)| core == hook), "round {round}: {found:?}");
+        assert_eq!(class.rig.acks.bounds_of(0)[0].passed(), class.bounds[0].passed(), "round {round}");
+        assert_eq!(class.rig.acks.tallies_of(0)[0].counted(), class.tallies[0].counted(), "round {round}");
+        for (flow, _, core, _) in found {
+            counts[usize::from(flow < 100)][usize::from(core == Judgement::Dropped)] += 1;
+        }
+    }
+    println!("{judged} rounds, passed and dropped of new flows {:?}, of others {:?}", counts[0], counts[1]);
+    assert!(judged == 0 || counts.iter().flatten().all(|&count| count > 20), "{counts:?}");
 }
 
 /// On a router with one interface both hooks see a segment. Each direction has its bound: the flow is not
@@ -748,7 +812,7 @@ fn what_was_not_permitted_is_bounded_as_by_the_core() {
 
 /// Limit of a class whose flows have virtual queues of this depth.
 fn fair(depth: u64, spills: Option<Duration>) -> Limit {
-    let fair = FairLimit { depth: Duration::from_millis(depth), spills, most: None };
+    let fair = FairLimit { depth: Duration::from_millis(depth), spills, share: Share::Fair { most: None } };
     Limit { most: Some(Rate::mbit(1_000)), fair: Some(fair), ..LIMIT }
 }
 
