@@ -4,6 +4,7 @@
 mod all;
 mod chirp;
 mod customers;
+mod datagrams;
 mod figures;
 mod hostile;
 mod inline;
@@ -41,6 +42,8 @@ pub enum Bench {
     Share(Common),
     /// Thousands of customers of a list: accuracy of each one's rate, processor time and memory
     Customers(customers::Args),
+    /// Small datagrams through a bridge: packets a second with Weir and without
+    Datagrams(Common),
     /// Data both ways in one connection; requests and responses
     TwoWay(Common),
     /// Accuracy of high rates, without an emulator
@@ -87,6 +90,7 @@ pub fn run(bench: &Bench) -> Result<(), String> {
         Bench::All(common) => all::run(common),
         Bench::Share(common) => share::run(common),
         Bench::Customers(args) => customers::run(args),
+        Bench::Datagrams(common) => datagrams::run(common),
         Bench::TwoWay(common) => two_way::run(common),
         Bench::Rates(common) => rates::run(common),
         Bench::Outage(common) => outage::run(common),

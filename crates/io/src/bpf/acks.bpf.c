@@ -338,6 +338,13 @@ static __always_inline bool is_of_no_interest(struct hook *h)
 	return !shapes && is_plain_segment(h->skb, config.ethernet, looks_at_data(h));
 }
 
+/* Is it plain that a datagram passes, where nothing looks at any? */
+static __always_inline bool is_of_no_class(struct hook *h)
+{
+	return !SEVERAL && !(rules_of(h) & RULES_BOUND) && !(fields_of(h) & FIELDS_COUNTED) &&
+	       is_plain_datagram(h->skb, config.ethernet);
+}
+
 /* A segment of others. */
 static __always_inline int segment(struct hook *h)
 {
@@ -434,6 +441,10 @@ static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 		return own_frame(skb, *role, ingress);
 	if (is_of_no_interest(&h)) {
 		h.count->passed_known++;
+		return TC_ACT_UNSPEC;
+	}
+	if (is_of_no_class(&h)) {
+		h.count->passed_other++;
 		return TC_ACT_UNSPEC;
 	}
 	return segment(&h);

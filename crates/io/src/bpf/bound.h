@@ -898,18 +898,20 @@ static __always_inline void charge_sender(struct bound *b, struct judged *j, str
 static __always_inline bool tally_lets(struct judged *j, bool fits, bool queued)
 {
 	struct tally *tally = bpf_map_lookup_elem(&tallies, &j->place);
-	__u64 packets = j->load.packets, bytes = j->load.bytes;
+	__u64 packets = j->load.packets, bytes = j->load.bytes, now;
 
 	if (!tally)
 		return true;
+	/* Without a bucket nobody asks for the time. */
+	now = READ64(tally->per_byte) ? bpf_ktime_get_ns() : 0;
 	if (j->load.kind == KIND_FREE)
-		return fits && queued && tally_admits(tally, packets, bytes, bpf_ktime_get_ns(), j->beside_tcp);
+		return fits && queued && tally_admits(tally, packets, bytes, now, j->beside_tcp);
 	if (!queued) {
 		__sync_fetch_and_add(&tally->dropped, packets);
 		__sync_fetch_and_add(&tally->dropped_bytes, bytes);
 		return false;
 	}
-	return !fits || tally_passes(tally, packets, bytes, bpf_ktime_get_ns(), j->beside_tcp, true);
+	return !fits || tally_passes(tally, packets, bytes, now, j->beside_tcp, true);
 }
 
 /* `Bound::count_held` */
@@ -1150,18 +1152,6 @@ static __always_inline __u64 flow_most(struct hooks *engine, struct bound *b, __
 	return since > 0 ? (most >> 10) * ((__u64)since >> 20) : 0;
 }
 
-/* `mark::field` of a packet that is no segment of TCP. Verified once. */
-__noinline int ecn_of(struct __sk_buff *skb, struct packet *p)
-{
-	__u8 head[2];
-
-	if (!p || !p->other || bpf_skb_load_bytes(skb, p->l3, head, sizeof(head)))
-		return 0;
-	if (p->ether == bpf_htons(ETH_P_IP))
-		return head[0] >> 4 == 4 ? head[1] & ECN_CE : 0;
-	return p->ether == bpf_htons(ETH_P_IPV6) && head[0] >> 4 == 6 ? head[1] >> 4 & ECN_CE : 0;
-}
-
 /* What becomes of a packet of which this was found, by the bound of its flow and class. It is counted. */
 __noinline __u32 judged(struct __sk_buff *skb, struct packet *p, __u32 number, __u32 ingress, __u64 found)
 {
@@ -1204,7 +1194,7 @@ __noinline __u32 judged(struct __sk_buff *skb, struct packet *p, __u32 number, _
 	if (j.queued)
 		j.hash = p->other ? pair(p->seen.ack, p->seen.seq) : hash_of(&p->key);
 	if (READ(b->counts) & COUNTS_FAIR && p->other)
-		j.ecn = ecn_of(skb, p);
+		j.ecn = p->ecn;
 	j.spills = config.spills && !config.observe && p->other && j.load.kind == KIND_COUNTED &&
 		   READ16(b->fair.spills);
 	if (p->unread)

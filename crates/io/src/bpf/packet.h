@@ -54,6 +54,7 @@ struct packet {
 	bool other; /* no segment of TCP, but key, l3, l4 and end are those of an IP packet */
 	bool unread; /* no addresses either; from l3 to end are bytes of whatever it is */
 	bool control; /* and it passes whatever others do */
+	__u8 ecn; /* ECN field of an IP packet (RFC 3168) */
 	__u64 coarse; /* now, by the coarse clock; each reading costs as much as a look-up */
 	struct numbers numbers;
 	struct seen seen;
@@ -148,6 +149,7 @@ static __always_inline bool begin_ipv4(struct __sk_buff *skb, struct packet *p, 
 	p->key.src[10] = p->key.src[11] = p->key.dst[10] = p->key.dst[11] = 0xff;
 	__builtin_memcpy(p->key.src + 12, ip->src, 4);
 	__builtin_memcpy(p->key.dst + 12, ip->dst, 4);
+	p->ecn = ip->tos & 3;
 	return true;
 }
 
@@ -185,6 +187,7 @@ static __always_inline bool begin_ipv6(struct __sk_buff *skb, struct packet *p, 
 		return false;
 	__builtin_memcpy(p->key.src, ip->src, 16);
 	__builtin_memcpy(p->key.dst, ip->dst, 16);
+	p->ecn = ip->version[1] >> 4 & 3;
 	return true;
 }
 
@@ -399,12 +402,14 @@ __noinline int find_addresses(struct __sk_buff *skb, struct packet *p)
 	if (head[0] >> 4 == 4) {
 		p->l4 = at + sizeof(struct ipv4);
 		protocol = head[9];
+		p->ecn = p->ether == bpf_htons(ETH_P_IP) ? head[1] & 3 : 0;
 		p->key.src[10] = p->key.src[11] = p->key.dst[10] = p->key.dst[11] = 0xff;
 		__builtin_memcpy(p->key.src + 12, head + 12, 4);
 		__builtin_memcpy(p->key.dst + 12, head + 16, 4);
 	} else if (head[0] >> 4 == 6 && !bpf_skb_load_bytes(skb, at, head, sizeof(head))) {
 		p->l4 = at + sizeof(head);
 		protocol = head[6];
+		p->ecn = p->ether == bpf_htons(ETH_P_IPV6) ? head[1] >> 4 & 3 : 0;
 		__builtin_memcpy(p->key.src, head + 8, 16);
 		__builtin_memcpy(p->key.dst, head + 24, 16);
 	} else {
@@ -465,6 +470,23 @@ static __always_inline bool is_plain_segment(struct __sk_buff *skb, bool etherne
 	headers = (u.tcp->offset >> 4) * 4;
 	len = u.four ? bpf_ntohs(u.four->len) - sizeof(*u.four) : bpf_ntohs(u.six->len);
 	return headers >= sizeof(*u.tcp) && len == headers;
+}
+
+/* Is it plain that this is a whole datagram? */
+static __always_inline bool is_plain_datagram(struct __sk_buff *skb, bool ethernet)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct ipv4 *four = data + (ethernet ? ETH_HLEN : 0);
+	struct ipv6 *six = (void *)four;
+	__be16 proto;
+
+	if ((void *)(four + 1) > end)
+		return false;
+	proto = ethernet ? *(__be16 *)(data + 12) : skb->protocol;
+	if (proto == bpf_htons(ETH_P_IP))
+		return four->ihl_version >> 4 == 4 && four->protocol == IPPROTO_UDP &&
+		       !(four->frag & bpf_htons(0x3fff));
+	return proto == bpf_htons(ETH_P_IPV6) && six->version[0] >> 4 == 6 && six->next == IPPROTO_UDP;
 }
 
 /* Reads a segment with the usual headers. False: it has others, and `p` is as it was. */

@@ -109,7 +109,7 @@ impl Flood {
 }
 
 /// Moves this thread into the servers' namespace for good and opens a sender on its only interface.
-fn enter(id: &str) -> std::io::Result<PacketSender> {
+pub(in super::super) fn enter(id: &str) -> std::io::Result<PacketSender> {
     let namespace = File::open(format!("/run/netns/weir-{id}-sv"))?;
     move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
     let port = link::find("eth0")?.filter(|l| l.up).ok_or(std::io::ErrorKind::NotFound)?;
@@ -208,14 +208,14 @@ impl ForgedSegment {
 }
 
 /// Hardware addresses of the hosts in a lab.
-const CLIENTS_MAC: [u8; 6] = [0x02, 0, 0, 0, 1, 0];
-const SERVERS_MAC: [u8; 6] = [0x02, 0, 0, 0, 5, 0];
+pub(in super::super) const CLIENTS_MAC: [u8; 6] = [0x02, 0, 0, 0, 1, 0];
+pub(in super::super) const SERVERS_MAC: [u8; 6] = [0x02, 0, 0, 0, 5, 0];
 
 fn sum_of(bytes: &[u8]) -> u32 {
     bytes.chunks(2).map(|p| u32::from(u16::from_be_bytes([p[0], p.get(1).copied().unwrap_or(0)]))).sum()
 }
 
-fn checksum(start: u32, bytes: &[u8]) -> u16 {
+pub(in super::super) fn checksum(start: u32, bytes: &[u8]) -> u16 {
     let mut sum = start + sum_of(bytes);
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);

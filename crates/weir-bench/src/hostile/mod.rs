@@ -2,7 +2,7 @@
 //! flows.
 
 mod attacks;
-mod flood;
+pub(super) mod flood;
 mod floods;
 
 use super::Common;
