@@ -1,5 +1,5 @@
-//! Small datagrams through a bridge, as fast as one processor sends them: what a packet costs on its whole way,
-//! with Weir and without. Sender, box and receiver are on that processor.
+//! Small datagrams through a bridge, as fast as one processor sends them: cost of a packet on its whole way.
+//! Sender, box and receiver are on that processor.
 
 use super::figures::{verdict, Spread};
 use super::hostile::flood::{checksum, enter, CLIENTS_MAC, SERVERS_MAC};
@@ -41,7 +41,7 @@ enum Case {
     Class,
     /// Their class has a rate, of which each flow has its fair share.
     Fair,
-    /// What exceeds its share spills. Nothing does.
+    /// Flows spill what exceeds their shares, which is nothing here.
     Queue,
     /// Each flow has a rate.
     Each,
