@@ -215,10 +215,11 @@ impl Compiled {
     }
 
     /// Returns whether this configuration may control a flow that the other one does not, control one by
-    /// another class, or charge a packet to another.
+    /// another class, or charge a packet to another or as another flow's.
     pub(crate) fn takes_other_flows_than(&self, other: &Compiled) -> bool {
         let (ours, theirs) = (&self.config.classes, &other.config.classes);
-        ours.len() != theirs.len()
+        self.fields != other.fields
+            || ours.len() != theirs.len()
             || ours.iter().zip(theirs).any(|(a, b)| {
                 a.direction != b.direction
                     || a.ack.is_some() != b.ack.is_some()

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use std::net::Ipv4Addr;
-use weir_core::ack::{AckControl, Period, Window};
+use weir_core::ack::{AckControl, Period, Release, ShareRelease, Unresponsive, Window};
 use weir_core::flow::flag;
 use weir_core::gateway::{
     ClassConfig, Compiled, Config, Direction, Gateway, Match, PassReason, Prefix, Unchangeable, Verdict, LAN,
@@ -10,6 +10,7 @@ use weir_core::gateway::{
 };
 use weir_core::rate::Rate;
 use weir_core::rig::Rig;
+use weir_core::steer::Fields;
 use weir_core::time::Duration;
 use weir_core::wire::Flags;
 
@@ -216,6 +217,29 @@ fn only_what_may_take_other_flows_has_the_kernel_forget() {
     assert!(reclassifies(&from, of(Some(81), Some(mbit(10)))));
     assert!(reclassifies(&from, of(Some(80), None)));
     assert!(reclassifies(&from, classes(vec![])));
+}
+
+/// Hooks are told by then what to look at of datagrams.
+#[test]
+fn a_change_that_gives_datagrams_queues_is_told_to_the_hooks() {
+    let reclassifies = |from: AckControl, to: AckControl| {
+        let of = |ack| classes(vec![class("a", None, Some(ack))]);
+        let (changed, to) =
+            (Gateway::new(of(from)).flows.reconfigure(of(to)).ok().unwrap(), Compiled::from(of(to)));
+        assert!(to.fields(Direction::Out).has(Fields::COUNTED) || !changed.reclassified);
+        changed.reclassified
+    };
+    let with = |mut ack: AckControl, unresponsive| {
+        ack.release.set_unresponsive(unresponsive);
+        ack
+    };
+    let (each, shared) = (mbit(10), AckControl::ack_share(Rate::mbit(10)));
+    let law = ShareRelease { flow_max: Some(Rate::mbit(1)), ..*shared.release.share().unwrap() };
+    let most = AckControl { release: Release::Share(law), ..shared };
+    assert!(reclassifies(with(each, Unresponsive::Count), each));
+    assert!(reclassifies(shared, most));
+    assert!(reclassifies(shared, with(shared, Unresponsive::FAIR)));
+    assert!(!reclassifies(each, mbit(20)));
 }
 
 /// A customer of this number, with its rate; the sender of the tests is customer 5's.

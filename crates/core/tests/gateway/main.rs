@@ -3,6 +3,7 @@
 mod blocked;
 mod change;
 mod congested;
+mod datagrams;
 mod ecn;
 mod engine;
 mod fast;

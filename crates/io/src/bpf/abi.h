@@ -120,8 +120,8 @@ enum fields {
 	FIELDS_INWARD = 256,   /* keys are those of packets that come in from the WAN */
 	FIELDS_MEASURED = 512,	/* segments of data may be asked for */
 	FIELDS_FAIR = 1024,	/* flows have virtual queues */
-	FIELDS_EACH = 2048,	/* so do flows that have a rate each */
-	FIELDS_UNTOUCHED = 128, /* so are segments of TCP, of the flows that `counted` names */
+	FIELDS_EACH = 2048,	/* flows that have a rate each have virtual queues */
+	FIELDS_UNTOUCHED = 128, /* segments of TCP are counted, too, of the flows that `counted` names */
 };
 
 /*

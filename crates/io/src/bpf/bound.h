@@ -532,7 +532,7 @@ static __always_inline __u64 flow_per_byte(struct bound *b)
 	__u32 most = READ(b->fair.most);
 
 	if (READ(b->counts) & COUNTS_EACH)
-		return (FAIR_SECOND << TALLY_FRACTION) / (most ? most : 1);
+		return most == 0xffffffff ? 0 : (FAIR_SECOND << TALLY_FRACTION) / (most ? most : 1);
 	return READ64(b->fair.per_byte);
 }
 
@@ -830,7 +830,7 @@ struct judged {
 	bool loud;   /* it has no readable addresses, and its host has sent much */
 	bool own;    /* there is room in what its class has for itself */
 	bool queued; /* its flow may have a virtual queue */
-	bool each;   /* of its own rate */
+	bool each;   /* that is served at the rate which each flow has */
 	bool spills; /* its flow may spill */
 };
 
@@ -1157,7 +1157,7 @@ __noinline __u32 judged(struct __sk_buff *skb, struct packet *p, __u32 number, _
 {
 	struct hooks *engine = bpf_map_lookup_elem(&hooks, &number);
 	struct flow_bound *sender = NULL, *flow = NULL;
-	__u32 slot = found, unit;
+	__u32 slot = found, unit, fields;
 	struct judged j;
 	struct bound *b;
 
@@ -1188,14 +1188,19 @@ __noinline __u32 judged(struct __sk_buff *skb, struct packet *p, __u32 number, _
 	if (!b)
 		return JUDGED_PASSES;
 	j.cost = cost_of(READ(b->counts), &j.load);
-	j.each = READ(b->counts) & COUNTS_EACH && p->other;
-	j.queued = READ(b->counts) & COUNTS_FAIR && j.load.kind != KIND_HELD &&
-		   (p->other || !(READ(b->counts) & COUNTS_EACH));
+	fields = READ(*(ingress ? &engine->count_in : &engine->count_out));
+	/* While a class changes, hashes and sources may be those of all packets. */
+	j.each = READ(b->counts) & COUNTS_EACH && p->other && fields & FIELDS_EACH;
+	j.queued = READ(b->counts) & COUNTS_FAIR && j.load.kind != KIND_HELD;
+	if (READ(b->counts) & COUNTS_EACH)
+		j.queued = j.each;
+	else if (p->other && !(fields & (FIELDS_FAIR | FIELDS_EACH)))
+		j.queued = false;
 	if (j.queued)
 		j.hash = p->other ? pair(p->seen.ack, p->seen.seq) : hash_of(&p->key);
 	if (READ(b->counts) & COUNTS_FAIR && p->other)
 		j.ecn = p->ecn;
-	j.spills = config.spills && !config.observe && p->other && j.load.kind == KIND_COUNTED &&
+	j.spills = j.queued && config.spills && !config.observe && p->other && j.load.kind == KIND_COUNTED &&
 		   READ16(b->fair.spills);
 	if (p->unread)
 		j.loud = host_is_loud(skb, j.place, j.cost, j.coarse, ingress);

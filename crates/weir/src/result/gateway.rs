@@ -99,7 +99,7 @@ pub struct ClassResult {
     pub acks_generated: u64,
     /// Segments whose ACK number or window was rewritten.
     pub acks_rewritten: u64,
-    /// Unresponsive traffic of the class, if it shares a rate and there was any.
+    /// Unresponsive traffic of the class, if the class or its flows have a rate and there was any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<ClassOthers>,
     /// Traffic at the bound of the class, if it has a bound and any traffic came.

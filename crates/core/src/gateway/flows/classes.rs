@@ -253,9 +253,12 @@ impl Classes {
         }
     }
 
-    /// Returns, by place, whether the class is configured and the state of a class whose flows share a rate.
+    /// Returns, by place, whether the flows of the class are to share a rate, and the state of one whose flows do
+    /// or did.
     pub(in crate::gateway) fn shares_mut(&mut self) -> impl Iterator<Item = (bool, Option<&mut Share>)> {
-        self.places.iter().map(|class| class.index.is_some()).zip(self.shares.iter_mut())
+        let shares = |policy: AckControl| policy.release.share().is_some();
+        let is_configured = move |class: &Class| class.index.is_some() && class.policy.is_some_and(shares);
+        self.places.iter().map(is_configured).zip(self.shares.iter_mut())
     }
 
     /// Returns the numbers of all places, used or not.

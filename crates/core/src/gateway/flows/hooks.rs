@@ -225,8 +225,8 @@ impl Register {
         let (bytes, ecn) = (packet.charged_len(len), mark::field(head));
         let load = Load { packets: 1, bytes, payload: 0, ecn, kind: Kind::Counted };
         let key = Key::of_packet(head, &packet);
-        let flow = self.bounds_flows(direction).then(|| self.flow_bound_of(None, direction, &key));
-        let of = Records { flow, spills, ..Records::default() };
+        let source = self.bounds_flows(direction).then(|| self.flow_bound_of(None, direction, &key));
+        let of = Records { source, spills, ..Records::default() };
         let judgement = self.judge(direction, &key, of, &load, now);
         if judgement != Judgement::Dropped {
             self.count_quic(direction, &key, head, len);
@@ -457,13 +457,11 @@ impl Register {
     /// As [`Register::judge`], in the class at this place.
     #[inline]
     fn judge_in(&self, place: ClassId, key: &Key, of: Records<'_>, load: &Load, now: Time) -> Judgement {
-        if of.flow.is_none() && self.classes.share(place).is_none() {
+        if of.flow.or(of.source).is_none() && self.classes.share(place).is_none() {
             return Judgement::Passes;
         }
-        let is_tcp = || key.protocol() == wire::TCP;
-        let has_queues = |bound: &Bound| bound.is_fair() && !(bound.is_each() && is_tcp());
-        let is_queued = || self.bounds.all().get(place.index()).is_some_and(has_queues);
-        let queues = (load.kind != Kind::Held && is_queued())
+        let is_fair = || self.bounds.all().get(place.index()).is_some_and(Bound::is_fair);
+        let queues = (load.kind != Kind::Held && is_fair())
             .then(|| (self.queues.get_or_init(FlowQueues::default), key.hash(self.config.seed)));
         steer::judge(self.bounds.all(), self.tallies(), place.0, Records { queues, ..of }, load, now)
     }

@@ -140,7 +140,7 @@ impl Limit {
 /// Terms of the virtual queues of flows that ACKs do not slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FairLimit {
-    /// Depth of a queue, as time at the fair share.
+    /// Depth of a queue, as time at the rate at which it is served.
     pub depth: Duration,
     /// Time at the fair share that waits in a queue when its flow spills. `None`: no flow does.
     pub spills: Option<Duration>,
@@ -173,8 +173,10 @@ impl Share {
 /// Records of the flow of a packet, where the class has need of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Records<'a> {
-    /// Record of the flow's own bound. Of what is no TCP, that of its source.
+    /// Record of the flow's own bound, if it is TCP.
     pub flow: Option<&'a FlowBound>,
+    /// Record that new flows of the source share, of what is no segment of TCP.
+    pub source: Option<&'a FlowBound>,
     /// Account of a controlled flow's sender, if that is current.
     pub sender: Option<&'a VirtualQueue>,
     /// Table of virtual queues, and a hash of the flow.
@@ -323,7 +325,8 @@ impl Bound {
         self.counts.load(Relaxed) & PERMITS != 0
     }
 
-    /// Returns whether each flow that ACKs do not slow has a virtual queue.
+    /// Returns whether each flow that ACKs do not slow has a virtual queue. TCP has none where that is served at
+    /// the flow's own rate.
     pub fn is_fair(&self) -> bool {
         self.counts.load(Relaxed) & FAIR != 0
     }
@@ -543,7 +546,7 @@ pub fn judge(
     let Some((own, tally)) = bounds.get(place as usize).zip(tallies.get(place as usize)) else {
         return Judgement::Passes;
     };
-    let Records { flow, sender, queues, spills } = of;
+    let Records { flow, source, sender, queues, spills } = of;
     let (cost, at) = (own.cost(load), now.as_nanos());
     let queues = queues.filter(|_| load.kind != Kind::Held && own.is_fair());
     let queue_of = |(queues, hash)| {
@@ -552,9 +555,12 @@ pub fn judge(
     };
     let (mut before, mut flow, mut queues) = (None, flow, queues);
     if own.is_each() {
-        // Until a flow has a queue, it is one of its source's.
-        before = queues.take().map(queue_of).filter(|(queue, _)| !matches!(queue, Queue::New));
-        flow = flow.filter(|_| before.is_none());
+        let of = queues.take().filter(|_| source.is_some());
+        before = of.map(queue_of).filter(|(queue, _)| !matches!(queue, Queue::New));
+        if before.is_none() {
+            // Until a flow has a queue, it is one of its source's.
+            flow = flow.or(source);
+        }
     }
     if spills && load.kind == Kind::Counted && own.fair.spills() {
         if let Some(of) = queues {

@@ -50,7 +50,7 @@ const ONE: u64 = 1 << 16;
 const UNIT: u64 = 100_000;
 
 /// Fair share of a class, and its terms. It is two lines of memory that hooks and gateway share; the second
-/// is used in fair classes.
+/// is used where flows have virtual queues.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct FairShare {
@@ -207,9 +207,12 @@ impl FairShare {
         Service::Share(self.per_byte.load(Relaxed))
     }
 
-    /// The rate that each flow has at most.
+    /// The rate that each flow has at most. A rate of 34 Gbit/s or more is no bound.
     pub(super) fn each(&self) -> Service {
-        Service::Each(per_byte_at(self.most.load(Relaxed).into()))
+        match self.most.load(Relaxed) {
+            u32::MAX => Service::Each(0),
+            most => Service::Each(per_byte_at(most.into())),
+        }
     }
 
     /// Counts bytes that passed and that ACKs did not slow.

@@ -30,7 +30,8 @@ impl Fields {
     pub const MEASURED: Fields = Fields(1 << 9);
     /// Flows that ACKs do not slow have [virtual queues](crate::tcp::steer::FlowQueues).
     pub const FAIR: Fields = Fields(1 << 10);
-    /// So do flows that have a rate each, and [new ones](crate::tcp::steer::Strangers) share one per source.
+    /// Flows that have a rate each have virtual queues, and [new ones](crate::tcp::steer::Strangers) share a
+    /// record per source.
     pub const EACH: Fields = Fields(1 << 11);
 
     /// These and the others.

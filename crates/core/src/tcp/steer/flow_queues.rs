@@ -1,10 +1,10 @@
-//! Virtual queues of flows that ACKs do not slow, in fair classes.
+//! Virtual queues of flows that ACKs do not slow, in fair classes, and in those that give each flow a rate.
 //!
 //! A flow's queue is what it would have waiting if it alone were served at its [fair share](FairShare) of the
 //! class (phantom queues: Alizadeh et al., 2012; core-stateless fair queueing: Stoica et al., 1998). All that
 //! is kept of it is the time at which it is empty. A packet that finds no room is dropped, and no packet is
 //! ever delayed. Before that its sender is [told](super::congestion) of congestion. A flow below its share
-//! always finds its queue empty.
+//! always finds its queue empty. Where each flow has a rate, its share is that rate.
 //!
 //! Classes share a table of fixed size. A flow has its place in one of the four entries of a line of memory,
 //! by a hash that outsiders cannot compute. It takes an entry whose queue is empty, the one that has been so
@@ -382,7 +382,7 @@ mod tests {
             let load = Load { packets: 1, bytes: 1_000, payload: 0, ecn: 0, kind: Kind::Counted };
             let hash = flow.wrapping_mul(SPREAD);
             let queues = Some((&class.queues, hash ^ hash >> 29));
-            let of = Records { flow: Some(&sources[source]), queues, ..Records::default() };
+            let of = Records { source: Some(&sources[source]), queues, ..Records::default() };
             admits(&class.bounds, &class.tallies, 0, of, &load, Time::from_micros(1_000_000 + us))
         };
         let (mut own, mut slow, mut new, mut other) = ([0; 10], 0, [0; 10], 0);

@@ -577,6 +577,23 @@ fn each_flow_has_a_bound_and_those_without_a_record_share_one_per_source() {
     assert!(!judged || *found.borrow() == [OF_A_FLOW; 4], "{found:?}");
 }
 
+/// Until the hooks are told to look at flows, no flow is another's: after a change of the configuration.
+#[test]
+fn without_hashes_datagrams_share_no_queue() {
+    if !privileged() {
+        return;
+    }
+    let each = Rate::kbit(8);
+    let flow = Some(FlowLimit { rate: each, ahead: Duration::ZERO, burst: 0 });
+    for share in [Share::Each(each), Share::Fair { most: Some(each) }] {
+        let fair = Some(FairLimit { depth: Duration::from_millis(100), spills: None, share });
+        let rig = bounded(Limit { most: Some(Rate::mbit(1_000)), ..LIMIT });
+        rig.acks.bounds_of(0)[0].set(Some(Limit { most: None, flow, fair, ..LIMIT }));
+        let of = |port| SegmentBuilder::v4(B, A).ports(port, 8).payload(972).udp().build();
+        assert_eq!(passed_of(&rig, 20, |n| of(4_000 + n % 4)), 20, "{share:?}");
+    }
+}
+
 /// Datagrams of two hosts in a class each flow of which has 8 kbit/s, of few flows that last and many that do
 /// not, and segments that share with these: the same pass as with the core. A byte takes a millisecond.
 #[test]
@@ -615,7 +632,11 @@ fn datagrams_of_flows_with_a_rate_each_pass_as_with_the_core() {
             let load = Load { packets: 1, bytes, payload: if udp { 0 } else { payload }, ecn, kind };
             let hash = (flow + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let queues = udp.then_some((&class.queues, hash));
-            let of = Records { flow: Some(&sources[host]), queues, ..Records::default() };
+            let record = Some(&sources[host]);
+            let of = match udp {
+                true => Records { source: record, queues, ..Records::default() },
+                false => Records { flow: record, queues, ..Records::default() },
+            };
             let core = judge(&class.bounds, &class.tallies, 0, of, &load, now());
             let (action, after) = class.rig.hook(Hook::Egress, &frame, 0);
             let hook = match action == PASS {

@@ -1,0 +1,89 @@
+//! Datagrams where flows have a rate of their own: 1 Mbit/s are 125 packets of 1,000 bytes a second.
+
+use crate::support::*;
+use std::net::Ipv4Addr;
+use weir_core::ack::{AckControl, Release, ShareRelease, Unresponsive};
+use weir_core::gateway::{ClassConfig, Config, Direction, Gateway};
+use weir_core::rate::Rate;
+use weir_core::steer::Judgement;
+use weir_core::wire::build::SegmentBuilder;
+use weir_core::wire::{TCP, UDP};
+
+fn gateway(ack: AckControl) -> Gateway {
+    Gateway::hooked(config(ack))
+}
+
+fn config(ack: AckControl) -> Config {
+    Config { classes: vec![ClassConfig::controlled("all", Direction::Out, ack)], ..Config::default() }
+}
+
+fn each(rate: Rate) -> AckControl {
+    basic_with(|r| r.rate = rate)
+}
+
+/// A packet of a flow: 1,000 bytes from the IP header on.
+fn datagram(flow: u16) -> SegmentBuilder {
+    SegmentBuilder::v4(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 9, 0, 1))
+        .udp()
+        .ports(4_000 + flow, 9)
+        .payload(972)
+}
+
+/// Packets that pass in ten seconds from the first on, of each of these that come once a millisecond.
+fn passed(gateway: &Gateway, packets: &[SegmentBuilder]) -> Vec<usize> {
+    let frames: Vec<Vec<u8>> = packets.iter().map(|packet| packet.clone().build()).collect();
+    let passes = |frame: &Vec<u8>, at: u64| {
+        let judged = gateway.flows.judge_frame(Direction::Out, frame, frame.len(), false, ms(at));
+        judged != Judgement::Dropped
+    };
+    let mut passed = vec![0; frames.len()];
+    for at in 1_000..11_000 {
+        passed.iter_mut().zip(&frames).for_each(|(count, frame)| *count += usize::from(passes(frame, at)));
+    }
+    passed
+}
+
+/// Bursts of half of 100 ms come on top, and the packets of the first second until the flow has a queue.
+#[track_caller]
+fn assert_each(passed: &[usize], of_second: usize) {
+    let all = 10 * of_second;
+    assert!(passed.iter().all(|count| (all..=all + all / 50 + 4).contains(count)), "{passed:?}");
+}
+
+#[test]
+fn each_flow_has_its_rate() {
+    let gateway = gateway(each(Rate::mbit(1)));
+    assert_each(&passed(&gateway, &[datagram(1), datagram(2), datagram(3)]), 125);
+}
+
+/// Fragments are a flow by their addresses and protocol: what is inside of them is no segment.
+#[test]
+fn fragments_of_tcp_have_a_queue() {
+    let gateway = gateway(each(Rate::mbit(1)));
+    let of = |protocol| datagram(1).protocol(protocol).fragment(8, true);
+    let packets = [of(TCP).payload(960), of(UDP).payload(972)];
+    assert_each(&passed(&gateway, &packets), 125);
+}
+
+/// In a fair class no flow of a host is held by what its others send.
+#[test]
+fn a_fair_class_holds_each_flow_to_its_most() {
+    let shared = AckControl::ack_share(Rate::mbit(100));
+    let law = ShareRelease { flow_max: Some(Rate::mbit(1)), ..*shared.release.share().unwrap() };
+    let mut ack = AckControl { release: Release::Share(law), ..shared };
+    for unresponsive in [Unresponsive::FAIR, Unresponsive::Bound] {
+        ack.release.set_unresponsive(unresponsive);
+        let flows: Vec<SegmentBuilder> = (0..5).map(datagram).collect();
+        assert_each(&passed(&gateway(ack), &flows), 125);
+    }
+}
+
+/// The bucket of the rate that the class had is gone with it.
+#[test]
+fn a_class_may_change_its_rate_to_one_of_each_flow() {
+    let mut gateway = gateway(AckControl::ack_share(Rate::mbit(1)));
+    assert!(passed(&gateway, &[datagram(1)])[0] < 1_350);
+    gateway.flows.reconfigure(config(each(Rate::mbit(2)))).ok().unwrap();
+    let flows = passed(&gateway, &[datagram(2), datagram(3)]);
+    assert!(flows.iter().all(|count| (2_490..2_560).contains(count)), "{flows:?}");
+}
