@@ -253,7 +253,7 @@ impl Classes {
         }
     }
 
-    /// Returns, by place, whether the flows of the class are to share a rate, and the state of one whose flows do
+    /// Returns, by place, whether flows are to share the class's rate, and the state of a class whose flows do
     /// or did.
     pub(in crate::gateway) fn shares_mut(&mut self) -> impl Iterator<Item = (bool, Option<&mut Share>)> {
         let shares = |policy: AckControl| policy.release.share().is_some();

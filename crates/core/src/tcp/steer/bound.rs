@@ -325,8 +325,8 @@ impl Bound {
         self.counts.load(Relaxed) & PERMITS != 0
     }
 
-    /// Returns whether each flow that ACKs do not slow has a virtual queue. TCP has none where that is served at
-    /// the flow's own rate.
+    /// Returns whether flows that ACKs do not slow have virtual queues. Where each flow has a rate, TCP has
+    /// none.
     pub fn is_fair(&self) -> bool {
         self.counts.load(Relaxed) & FAIR != 0
     }
