@@ -1101,14 +1101,20 @@ __noinline __u64 find_class(struct packet *p, __u32 number, __u32 ingress, bool 
 	by = rules_by(READ(engine->rules[!!ingress]), ingress);
 	/* A port that no rule looks at, chosen again for each packet, costs no look-up. */
 	if (p->other) {
+		/* Those of a header of TCP that is none. */
+		if (!found_out)
+			p->seen.flags = 0;
 		if (fields & (FIELDS_FAIR | FIELDS_EACH) && !found_out) {
 			__u64 hash = hash_of(&p->key);
 
 			p->seen.seq = hash;
 			p->seen.ack = hash >> 32;
+			p->seen.flags = SEEN_HASH;
 		}
-		if (fields & FIELDS_EACH && !found_out)
+		if (fields & FIELDS_EACH && !found_out) {
 			p->seen.ts = stranger_place(&p->key, ingress);
+			p->seen.flags = SEEN_HASH | SEEN_SOURCE;
+		}
 		keep_fields(&p->key, fields);
 	}
 	place = place_of(&p->key);
@@ -1157,7 +1163,7 @@ __noinline __u32 judged(struct __sk_buff *skb, struct packet *p, __u32 number, _
 {
 	struct hooks *engine = bpf_map_lookup_elem(&hooks, &number);
 	struct flow_bound *sender = NULL, *flow = NULL;
-	__u32 slot = found, unit, fields;
+	__u32 slot = found, unit;
 	struct judged j;
 	struct bound *b;
 
@@ -1188,13 +1194,12 @@ __noinline __u32 judged(struct __sk_buff *skb, struct packet *p, __u32 number, _
 	if (!b)
 		return JUDGED_PASSES;
 	j.cost = cost_of(READ(b->counts), &j.load);
-	fields = READ(*(ingress ? &engine->count_in : &engine->count_out));
-	/* While a class changes, hashes and sources may be those of all packets. */
-	j.each = READ(b->counts) & COUNTS_EACH && p->other && fields & FIELDS_EACH;
+	/* While a class changes, they may be unknown. */
+	j.each = READ(b->counts) & COUNTS_EACH && p->other && p->seen.flags & SEEN_SOURCE;
 	j.queued = READ(b->counts) & COUNTS_FAIR && j.load.kind != KIND_HELD;
 	if (READ(b->counts) & COUNTS_EACH)
 		j.queued = j.each;
-	else if (p->other && !(fields & (FIELDS_FAIR | FIELDS_EACH)))
+	else if (p->other && !(p->seen.flags & SEEN_HASH))
 		j.queued = false;
 	if (j.queued)
 		j.hash = p->other ? pair(p->seen.ack, p->seen.seq) : hash_of(&p->key);

@@ -16,6 +16,9 @@
 #define MORE_TAGS 4
 #define LABELS 8
 
+#define SEEN_HASH 1
+#define SEEN_SOURCE 2
+
 struct seen {
 	/* Of a packet that is none of TCP, the halves of its flow's hash, where flows have virtual queues. */
 	__u32 seq;
@@ -24,7 +27,7 @@ struct seen {
 	/* Of such a packet, the place of its source among `strangers`, where flows have a rate each. */
 	__u32 ts;
 	__u16 window;
-	__u8 flags;
+	__u8 flags; /* of such a packet, what is known of these: SEEN_HASH, SEEN_SOURCE */
 	bool has_ts;
 	bool sack;
 	bool plain; /* no options, or timestamps after two NOPs */

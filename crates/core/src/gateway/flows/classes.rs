@@ -253,8 +253,8 @@ impl Classes {
         }
     }
 
-    /// Returns, by place, whether flows are to share the class's rate, and the state of a class whose flows do
-    /// or did.
+    /// Returns, by place, whether flows are to share the class's rate, and the state of one whose flows do or
+    /// did.
     pub(in crate::gateway) fn shares_mut(&mut self) -> impl Iterator<Item = (bool, Option<&mut Share>)> {
         let shares = |policy: AckControl| policy.release.share().is_some();
         let is_configured = move |class: &Class| class.index.is_some() && class.policy.is_some_and(shares);
