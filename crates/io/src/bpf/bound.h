@@ -630,8 +630,8 @@ static __always_inline __u64 told_first(struct queue_entry *entry, struct bound 
 }
 
 /* `Told::lets` */
-static __always_inline bool told_lets(struct queue_entry *entry, struct bound *b, __u32 ecn, __u64 time, bool room,
-				      __u64 now)
+static __always_inline bool told_lets(struct queue_entry *entry, struct bound *b, __u32 ecn, __u64 time,
+				      bool room, __u64 now)
 {
 	__u64 due = READ64(entry->due);
 
@@ -1075,6 +1075,25 @@ __noinline __u64 find_out(__u32 place, __u32 word, __u32 number, __u32 ingress, 
 	return recent->place == NO_CLASS ? FOUND_NONE : slot | (__u64)recent->place << FOUND_PLACE;
 }
 
+/* Notes what tells flows apart of a packet that is none of TCP, where some class asks for it. */
+static __always_inline void see_flow(struct packet *p, __u32 fields, __u32 ingress)
+{
+	__u64 hash;
+
+	/* A header of TCP that is none may have left others. */
+	p->seen.flags = 0;
+	if (fields & (FIELDS_FAIR | FIELDS_EACH)) {
+		hash = hash_of(&p->key);
+		p->seen.seq = hash;
+		p->seen.ack = hash >> 32;
+		p->seen.flags = SEEN_HASH;
+	}
+	if (fields & FIELDS_EACH) {
+		p->seen.ts = stranger_place(&p->key, ingress);
+		p->seen.flags |= SEEN_SOURCE;
+	}
+}
+
 /*
  * Finds the class and the kind of a packet with data, and the slot of its flow. This function and the next
  * are verified once, and not for each state in which they are called; together their variables would not fit
@@ -1101,20 +1120,8 @@ __noinline __u64 find_class(struct packet *p, __u32 number, __u32 ingress, bool 
 	by = rules_by(READ(engine->rules[!!ingress]), ingress);
 	/* A port that no rule looks at, chosen again for each packet, costs no look-up. */
 	if (p->other) {
-		/* Those of a header of TCP that is none. */
 		if (!found_out)
-			p->seen.flags = 0;
-		if (fields & (FIELDS_FAIR | FIELDS_EACH) && !found_out) {
-			__u64 hash = hash_of(&p->key);
-
-			p->seen.seq = hash;
-			p->seen.ack = hash >> 32;
-			p->seen.flags = SEEN_HASH;
-		}
-		if (fields & FIELDS_EACH && !found_out) {
-			p->seen.ts = stranger_place(&p->key, ingress);
-			p->seen.flags = SEEN_HASH | SEEN_SOURCE;
-		}
+			see_flow(p, fields, ingress);
 		keep_fields(&p->key, fields);
 	}
 	place = place_of(&p->key);
@@ -1194,13 +1201,10 @@ __noinline __u32 judged(struct __sk_buff *skb, struct packet *p, __u32 number, _
 	if (!b)
 		return JUDGED_PASSES;
 	j.cost = cost_of(READ(b->counts), &j.load);
-	/* While a class changes, they may be unknown. */
+	/* While a class changes, hash and source may be unknown. */
 	j.each = READ(b->counts) & COUNTS_EACH && p->other && p->seen.flags & SEEN_SOURCE;
-	j.queued = READ(b->counts) & COUNTS_FAIR && j.load.kind != KIND_HELD;
-	if (READ(b->counts) & COUNTS_EACH)
-		j.queued = j.each;
-	else if (p->other && !(p->seen.flags & SEEN_HASH))
-		j.queued = false;
+	j.queued = j.each || ((READ(b->counts) & (COUNTS_FAIR | COUNTS_EACH)) == COUNTS_FAIR &&
+			      j.load.kind != KIND_HELD && (!p->other || p->seen.flags & SEEN_HASH));
 	if (j.queued)
 		j.hash = p->other ? pair(p->seen.ack, p->seen.seq) : hash_of(&p->key);
 	if (READ(b->counts) & COUNTS_FAIR && p->other)

@@ -9,8 +9,6 @@ use crate::time::Duration;
 /// Time at its rate that a flow may be ahead whose window is kept: in slow start it sends up to twice what it
 /// is acknowledged.
 pub(super) const AHEAD: Duration = Duration::from_secs(1);
-/// Depth of the virtual queue of a flow that has a rate of its own, as time at that.
-const DEPTH: Duration = Duration::from_millis(100);
 
 impl AckControl {
     /// Terms of the bound that each flow has of its own, if it has one.
@@ -37,7 +35,8 @@ impl Config {
         let served = |rate: Rate| counts.served_by_hooks(rate);
         let flow = ack.flow_limit().filter(|_| config.bounds_flows());
         let flow = flow.map(|flow| FlowLimit { rate: served(flow.rate), ..flow });
-        let each = flow.map(|flow| FairLimit { depth: DEPTH, spills: None, share: Share::Each(flow.rate) });
+        let each = flow.zip(Unresponsive::FAIR.depth());
+        let each = each.map(|(of, depth)| FairLimit { depth, spills: None, share: Share::Each(of.rate) });
         let Some(law) = ack.release.share().copied() else {
             return flow.map(|_| Limit { flow, fair: each, counts, ..Limit::NONE });
         };

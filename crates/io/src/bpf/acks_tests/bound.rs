@@ -577,35 +577,41 @@ fn each_flow_has_a_bound_and_those_without_a_record_share_one_per_source() {
     assert!(!judged || *found.borrow() == [OF_A_FLOW; 4], "{found:?}");
 }
 
-/// Until the hooks are told to look at flows, no flow is another's: after a change of the configuration.
+/// A byte takes a millisecond.
+const SLOW: Rate = Rate::kbit(8);
+
+/// Terms of a class whose flows have that rate and queues of 100 ms.
+fn queues_of(share: Share) -> Limit {
+    let flow = Some(FlowLimit { rate: SLOW, ahead: Duration::ZERO, burst: 0 });
+    let fair = Some(FairLimit { depth: Duration::from_millis(100), spills: None, share });
+    Limit { flow, fair, ..LIMIT_OF_FLOWS }
+}
+
+/// After a change of the configuration, until the hooks are told to tell flows apart.
 #[test]
 fn without_hashes_datagrams_share_no_queue() {
     if !privileged() {
         return;
     }
-    let each = Rate::kbit(8);
-    let flow = Some(FlowLimit { rate: each, ahead: Duration::ZERO, burst: 0 });
-    for share in [Share::Each(each), Share::Fair { most: Some(each) }] {
-        let fair = Some(FairLimit { depth: Duration::from_millis(100), spills: None, share });
+    for limit in [queues_of(Share::Each(SLOW)), queues_of(Share::Fair { most: Some(SLOW) })] {
         let rig = bounded(Limit { most: Some(Rate::mbit(1_000)), ..LIMIT });
-        rig.acks.bounds_of(0)[0].set(Some(Limit { most: None, flow, fair, ..LIMIT }));
+        let bound = &rig.acks.bounds_of(0)[0];
+        bound.set(Some(limit));
+        bound.fair().tell(SLOW, 0);
         let of = |port| SegmentBuilder::v4(B, A).ports(port, 8).payload(972).udp().build();
-        assert_eq!(passed_of(&rig, 20, |n| of(4_000 + n % 4)), 20, "{share:?}");
+        assert_eq!(passed_of(&rig, 20, |n| of(4_000 + n % 4)), 20, "{limit:?}");
     }
 }
 
 /// Datagrams of two hosts in a class each flow of which has 8 kbit/s, of few flows that last and many that do
-/// not, and segments that share with these: the same pass as with the core. A byte takes a millisecond.
+/// not, and segments that share with these: the same pass as with the core.
 #[test]
 fn datagrams_of_flows_with_a_rate_each_pass_as_with_the_core() {
     if !privileged() {
         return;
     }
-    let each = Rate::kbit(8);
-    let flow = Some(FlowLimit { rate: each, ahead: Duration::ZERO, burst: 0 });
-    let fair = FairLimit { depth: Duration::from_millis(100), spills: None, share: Share::Each(each) };
-    // The second class has a rate of its own, too, and its datagrams a bucket.
-    let limits = [None, Some(Rate::mbit(1_000))].map(|most| Limit { most, flow, fair: Some(fair), ..LIMIT });
+    // The second class has a rate of its own, too.
+    let limits = [None, Some(Rate::mbit(1_000))].map(|most| Limit { most, ..queues_of(Share::Each(SLOW)) });
     let (mut random, mut judged, mut counts) = (Random(36), 0, [[0; 2]; 2]);
     for round in 0..6 {
         let limit = limits[round % 2];
