@@ -23,6 +23,9 @@ pub fn advertise(r: &mut Record, ack: Seq, limit: Option<u32>) -> u16 {
 /// Returns the field for the receiver's newest window with an acknowledgement of `ack`: at most `limit`
 /// bytes, or more if the sender was told more. Without both SYNs the scale is unknown and the field stays as
 /// the receiver sent it. A closed window stays closed.
+///
+/// A sender that was told far more and has sent all of it is silent until that is acknowledged. Where more
+/// than `limit` is held and hardly anything is on its way, the edge moves by half of what `ack` acknowledges.
 #[inline(always)]
 pub fn field_for(r: &Record, ack: Seq, limit: Option<u32>) -> u16 {
     if !r.has(flag::SCALE_KNOWN) || r.window == 0 {
@@ -31,9 +34,16 @@ pub fn field_for(r: &Record, ack: Seq, limit: Option<u32>) -> u16 {
     let offered = u32::from(r.window) << r.scale;
     let mut goal = ack.plus(limit.unwrap_or(offered).min(offered).max(1));
     if r.has(flag::EDGE_KNOWN) && r.edge.is_after(goal) {
-        goal = r.edge;
+        goal = if is_silent(r, ack, limit) { r.edge.plus(ack.beyond(r.tx) / 2) } else { r.edge };
     }
     fit(ack, u32::from(r.scale), goal, r.right)
+}
+
+/// Returns whether the sender of a flow with a rate of its own has used up a window far beyond `limit`.
+#[inline]
+fn is_silent(r: &Record, ack: Seq, limit: Option<u32>) -> bool {
+    limit.is_some_and(|limit| r.rx.beyond(ack) > limit && r.edge.beyond(r.rx) <= limit / 2)
+        && !r.has(flag::SHARED)
 }
 
 /// Returns the field for a closed window or an unknown scale. Up to the number with which the window was

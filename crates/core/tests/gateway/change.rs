@@ -144,6 +144,41 @@ fn a_window_is_sized_from_the_change_on_and_kept_again() {
     assert_eq!(w.tcp(&last).window, WINDOW);
 }
 
+/// A sender that was told 512,000 bytes has sent them all. Their acknowledgements take 0.4 s at 10 Mb/s, and
+/// it need not be silent meanwhile.
+#[test]
+fn a_sender_goes_on_while_a_window_shrinks() {
+    let sized = AckControl { window: Window::SIZE, ..mbit(10) };
+    let mut w = Net::established(mbit(10));
+    change(&mut w, classes(vec![class("all", None, Some(sized))]));
+    w.ack_at(ms(1_000), 512_000);
+    // Whatever the sender may send arrives, and is acknowledged, 20 ms later.
+    let (mut edge, mut window, mut arrivals) = (512_000, 0, vec![(ms(1_000), 512_000)]);
+    for at in (1_010..3_000).step_by(10) {
+        for sent in w.run(ms(at)).iter().filter(|s| s.port == LAN) {
+            window = u32::from(w.tcp(sent).window) << 7;
+            let told = w.rel(sent) + window;
+            if told > edge {
+                w.ack_at(ms(at + 20), told);
+                arrivals.push((ms(at + 20), told));
+                edge = told;
+            }
+        }
+    }
+    // Half its rate, and then all of it.
+    for from in (1_100..2_900).step_by(100).map(ms) {
+        let there = |until| arrivals.iter().rev().find(|arrival| arrival.0 <= until).unwrap().1;
+        let bytes = there(from + Duration::from_millis(100)) - there(from);
+        assert!(bytes > 50_000, "{bytes} in 100 ms from {from:?}");
+    }
+    // At most its rate at any time, within a window: 1,250 bytes a millisecond.
+    for &(at, bytes) in &arrivals[1..] {
+        let most = 512_000 + at.since(ms(1_000)).as_nanos() * 1_250 / 1_000_000;
+        assert!(u64::from(bytes) <= most, "{bytes} at {at:?}");
+    }
+    assert_eq!(window, 51_200, "the window is as large as one that began so");
+}
+
 #[test]
 fn a_flow_that_is_taken_only_now_is_taken_in_midstream() {
     let mut w = Net::with_config(classes(vec![class("all", None, None)]), None);
