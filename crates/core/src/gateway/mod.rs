@@ -146,7 +146,7 @@ impl Gateway {
     pub fn counted_in(mut self, tallies: &'static [Tally]) -> Gateway {
         assert!(tallies.len() >= self.flows.classes.len() as usize, "a tally for each class");
         self.flows.tallies = Places::Shared(tallies);
-        self.flows.classes.shares_mut().filter_map(|(_, share)| share).for_each(Share::count_anew);
+        self.flows.classes.shares_mut().for_each(Share::count_anew);
         self.flows.tell_tallies();
         self
     }

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use weir_core::ack::{AckControl, Release, ShareRelease, Unresponsive};
 use weir_core::gateway::{ClassConfig, Config, Direction, Gateway};
 use weir_core::rate::Rate;
-use weir_core::steer::Judgement;
+use weir_core::steer::{admits, Judgement, Kind, Load, Records};
 use weir_core::wire::build::SegmentBuilder;
 use weir_core::wire::{TCP, UDP};
 
@@ -86,4 +86,27 @@ fn a_class_may_change_its_rate_to_one_of_each_flow() {
     gateway.flows.reconfigure(config(each(Rate::mbit(2)))).ok().unwrap();
     let flows = passed(&gateway, &[datagram(2), datagram(3)]);
     assert!(flows.iter().all(|count| (2_490..2_560).contains(count)), "{flows:?}");
+}
+
+/// Hooks drop nothing of a class that has lost its rate.
+#[test]
+fn a_class_without_a_rate_has_no_bucket() {
+    for unresponsive in [Unresponsive::FAIR, Unresponsive::Bound, Unresponsive::Police] {
+        let mut ack = AckControl::ack_share(Rate::mbit(1));
+        ack.release.set_unresponsive(unresponsive);
+        let mut gateway = gateway(ack);
+        let passes = |gateway: &Gateway, at: u64, kind| {
+            let load = Load { packets: 1, bytes: 1_000, payload: 972, ecn: 0, kind };
+            let (bounds, tallies) = (gateway.flows.bounds(), gateway.flows.tallies());
+            admits(bounds, tallies, 0, Records::default(), &load, ms(at))
+        };
+        for kind in [Kind::Counted, Kind::Held] {
+            assert!((1_000..2_000).any(|at| !passes(&gateway, at, kind)), "8 Mbit/s exceed {unresponsive:?}");
+        }
+        let free = ClassConfig { ack: None, ..config(ack).classes.remove(0) };
+        gateway.flows.reconfigure(Config { classes: vec![free], ..Config::default() }).ok().unwrap();
+        for kind in [Kind::Counted, Kind::Held] {
+            assert!((3_000..4_000).all(|at| passes(&gateway, at, kind)), "{unresponsive:?}");
+        }
+    }
 }

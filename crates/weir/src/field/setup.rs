@@ -124,8 +124,10 @@ fn paces(config: &Config) -> bool {
 /// paced classes.
 pub(super) fn splits(config: &Config) -> bool {
     let most = |c: &ClassConfig| c.share.and_then(|s| if s.parent.is_none() { s.rate } else { s.ceil });
-    let spilled =
-        |c: &ClassConfig| c.ack.map(|ack| ack.release.rate()).filter(|_| config.spills(c.direction));
+    // Asked once: each answer looks at all classes.
+    let spilling = [Direction::Out, Direction::In].map(|direction| config.spills(direction));
+    let spills = |c: &ClassConfig| spilling[usize::from(c.direction == Direction::In)];
+    let spilled = |c: &ClassConfig| c.ack.map(|ack| ack.release.rate()).filter(|_| spills(c));
     let rates = config.classes.iter().filter_map(|class| most(class).or_else(|| spilled(class)));
     paces(config) || rates.into_iter().any(|rate| rate < SPLIT_BELOW)
 }

@@ -253,12 +253,9 @@ impl Classes {
         }
     }
 
-    /// Returns, by place, whether flows are to share the class's rate, and the state of one whose flows do or
-    /// did.
-    pub(in crate::gateway) fn shares_mut(&mut self) -> impl Iterator<Item = (bool, Option<&mut Share>)> {
-        let shares = |policy: AckControl| policy.release.share().is_some();
-        let is_configured = move |class: &Class| class.index.is_some() && class.policy.is_some_and(shares);
-        self.places.iter().map(is_configured).zip(self.shares.iter_mut())
+    /// Returns the state of each class whose flows share its rate, or did.
+    pub(in crate::gateway) fn shares_mut(&mut self) -> impl Iterator<Item = &mut Share> {
+        self.shares.iter_mut().flatten()
     }
 
     /// Returns the numbers of all places, used or not.

@@ -4,7 +4,7 @@ use super::segment::Headers;
 use super::slots::Places;
 use super::verdicts::Verdict;
 use super::{direction_of, Register};
-use crate::ack::{Turns, Window};
+use crate::ack::Window;
 use crate::classify::Direction;
 use crate::flow::{flag, ClassId, FlowId, Key, Record};
 use crate::frame::Frame;
@@ -14,7 +14,7 @@ use crate::steer::{
     self, hash_of_host, hash_of_source, is_charged, slot_flag, Bound, Counted, Fields, FlowBound, FlowQueues,
     Judgement, Kind, Limit, Load, Records, Spill, Strangers, Tally,
 };
-use crate::time::Time;
+use crate::time::{Duration, Time};
 use crate::wire;
 use crate::wire::{Control, TcpOptions};
 use core::sync::atomic::Ordering::Relaxed;
@@ -186,16 +186,15 @@ impl Register {
     }
 
     /// The configuration's classes, which may be others than before, have their tallies: what was counted
-    /// before they had is not charged to them.
+    /// before they shared a rate is not charged to them. A class whose flows share none has no bucket.
     pub(in crate::gateway) fn tell_tallies(&mut self) {
-        for ((configured, share), tally) in self.classes.shares_mut().zip(self.tallies.all()) {
-            let Some(share) = share else { continue };
-            let law = &share.law;
-            let burst = law.unresponsive.burst().filter(|_| configured && law.turns == Turns::Bytes);
-            let rate = burst.map(|_| law.counts.served_by_hooks(share.most));
-            tally.police(rate, burst.unwrap_or_default(), law.counts.overhead_of_packet());
-            if !core::mem::replace(&mut share.others.begun, true) {
-                share.others.counted = tally.counted();
+        for (place, tally) in self.classes.ids().zip(self.tallies.all()) {
+            let ack = self.classes.index(place).and_then(|class| self.config.classes[class].ack);
+            let shares = ack.is_some_and(|ack| ack.release.share().is_some());
+            let share = self.classes.share_mut(place);
+            match share.and_then(|share| share.count_in(tally, shares)) {
+                Some((rate, burst, overhead)) => tally.police(Some(rate), burst, overhead),
+                None => tally.police(None, Duration::ZERO, 0),
             }
         }
     }

@@ -358,7 +358,6 @@ impl Register {
         self.tallies.grow(self.classes.len());
         self.bounds.grow(self.classes.len());
         self.measured.classes.grow(self.classes.len());
-        self.tell_tallies();
         self.timers.grow(self.table.capacity() + self.classes.len());
         if nested || self.classes.are_nested() {
             self.stand_anew();
@@ -366,6 +365,7 @@ impl Register {
         self.generation = self.generation.wrapping_add(1);
         self.measures = config.classes.iter().any(ClassConfig::measures_delay);
         let old = core::mem::replace(&mut self.config, config);
+        self.tell_tallies();
         self.set_bounds();
         self.begin_flow_bounds();
         Ok(Changed { reclassified, old })

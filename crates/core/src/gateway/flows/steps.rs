@@ -185,10 +185,7 @@ impl Register {
 
     /// Queues have taken the place of those that flows knew of.
     pub(crate) fn queues_anew(&mut self, now: Time) {
-        for (_, share) in self.classes.shares_mut() {
-            let Some(share) = share else { continue };
-            share.departures.run_empty(now);
-        }
+        self.classes.shares_mut().for_each(|share| share.departures.run_empty(now));
     }
 
     /// Returns whether the flow is one of the class at this place, whose turns are of ACKs.

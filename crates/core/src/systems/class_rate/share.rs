@@ -7,10 +7,11 @@ use super::node::{self, List, Node, Standing};
 use super::others::Others;
 use super::spill::Spilled;
 use super::turn::Round;
-use super::{Nested, ShareRelease};
+use super::{Nested, ShareRelease, Turns};
 use crate::base::linked::LinkedList;
 use crate::flow::{ClassId, FlowId, Table};
 use crate::rate::Rate;
+use crate::steer::Tally;
 use crate::systems::postack::Departures;
 use crate::time::{Duration, Time};
 
@@ -280,6 +281,18 @@ impl Share {
     /// Returns whether its clock is one of the most that it may send.
     pub(crate) fn is_bounded(&self) -> bool {
         self.node().is_none_or(|node| node.bounded)
+    }
+
+    /// Is charged with what this tally counts from now on, if flows are to share the rate. Returns the rate of
+    /// its bucket, how long it may exceed it, and the overhead of a packet in bytes, if it has one.
+    pub(crate) fn count_in(&mut self, tally: &Tally, shares: bool) -> Option<(Rate, Duration, i64)> {
+        if shares && !self.others.begun {
+            self.others.counted = tally.counted();
+        }
+        self.others.begun = shares;
+        let law = &self.law;
+        let burst = law.unresponsive.burst().filter(|_| shares && law.turns == Turns::Bytes)?;
+        Some((law.counts.served_by_hooks(self.most), burst, law.counts.overhead_of_packet()))
     }
 
     /// Begins to count again, with another tally.
