@@ -85,7 +85,8 @@ impl Gateway {
         let odd = reading.odd.or_else(|| segment.cannot_be_set_back(r, tx));
         let odd = odd.or_else(|| self.flows.tells_too_much(i, segment, reading, tx));
         let hearsay = self.flows.is_hearsay(i, segment.tcp.ack);
-        let odd = odd.or_else(|| hearsay.then_some(PassReason::Implausible));
+        let ahead = self.flows.is_ahead(i, &reading.seen);
+        let odd = odd.or_else(|| (hearsay || ahead).then_some(PassReason::Implausible));
         let r = &mut self.flows.table[i];
         match odd {
             Some(_) => r.doubt.odd(Extensions::of(&reading.options)),

@@ -609,3 +609,40 @@ fn no_share_grows_with_the_size_of_segments() {
         assert!(neighbour >= 1_946_667 / 50 * 49, "{told} told: {own} and {neighbour}");
     }
 }
+
+/// Payload of the receiver that no hook has read, such as that of a fragment, leaves made ACKs with a number
+/// that the sender has had: it refuses them (RFC 9293 section 3.10.7.4). The receiver's own ACKs say it: the
+/// first passes as it came, and those made after a second one have its number.
+#[test]
+fn payload_that_passed_unseen_is_made_up_for() {
+    let mut w = Net::established(basic());
+    w.ack_at(ms(1_000), 100_000);
+    w.run(ms(1_005));
+    let behind = |n| w.ack_segment(n).seq(RECEIVER_ISN.wrapping_add(1 + 1_448));
+    let (first, second) = (behind(110_000), behind(160_000));
+    w.inject_at(ms(1_006), WAN, first);
+    let sent = w.run(ms(1_007));
+    assert_eq!(to_sender(&w, &sent).last(), Some(&(ms(1_006), 110_000)), "it does not wait");
+    w.inject_at(ms(1_008), WAN, second);
+    let sent = w.run(ms(1_200));
+    let numbers: Vec<(u32, u32)> =
+        sent.iter().map(|s| (w.rel(s), w.tcp(s).seq.0.wrapping_sub(RECEIVER_ISN))).collect();
+    assert!(numbers.len() >= 3 && numbers.iter().all(|n| n.1 == 1_449), "{numbers:?}");
+    assert_eq!(numbers.last().unwrap().0, 160_000);
+    assert!(numbers[0].0 < 140_000, "held");
+}
+
+/// One forged ACK ahead moves nothing: the next made ones have the receiver's number.
+#[test]
+fn one_ack_ahead_moves_no_sequence_number() {
+    let mut w = Net::established(basic());
+    w.ack_at(ms(1_000), 100_000);
+    let forged = w.ack_segment(100_000).seq(RECEIVER_ISN.wrapping_add(1 + 60_000));
+    w.inject_at(ms(1_006), WAN, forged.clone());
+    w.ack_at(ms(1_007), 150_000);
+    w.inject_at(ms(1_008), WAN, forged.ack(w.abs(100_000)));
+    let sent = w.run(ms(1_200));
+    let made = |s: &&Sent| w.tcp(s).seq.0 != RECEIVER_ISN.wrapping_add(1 + 60_000);
+    let numbers: Vec<u32> = sent.iter().filter(made).map(|s| w.tcp(s).seq.0).collect();
+    assert!(numbers.len() > 3 && numbers.iter().all(|&n| n == RECEIVER_ISN.wrapping_add(1)), "{numbers:?}");
+}

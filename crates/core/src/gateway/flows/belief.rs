@@ -202,6 +202,21 @@ impl Register {
         }
     }
 
+    /// An ACK without payload may tell of payload that no hook has read, such as that of a fragment. A made
+    /// ACK would have a number that its sender has had, and be refused (RFC 9293 section 3.10.7.4). Returns
+    /// whether the ACK is the first that says so, and is to pass as it came. A second one is believed.
+    pub(in crate::gateway) fn is_ahead(&mut self, i: FlowId, seen: &Seen) -> bool {
+        let slot = &self.slots[i];
+        if !seen.is_pure() || !seen.seq.is_after(slot.nxt()) {
+            return false;
+        }
+        let again = self.table[i].doubt.leads(seen.seq);
+        if again {
+            slot.set_nxt(seen.seq);
+        }
+        !again
+    }
+
     /// An ACK of a flow passes as it came.
     pub(in crate::gateway) fn count_passed(&mut self, i: FlowId, reason: PassReason) {
         self.stats.passed[reason as usize] += 1;

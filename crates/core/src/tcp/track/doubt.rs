@@ -40,7 +40,7 @@ const MANY: u32 = 4;
 pub struct Doubt {
     seq: Seq,
     ack: Seq,
-    /// A sequence number behind those that have passed.
+    /// A sequence number behind those that have passed, or ahead of them.
     behind: Seq,
     /// Time since which acknowledgements have that number, in [`ticks`].
     behind_since: u16,
@@ -109,6 +109,14 @@ impl Doubt {
         }
         self.late = self.late.saturating_add(1 << 4) & !LOW | self.late & LOW;
         self.late >> 4 >= CONSISTENT && is_over(self.behind_since, now)
+    }
+
+    /// Notes an acknowledgement with a sequence number ahead of those that have passed. Returns true if the
+    /// one before it had the same.
+    pub fn leads(&mut self, seq: Seq) -> bool {
+        let again = self.behind == seq && self.late >> 4 != 0;
+        (self.behind, self.late) = (seq, 1 << 4 | self.late & LOW);
+        again
     }
 
     /// Notes an acknowledgement with the expected sequence number.
