@@ -632,6 +632,19 @@ fn payload_that_passed_unseen_is_made_up_for() {
     assert!(numbers[0].0 < 140_000, "held");
 }
 
+/// That ACK frees no flow, though its class has nothing to spare for what it acknowledges.
+#[test]
+fn payload_that_passed_unseen_frees_no_flow() {
+    let mut w = Net::established(AckControl::ack_share(Rate::mbit(10)));
+    w.ack_at(ms(1_000), 200_000);
+    w.run(ms(1_005));
+    let behind = w.ack_segment(250_000).seq(RECEIVER_ISN.wrapping_add(1 + 1_448));
+    w.inject_at(ms(1_006), WAN, behind);
+    let sent = w.run(ms(1_007));
+    assert_eq!(to_sender(&w, &sent).last(), Some(&(ms(1_006), 250_000)));
+    assert_eq!(w.class().flows_passed, [0; PassReason::ALL.len()]);
+}
+
 /// One forged ACK ahead moves nothing: the next made ones have the receiver's number.
 #[test]
 fn one_ack_ahead_moves_no_sequence_number() {
