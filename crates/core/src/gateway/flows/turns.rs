@@ -28,9 +28,6 @@ use crate::wire::Seq;
 /// was permitted.
 const UNSENT: Duration = Duration::from_millis(100);
 
-/// Classes of a tree that are looked at in one call.
-const LEAVES: usize = 4;
-
 /// Owner of the next turn of a class.
 pub(in crate::gateway) enum Ready {
     /// A flow whose ACKs are controlled.
@@ -364,24 +361,26 @@ impl Register {
     /// Charges the classes below one at the top what has passed that is none of their flows': some of them,
     /// each time others.
     pub(in crate::gateway) fn charge_others(&mut self, top: ClassId, now: Time) {
-        let leaves = |gateway: &Register| gateway.classes.share(top)?.node().map(|node| node.leaves.len());
-        let Some(leaves) = leaves(self) else { return self.charge_others_of(top, now) };
-        for _ in 0..LEAVES.min(leaves) {
-            let Some(node) = self.classes.share_mut(top).and_then(Share::node_mut) else { return };
-            let place = node.leaves[node.next_leaf % leaves];
-            node.next_leaf = (node.next_leaf + 1) % leaves;
-            node.looked = now;
-            self.charge_others_of(place, now);
+        let Some(node) = self.classes.share_mut(top).and_then(Share::node_mut) else {
+            self.charge_others_of(top, now);
+            return;
+        };
+        node.looked = now;
+        for place in node.leaves.take() {
+            let busy = self.charge_others_of(place, now);
+            if let Some(node) = self.classes.share_mut(top).and_then(Share::node_mut) {
+                node.leaves.put(place, busy);
+            }
         }
     }
 
     /// Charges the class what has passed that is none of its flows', and what their senders were not
-    /// permitted.
-    fn charge_others_of(&mut self, place: ClassId, now: Time) {
-        let Some(tally) = self.tallies.all().get(place.index()) else { return };
+    /// permitted. Returns whether there was any.
+    fn charge_others_of(&mut self, place: ClassId, now: Time) -> bool {
+        let Some(tally) = self.tallies.all().get(place.index()) else { return false };
         let (counted, bound) = (tally.counted(), self.bounds.all().get(place.index()));
         let owes = self.classes.shares.owe(place);
-        let Some(share) = self.classes.share_mut(place) else { return };
+        let Some(share) = self.classes.share_mut(place) else { return false };
         let (cost, since) = share.others.look(&share.law, counted, now);
         share.note_active(now);
         let beyond = bound.filter(|bound| bound.is_set()).map_or(0, |bound| {
@@ -390,7 +389,8 @@ impl Register {
             let bytes = share.others.look_beyond(passed.beyond.wrapping_add(passed.free));
             share.law.counts.counted_by_hooks(bytes)
         });
-        if cost > 0 || beyond > 0 || owes {
+        let any = cost > 0 || beyond > 0 || owes;
+        if any {
             let mut tree = self.tree(place);
             tree.note_others(place, cost, now);
             let forgiven = tree.charge_unresponsive(place, cost + beyond, since, now);
@@ -398,6 +398,7 @@ impl Register {
             stats.others_bytes += cost;
             stats.forgiven_bytes += forgiven;
         }
+        any
     }
 
     /// As [`Register::window_limit_at`], of a flow that shares its class's rate.

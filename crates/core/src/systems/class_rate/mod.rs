@@ -17,6 +17,7 @@ mod debt;
 mod floor;
 mod grants;
 mod guarantee;
+mod leaves;
 mod meter;
 mod nested;
 mod node;

@@ -4,6 +4,7 @@
 use super::average::{Average, ONE};
 use super::clock::Clock;
 use super::debt::Debt;
+use super::leaves::Leaves;
 use super::meter::{Meter, LESS};
 use super::Nested;
 use crate::base::linked::{LinkedList, Links};
@@ -93,10 +94,8 @@ pub(crate) struct Node {
     pub(crate) entitled: Time,
     /// Time up to which its permissions are ahead of the clocks above it, as these were then.
     pub(crate) ahead: Time,
-    /// At the top: the classes below that have flows, and which of them is looked at next for what ACKs
-    /// cannot slow.
-    pub(crate) leaves: Vec<ClassId>,
-    pub(crate) next_leaf: usize,
+    /// At the top: the classes below that have flows.
+    pub(crate) leaves: Leaves,
     /// Time at which any were.
     pub(crate) looked: Time,
 }
@@ -123,8 +122,7 @@ impl Node {
             debt: Debt::default(),
             entitled: Time::ZERO,
             ahead: Time::ZERO,
-            leaves: Vec::new(),
-            next_leaf: 0,
+            leaves: Leaves::default(),
             looked: Time::ZERO,
         };
         node.set(nested, parent);
