@@ -632,7 +632,7 @@ fn payload_that_passed_unseen_is_made_up_for() {
     assert!(numbers[0].0 < 140_000, "held");
 }
 
-/// That ACK frees no flow, though its class has nothing to spare for what it acknowledges.
+/// An ACK behind such payload frees no flow, though its class has nothing to spare for what it acknowledges.
 #[test]
 fn payload_that_passed_unseen_frees_no_flow() {
     let mut w = Net::established(AckControl::ack_share(Rate::mbit(10)));

@@ -50,7 +50,7 @@ impl Leaves {
 mod tests {
     use super::*;
 
-    /// Of 1,000 classes, the two with traffic are looked at in each call, and every other in 500.
+    /// Two of 1,000 classes have traffic and are looked at in each call, every other one in 500.
     #[test]
     fn those_with_traffic_come_first() {
         let mut leaves = Leaves::default();

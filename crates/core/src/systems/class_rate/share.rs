@@ -283,8 +283,9 @@ impl Share {
         self.node().is_none_or(|node| node.bounded)
     }
 
-    /// Is charged with what this tally counts from now on, if flows are to share the rate. Returns the rate of
-    /// its bucket, how long it may exceed it, and the overhead of a packet in bytes, if it has one.
+    /// Begins to be charged with what this tally counts, if flows are to share the rate. Returns the rate of
+    /// the tally's bucket, for how long that may be exceeded, and the overhead of a packet in bytes, if the
+    /// class has a bucket.
     pub(crate) fn count_in(&mut self, tally: &Tally, shares: bool) -> Option<(Rate, Duration, i64)> {
         if shares && !self.others.begun {
             self.others.counted = tally.counted();
