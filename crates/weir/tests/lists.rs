@@ -110,6 +110,23 @@ fn lists_of_other_programs_mean_what_they_say() {
     );
 }
 
+/// Old spreadsheets end lines in CR, and a file that several programs wrote ends them in any way.
+#[test]
+fn a_comment_ends_with_its_line_whatever_ends_it() {
+    let file = read("old-mac.csv", Some("old-mac-sites.csv")).unwrap();
+    let expected =
+        ["1 [100.81.0.1/32] 20000000/5000000 Roof", "2 [100.81.0.2/32] 20000000/5000000 Roof"];
+    assert_eq!(customers(&file), expected);
+    assert_eq!(sites(&file), ["Roof 100000000/50000000 "]);
+    let ids = |list: &str| -> Vec<String> {
+        read(list, None).unwrap().customers.into_iter().map(|customer| customer.id).collect()
+    };
+    assert_eq!(ids("mixed-ends.csv"), ["1", "2", "3", "4"]);
+    let errors = read("old-mac-wrong.csv", None).unwrap_err();
+    assert!(places(&errors.located())[0].starts_with("old-mac-wrong.csv:3:21: "), "{errors}");
+    assert!(errors.to_string().contains(" 3 | 1,100.81.1.1,20Mbit,5MB\n"), "{errors}");
+}
+
 #[test]
 fn rows_without_an_address_are_left_out_and_identifiers_kept() {
     let file = read("waiting.csv", None).unwrap();
@@ -322,6 +339,8 @@ fn what_is_accepted_means_what_an_independent_reader_finds() {
         ("heading-twice.csv", None),
         ("spreadsheet.csv", None),
         ("groups.csv", Some("groups.json")),
+        ("old-mac.csv", Some("old-mac-sites.csv")),
+        ("mixed-ends.csv", None),
     ];
     let (mut random, mut accepted) = (slips::Random(1), 0);
     for (list, sites) in pairs {

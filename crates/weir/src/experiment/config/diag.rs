@@ -39,11 +39,16 @@ impl Source {
         Ok(Source { name, text })
     }
 
-    /// Reads a list or a trace written by other programs: in UTF-8, UTF-16 or Latin-1, with or without a byte
-    /// order mark. Errors are those of [`Source::read`].
+    /// Creates the source of a list or a trace written by other programs: in UTF-8, UTF-16 or Latin-1, with or
+    /// without a byte order mark, with lines that end in LF, CR LF or CR.
+    pub fn of_list(name: impl Into<String>, bytes: &[u8]) -> Source {
+        Source::new(name, encoding::decode(bytes))
+    }
+
+    /// Reads a list or a trace as [`Source::of_list`] does. Errors are those of [`Source::read`].
     pub fn read_list(path: &Path) -> Result<Source, String> {
         let (name, bytes) = at_most(path, LARGEST)?;
-        Ok(Source { name, text: encoding::decode(&bytes) })
+        Ok(Source::of_list(name, &bytes))
     }
 
     /// Returns line and column of a byte offset, both from 1; columns count characters.
