@@ -114,8 +114,7 @@ fn lists_of_other_programs_mean_what_they_say() {
 #[test]
 fn a_comment_ends_with_its_line_whatever_ends_it() {
     let file = read("old-mac.csv", Some("old-mac-sites.csv")).unwrap();
-    let expected =
-        ["1 [100.81.0.1/32] 20000000/5000000 Roof", "2 [100.81.0.2/32] 20000000/5000000 Roof"];
+    let expected = ["1 [100.81.0.1/32] 20000000/5000000 Roof", "2 [100.81.0.2/32] 20000000/5000000 Roof"];
     assert_eq!(customers(&file), expected);
     assert_eq!(sites(&file), ["Roof 100000000/50000000 "]);
     let ids = |list: &str| -> Vec<String> {
