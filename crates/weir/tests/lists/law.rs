@@ -119,10 +119,13 @@ impl Tree {
         }
         let rows = rows(text);
         let heading = |name: &str| rows[0].1.iter().position(|h| h.eq_ignore_ascii_case(name));
+        // "none" is no parent, unless a site is called so.
+        let has_none = rows[1..].iter().any(|(_, row)| heading("id").is_some_and(|i| row[i] == "none"));
         for (_, row) in &rows[1..] {
             let field = |name: &str| heading(name).map_or("", |i| &row[i]);
             let (id, parent) = (field("id").to_owned(), field("parent"));
-            let parent = (!["", "none"].contains(&parent)).then(|| parent.to_owned());
+            let is_given = !parent.is_empty() && (parent != "none" || has_none);
+            let parent = is_given.then(|| parent.to_owned());
             tree.names.insert(id.clone(), Some(id.clone()));
             tree.rates.insert(id.clone(), [field("down"), field("up")].map(with_unit));
             tree.parents.insert(id, parent);
@@ -310,7 +313,8 @@ fn compare(file: &GatewayFile, rows: &[Row], tree: Option<&Tree>) {
         let (name, number) = (field("site", "parentnode"), field("", "parentnodeid"));
         entry.site = tree.and_then(|tree| {
             let site = tree.numbers.get(number).or_else(|| tree.names.get(name));
-            let is_given = [name, number].iter().any(|said| !["", "none"].contains(said));
+            let is_named = |said: &str| said != "none" || !shaped_devices && tree.names.contains_key("none");
+            let is_given = [name, number].iter().any(|said| !said.is_empty() && is_named(said));
             assert!(site.is_some() || !is_given || tree.names.is_empty() || noted(), "no site \"{name}\"");
             site.filter(|_| is_given).cloned().flatten()
         });
