@@ -128,7 +128,7 @@ mod tests {
         assert!(matches!(queue.kind, Kind::Pfq(params) if params.seed == 7) && built.config().seed == 7);
     }
 
-    /// The node of a file, with the queues of customers in a list, below a site of 500 Mbit/s down and 200 up.
+    /// Classes of a file that may have customers, each below a site of 500 Mbit/s down and 200 up.
     fn looked_at(toml: &str, customers: usize) -> Vec<GatewayClass> {
         let row = |n: usize| format!("{n},tower,10.0.{}.{},20Mbit,10Mbit\n", n / 200, 1 + n % 200);
         let list = format!("id,site,prefixes,down,up\n{}", (0..customers).map(row).collect::<String>());

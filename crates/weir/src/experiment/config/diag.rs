@@ -39,8 +39,8 @@ impl Source {
         Ok(Source { name, text })
     }
 
-    /// Creates the source of a list or a trace written by other programs: in UTF-8, UTF-16 or Latin-1, with or
-    /// without a byte order mark, with lines that end in LF, CR LF or CR.
+    /// Creates the source of a list or a trace written by other programs: in UTF-8, UTF-16 or Latin-1, with
+    /// or without a byte order mark, with lines that end in LF, CR LF or CR.
     pub fn of_list(name: impl Into<String>, bytes: &[u8]) -> Source {
         Source::new(name, encoding::decode(bytes))
     }

@@ -2,8 +2,8 @@
 
 /// Decodes UTF-8 and UTF-16, each with or without a byte order mark. Files begin in ASCII, so UTF-16 without
 /// a mark has a zero in each of its first two characters. Each byte that is not UTF-8 is taken as Latin-1
-/// (ISO 8859-1). This affects only names for people: numbers and addresses are ASCII. Lines end in LF, whatever
-/// ended them in the file.
+/// (ISO 8859-1). This affects only names for people: numbers and addresses are ASCII. Lines end in LF,
+/// whatever ended them in the file.
 pub fn decode(bytes: &[u8]) -> String {
     let text = match bytes {
         [0xef, 0xbb, 0xbf, rest @ ..] => eight_bits(rest),

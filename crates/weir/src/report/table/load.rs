@@ -38,8 +38,8 @@ impl Thing<'_> {
         self.loads().map(of).sum()
     }
 
-    /// Returns the share of all bytes that ACKs cannot slow, in percent; `None` where a queue counts the bytes,
-    /// and does not tell them apart.
+    /// Returns the share of all bytes that ACKs cannot slow, in percent; `None` where a queue counts the
+    /// bytes, and does not tell them apart.
     pub fn unresponsive_percent(&self) -> Option<f64> {
         let counted = || self.loads().filter(|load| load.has_parts());
         let bytes: u64 = counted().map(|load| load.bytes).sum();

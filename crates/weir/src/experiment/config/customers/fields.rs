@@ -119,8 +119,8 @@ impl Fields<'_> {
         (read.unwrap_or_default(), at)
     }
 
-    /// Returns the name in a column, if there is one. LibreQoS writes "none" for no name. In another list a site
-    /// may be called so.
+    /// Returns the name in a column, if there is one. LibreQoS writes "none" for no name. In another list a
+    /// site may be called so, which `has` tells.
     pub fn named(&self, column: Column, has: impl Fn(&str) -> bool) -> Option<&str> {
         let text = self.text(column);
         let is_name = text != "none" || !self.columns.several_rows() && has(text);
