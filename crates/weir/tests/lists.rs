@@ -170,9 +170,13 @@ fn many_faults_take_no_longer_than_many_rows() {
     let sites = format!(
         "{{\"Top\":{{\"downloadBandwidthMbps\":100,\"uploadBandwidthMbps\":50,\"children\":{{{children}}}}}}}"
     );
-    let file = parse("id,prefixes,down,up\n1,100.96.0.1,1Mbit,1Mbit\n", ("s.json", &sites)).unwrap();
+    let one = "id,prefixes,down,up\n1,100.96.0.1,1Mbit,1Mbit\n";
+    let file = parse(one, ("s.json", &sites)).unwrap();
     assert_eq!(file.notes.len(), 5_000);
     assert_eq!(file.notes[1].column, sites.find("\"Tower 1\"").unwrap() + 1);
+    let keys: String = (0..30_000).map(|n| format!(",\"key {n}\":0")).collect();
+    let sites = format!("{{\"Top\":{{\"downloadBandwidthMbps\":100,\"uploadBandwidthMbps\":50{keys}}}}}");
+    assert_eq!(parse(one, ("s.json", &sites)).unwrap().notes.len(), 30_000);
     assert!(begin.elapsed().as_secs() < 20, "{:?}", begin.elapsed());
 }
 

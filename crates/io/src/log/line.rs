@@ -27,7 +27,8 @@ fn floor(text: &str, at: usize) -> usize {
 
 /// Returns whether a character turns the direction of a text, ends a line or has no width.
 fn turns(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    let ranges = ['\u{200b}'..='\u{200f}', '\u{2028}'..='\u{202e}', '\u{2060}'..='\u{206f}'];
+    matches!(c, '\u{61c}' | '\u{feff}') || ranges.iter().any(|range| range.contains(&c))
 }
 
 /// Escapes the characters of a text that terminals do not show, and cuts it to `most` bytes with an ellipsis.

@@ -76,8 +76,8 @@ pub struct Shown<'a>(pub &'a str);
 
 /// Returns whether a character moves the cursor, ends a line, turns the direction or has no width.
 pub fn is_hidden(c: char) -> bool {
-    let turns = matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{feff}');
-    c.is_control() || turns || ('\u{2060}'..='\u{206f}').contains(&c)
+    let ranges = ['\u{200b}'..='\u{200f}', '\u{2028}'..='\u{202e}', '\u{2060}'..='\u{206f}'];
+    c.is_control() || matches!(c, '\u{61c}' | '\u{feff}') || ranges.iter().any(|range| range.contains(&c))
 }
 
 impl fmt::Display for Shown<'_> {
