@@ -122,13 +122,42 @@ fn the_short_form() {
             "0 is not a number of ACKs",
         ),
         (&["bench", "sim", "--runs", "3"], "cargo build --release -p weir-bench"),
+        (&["run", "--dev", "eth1", "--in-flow-rate", "5Mbit", "--tins", "diffserv4"], "cannot be used with"),
+        (&["check", "--dev", "eth1", "--out-flow-rate", "5Mbit", "--tins", "bogus"], "cannot be used with"),
+        (
+            &["check", "--dev", "eth1", "--out-flow-rate", "5Mbit", "--ack-filter", "no"],
+            "cannot be used with",
+        ),
+        (&["check", "--host", "--up", "5Mbit"], "cannot be used with"),
+        (&["metrics", "--listen", "127.0.0.1:9650", "--every", "5"], "cannot be used with"),
+        (&["ctl", "show", ""], "an address or a name is expected"),
         (&["wan", "--dev", "eth1"], "nothing is emulated"),
+        (&["wan", "--rate", "1Mbit"], "--dev eth1, or --lan eth0 --wan eth1"),
         (&["wan", "--lan", "eth0", "--wan", "eth0", "--rtt", "1ms"], "the same interface"),
     ] {
         let out = weir(args);
         assert_eq!(out.status.code(), Some(2), "{args:?}: {}", text(&out.stderr));
         assert!(text(&out.stderr).contains(says), "{args:?}: {}", text(&out.stderr));
     }
+}
+
+/// A gateway whose table of ports has a wrong name is no experiment.
+#[test]
+fn a_gateway_with_a_slip_is_judged_as_one() {
+    let path = file("port.toml", "[port]\ndev = \"wan0\"\n[gateway]\n");
+    let out = weir(&["check", path.to_str().unwrap()]);
+    let said = text(&out.stderr);
+    assert!(said.contains("unknown key `port`") && said.contains("did you mean `ports`?"), "{said}");
+    assert!(!said.contains("duration"), "{said}");
+}
+
+#[test]
+fn the_rates_of_all_customers_are_told_exactly() {
+    file("exact.csv", "id,prefixes,down,up\n1,10.0.0.1,2500kbit,400kbit\n2,10.0.0.2,1Gbit,100kbit\n");
+    let path = file("exact.toml", "[ports]\ndev = 'weir-none0'\n[gateway.customers]\nfile = 'exact.csv'\n");
+    let out = weir(&["check", path.to_str().unwrap()]);
+    let said = text(&out.stdout);
+    assert!(said.contains("together 1002.5 Mbit/s down and 0.5 Mbit/s up"), "{said}");
 }
 
 #[test]

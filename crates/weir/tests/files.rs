@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use weir::experiment::config::schema::{schema, Format};
-use weir::experiment::config::{self, experiment, File, Source};
+use weir::experiment::config::{self, experiment, gateway, File, Source};
 use weir::result::Backend;
 
 /// Collects configuration files. The rows of a paper are read by `weir repro` alone.
@@ -142,6 +142,17 @@ fn logged(text: &str) -> Vec<String> {
 }
 
 /// The page of messages has each warning and error of the log, and each feature that a kernel may lack.
+#[test]
+fn the_uplink_s_file_is_what_its_options_stand_for() {
+    let page = text_of("docs/uplink.md");
+    let toml = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let rates = [19, 95].map(|mbit| Some(weir_core::rate::Rate::mbit(mbit)));
+    let options = gateway::line("eth0", rates, "delayed-per-flow", None, None, true).unwrap();
+    let [written, meant] =
+        [Source::new("page", toml), options].map(|source| gateway::parse(&source).unwrap());
+    assert_eq!(written.gateway, meant.gateway);
+}
+
 #[test]
 fn the_page_of_messages_has_what_is_logged() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -110,6 +110,76 @@ fn lists_of_other_programs_mean_what_they_say() {
     );
 }
 
+/// Old spreadsheets end lines in CR, and a file that several programs wrote ends them in any way.
+#[test]
+fn a_comment_ends_with_its_line_whatever_ends_it() {
+    let file = read("old-mac.csv", Some("old-mac-sites.csv")).unwrap();
+    let expected = ["1 [100.81.0.1/32] 20000000/5000000 Roof", "2 [100.81.0.2/32] 20000000/5000000 Roof"];
+    assert_eq!(customers(&file), expected);
+    assert_eq!(sites(&file), ["Roof 100000000/50000000 "]);
+    let ids = |list: &str| -> Vec<String> {
+        read(list, None).unwrap().customers.into_iter().map(|customer| customer.id).collect()
+    };
+    assert_eq!(ids("mixed-ends.csv"), ["1", "2", "3", "4"]);
+    let errors = read("old-mac-wrong.csv", None).unwrap_err();
+    assert!(places(&errors.located())[0].starts_with("old-mac-wrong.csv:3:21: "), "{errors}");
+    assert!(errors.to_string().contains(" 3 | 1,100.81.1.1,20Mbit,5MB\n"), "{errors}");
+}
+
+/// `none` is LibreQoS's word. In a list of Weir's own it may be a site, and else no site.
+#[test]
+fn a_site_may_be_called_none() {
+    let file = read("none.csv", Some("none-sites.csv")).unwrap();
+    assert_eq!(customers(&file), ["1 [100.82.0.1/32] 20000000/10000000 none"]);
+    assert_eq!(sites(&file), ["none 5000000/5000000 ", "roof 5000000/5000000 none"]);
+    let file = read("none.csv", Some("old-mac-sites.csv")).unwrap();
+    assert_eq!(customers(&file), ["1 [100.82.0.1/32] 20000000/10000000 "]);
+}
+
+#[test]
+fn a_list_of_sites_is_json_by_its_name_in_any_case() {
+    let file = read("quoted.csv", Some("upper.JSON")).unwrap();
+    assert_eq!(sites(&file), ["Quay 120000000/20000000 "]);
+}
+
+/// 20,000 rows name sites that are gone, each another one, and there are 1,000 others; and all sites are one
+/// line. Comparing each name with each takes minutes, and so does counting columns from the line's beginning.
+#[test]
+fn many_faults_take_no_longer_than_many_rows() {
+    let begin = std::time::Instant::now();
+    let list: String = (0..20_000)
+        .map(|n| format!("{n},100.{}.{}.{},1Mbit,1Mbit,gone {n}\n", 96 + n / 65_536, n / 256 % 256, n % 256))
+        .collect();
+    let sites: String = (0..1_000).map(|n| format!("Tower {n},,100Mbit,50Mbit\n")).collect();
+    let toml = |sites: &str| {
+        format!("[ports]\ndev = \"e\"\n[gateway.customers]\nfile = \"c.csv\"\nsites = \"{sites}\"\n")
+    };
+    let parse = |list: &str, (name, sites): (&str, &str)| {
+        let texts = |file: &str| Ok(Source::new(file, if file == name { sites } else { list }));
+        gateway::parse_with(&Source::new("g.toml", toml(name)), &Default::default(), &texts)
+    };
+    let list = format!("id,prefixes,down,up,site\n{list}");
+    let errors = parse(&list, ("s.csv", &format!("id,parent,down,up\n{sites}"))).unwrap_err();
+    let located = errors.located();
+    assert_eq!(located.len(), 20);
+    assert_eq!(located[19].help.as_deref(), Some("19980 further errors are not shown"));
+    let orphans: String = (0..20_000).map(|n| format!("Tower {n},gone {n},100Mbit,50Mbit\n")).collect();
+    assert!(parse(&list, ("s.csv", &format!("id,parent,down,up\n{orphans}"))).is_err());
+    let child = |n: usize| format!("\"Tower {n}\":{{\"type\":\"AP\"}}");
+    let children = (0..5_000).map(child).collect::<Vec<_>>().join(",");
+    let sites = format!(
+        "{{\"Top\":{{\"downloadBandwidthMbps\":100,\"uploadBandwidthMbps\":50,\"children\":{{{children}}}}}}}"
+    );
+    let one = "id,prefixes,down,up\n1,100.96.0.1,1Mbit,1Mbit\n";
+    let file = parse(one, ("s.json", &sites)).unwrap();
+    assert_eq!(file.notes.len(), 5_000);
+    assert_eq!(file.notes[1].column, sites.find("\"Tower 1\"").unwrap() + 1);
+    let keys: String = (0..30_000).map(|n| format!(",\"key {n}\":0")).collect();
+    let sites = format!("{{\"Top\":{{\"downloadBandwidthMbps\":100,\"uploadBandwidthMbps\":50{keys}}}}}");
+    assert_eq!(parse(one, ("s.json", &sites)).unwrap().notes.len(), 30_000);
+    assert!(begin.elapsed().as_secs() < 20, "{:?}", begin.elapsed());
+}
+
 #[test]
 fn rows_without_an_address_are_left_out_and_identifiers_kept() {
     let file = read("waiting.csv", None).unwrap();
@@ -280,6 +350,17 @@ fn what_does_not_say_what_it_means_is_refused_with_its_place() {
                 "numbers.csv:9:18: column \"IPv4\": \"100.75.0.8/+30\" is not an IP prefix",
             ],
         ),
+        (
+            "no-header.csv",
+            None,
+            &["no-header.csv:1:1: the first row is not the header: it names no column"],
+        ),
+        (
+            "header-comment.csv",
+            None,
+            &["header-comment.csv:2:1: the first row is not the header: it names no column"],
+        ),
+        ("sep.csv", None, &["sep.csv:1:1: the first row is not the header: it names no column"]),
         ("nobody.csv", None, &["nobody.csv:1:1: a list in which nobody can be shaped"]),
         ("own-quote.csv", None, &["own-quote.csv:2:5: a quote behind a blank"]),
         ("twice.csv", Some("twice.json"), &["twice.json:2:3: site \"A\" is there twice"]),
@@ -322,6 +403,9 @@ fn what_is_accepted_means_what_an_independent_reader_finds() {
         ("heading-twice.csv", None),
         ("spreadsheet.csv", None),
         ("groups.csv", Some("groups.json")),
+        ("old-mac.csv", Some("old-mac-sites.csv")),
+        ("mixed-ends.csv", None),
+        ("none.csv", Some("none-sites.csv")),
     ];
     let (mut random, mut accepted) = (slips::Random(1), 0);
     for (list, sites) in pairs {

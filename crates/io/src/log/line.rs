@@ -25,7 +25,13 @@ fn floor(text: &str, at: usize) -> usize {
     (0..=at).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0)
 }
 
-/// Escapes the control characters of a text, and cuts it to `most` bytes with an ellipsis.
+/// Returns whether a character turns the direction of a text, ends a line or has no width.
+fn turns(c: char) -> bool {
+    let ranges = ['\u{200b}'..='\u{200f}', '\u{2028}'..='\u{202e}', '\u{2060}'..='\u{206f}'];
+    matches!(c, '\u{61c}' | '\u{feff}') || ranges.iter().any(|range| range.contains(&c))
+}
+
+/// Escapes the characters of a text that terminals do not show, and cuts it to `most` bytes with an ellipsis.
 pub fn shown(text: &str, most: usize) -> String {
     let mut shown = String::new();
     for c in text.chars() {
@@ -33,7 +39,7 @@ pub fn shown(text: &str, most: usize) -> String {
             shown.push('…');
             break;
         }
-        if c.is_control() {
+        if c.is_control() || turns(c) {
             shown.extend(c.escape_default());
         } else {
             shown.push(c);
@@ -83,6 +89,7 @@ mod tests {
     #[test]
     fn an_event_is_one_line_without_control_characters() {
         assert_eq!(one("a\0b\x1b[31m\nc\u{9b}\n"), "a\\u{0}b\\u{1b}[31m\\nc\\u{9b}\n");
+        assert_eq!(one("a\u{202e}b\u{2066}\u{2028}"), "a\\u{202e}b\\u{2066}\\u{2028}\n");
         assert_eq!(one("über"), "über\n");
         let long = one(&"ü".repeat(3_000));
         assert!(long.len() <= LONGEST + 1 && long.contains("ü…ü"), "{}", long.len());

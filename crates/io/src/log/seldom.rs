@@ -4,7 +4,7 @@ use weir_core::time::{Duration, Time};
 
 const BETWEEN: Duration = Duration::from_secs(60);
 
-/// Time of the last message, and the messages left out since.
+/// Time of the last message, and the number of messages left out since.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seldom {
     said: Option<Time>,
@@ -17,15 +17,15 @@ impl Seldom {
         Seldom { said: None, unsaid: 0 }
     }
 
-    /// Returns whether the message is to be logged now, with the number of times it was left out since the
-    /// last one.
+    /// Returns whether the message is to be logged now, with the number of times since the last one that it
+    /// should have been, this one included.
     pub fn is_due(&mut self, now: Time) -> Option<u32> {
         if self.said.is_some_and(|said| now.since(said) < BETWEEN) {
             self.unsaid = self.unsaid.saturating_add(1);
             return None;
         }
         self.said = Some(now);
-        Some(std::mem::take(&mut self.unsaid))
+        Some(std::mem::take(&mut self.unsaid).saturating_add(1))
     }
 }
 
@@ -38,6 +38,6 @@ mod tests {
         let mut message = Seldom::new();
         let due: Vec<Option<u32>> =
             [5, 6, 64, 65, 66, 200].map(|s| message.is_due(Time::from_secs(s))).into();
-        assert_eq!(due, [Some(0), None, None, Some(2), None, Some(1)]);
+        assert_eq!(due, [Some(1), None, None, Some(3), None, Some(2)]);
     }
 }

@@ -34,7 +34,7 @@ pub struct Args {
     short: super::short::Short,
     /// Only say what this host's kernel lacks, and since which version it exists
     #[cfg(feature = "linux")]
-    #[arg(long, conflicts_with_all = ["file", "dev", "json"])]
+    #[arg(long, conflicts_with_all = ["file", "json"], conflicts_with_all = super::short::OPTIONS)]
     host: bool,
     /// Write the findings to this file as JSON; `-` is standard output, and the text is then left out
     #[arg(long, value_name = "FILE")]

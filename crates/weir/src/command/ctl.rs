@@ -3,13 +3,13 @@
 use crate::command::error::Failure;
 use crate::experiment::config::addresses;
 use crate::experiment::config::customers::label;
+use crate::experiment::config::diag::shown_lines;
 use crate::field;
 use crate::field::control::{Answer, Owner};
 use crate::report::table;
 use crate::result::running::{EmulatorReport, GatewayReport, Notes};
 use serde::Deserialize;
 use std::io::{IsTerminal, Write};
-use std::net::IpAddr;
 use std::time::Duration;
 
 /// Time between the answers of `--watch`.
@@ -26,7 +26,7 @@ Examples:
   sudo weir ctl set class/voip.ack.flow_rate=90kbit
   sudo weir ctl set customer/17.down=50Mbit customer/17.up=10Mbit site/tower.down=300Mbit
   sudo weir ctl off 17
-  sudo weir ctl off '12 Main/B'                      # as its list has it, or 12_Main_B as its classes
+  sudo weir ctl off '12 Main/B'                      # or 12_Main_B, as its classes have it
   sudo weir ctl set path.wan.rate=2Mbit path.wan.out.delay=30ms    # of `weir wan`
   sudo weir ctl --json show | jq '.report.traffic[] | {kind, name, direction, bps}'
 
@@ -48,7 +48,7 @@ enum What {
     /// Show the link, sites, customers, classes and active flows, with their rates
     Show {
         /// An address, or the name of a customer, a site or a class; one that several have as customer/NAME
-        #[arg(value_name = "NAME", value_parser = subject)]
+        #[arg(value_name = "NAME", value_parser = name)]
         name: Option<String>,
         /// Show idle customers too
         #[arg(long, conflicts_with = "name")]
@@ -66,31 +66,23 @@ enum What {
     /// Let the flows of a customer pass untouched
     Off {
         /// The customer's identifier or name
-        #[arg(value_parser = customer)]
+        #[arg(value_parser = name)]
         customer: String,
     },
     /// Shape the flows of a customer again
     On {
         /// The customer's identifier or name
-        #[arg(value_parser = customer)]
+        #[arg(value_parser = name)]
         customer: String,
     },
 }
 
-/// Parses a customer's identifier in the form of class names. A request separates its words by blanks, so no
-/// word may contain any.
-fn customer(text: &str) -> Result<String, String> {
-    word(&label(text.strip_prefix("customer/").unwrap_or(text)))
-}
-
-/// Parses an address or a name, with the kind of thing in front of it or without.
-fn subject(text: &str) -> Result<String, String> {
-    if text.parse::<IpAddr>().is_ok() {
-        return Ok(text.to_owned());
-    }
-    match text.split_once('/') {
-        Some((kind @ ("customer" | "site" | "class"), name)) => Ok(format!("{kind}/{}", word(&label(name))?)),
-        _ => word(&label(text)),
+/// Parses an address or a name as lists have it. A request is one line.
+fn name(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("an address or a name is expected".to_owned()),
+        text if text.contains(char::is_control) => Ok(label(text)),
+        text => Ok(text.to_owned()),
     }
 }
 
@@ -135,7 +127,7 @@ pub(super) fn change(dev: Option<&str>, request: &str, json: bool) -> Result<(),
     if json {
         super::print(&text)?;
     } else if answer.ok {
-        super::print(&format!("{}\n", answer.text))?;
+        super::print(&format!("{}\n", shown_lines(&answer.text)))?;
         super::print(&table::notes(answer.notes.as_ref().unwrap_or(&Notes::default())))?;
     }
     outcome(&answer)
@@ -181,7 +173,8 @@ fn owner(c: &Owner) -> String {
     let (down, up) = (mbit(c.down_bps), mbit(c.up_bps));
     let name = if c.name.is_empty() { String::new() } else { format!(" ({})", c.name) };
     let off = if c.off { "; OFF: its flows pass untouched" } else { "" };
-    format!("customer {}{name}: {down} Mbit/s down, {up} up; {}{off}\n", c.id, c.prefixes.join(" "))
+    let line = format!("customer {}{name}: {down} Mbit/s down, {up} up; {}{off}", c.id, c.prefixes.join(" "));
+    table::clean(&line) + "\n"
 }
 
 /// Answer with a report.
@@ -207,5 +200,26 @@ fn outcome(answer: &Answer) -> Result<(), Failure> {
         Answer { ok: true, .. } => Ok(()),
         Answer { wrong: true, text, .. } => Err(Failure::Input(text.clone())),
         Answer { text, .. } => Err(Failure::Other(text.clone())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Customers choose names, and root reads them.
+    #[test]
+    fn a_customer_s_name_cannot_write_to_a_terminal() {
+        let name = "A\u{1b}[31mda\n\u{202e}\u{2066}".to_owned();
+        let owner = Owner {
+            id: "1\u{7}".into(),
+            name,
+            prefixes: vec!["10.1.0.3/32".into()],
+            down_bps: 2_500_000,
+            up_bps: 500_000,
+            off: false,
+        };
+        let line = "customer 1? (A?[31mda???): 2.5 Mbit/s down, 0.5 up; 10.1.0.3/32\n";
+        assert_eq!(super::owner(&owner), line);
     }
 }

@@ -1,5 +1,6 @@
 //! Failures of commands, and the exit code of each.
 
+use crate::experiment::config::diag::shown_lines;
 use crate::experiment::config::Errors;
 use std::fmt;
 use std::process::ExitCode;
@@ -52,7 +53,8 @@ impl fmt::Display for Failure {
             Failure::Repro(1) => f.write_str("1 row differs without a reason, or has a check that fails"),
             Failure::Repro(n) => write!(f, "{n} rows differ without a reason, or have checks that fail"),
             Failure::Config(e) => e.fmt(f),
-            Failure::Input(text) | Failure::Other(text) => f.write_str(text),
+            // Names of files and answers of a gateway are text from elsewhere.
+            Failure::Input(text) | Failure::Other(text) => f.write_str(&shown_lines(text)),
             Failure::Starved(inner) => {
                 write!(f, "{inner}; inconclusive: the machine was overloaded during this run")
             }

@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     textfile: Option<PathBuf>,
     /// Seconds between two writes of the file
-    #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=3600), requires = "textfile")]
+    #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=3600), requires = "textfile", conflicts_with = "listen")]
     every: u64,
     /// Give each customer series too
     #[arg(long)]

@@ -17,10 +17,10 @@ pub struct Short {
     #[arg(long, value_name = "RATE", value_parser = policy::flow_rate, requires = "dev", conflicts_with_all = FLOW_RATES)]
     down: Option<Rate>,
     /// Policy of the ACK filter in front of the line
-    #[arg(long, value_name = "POLICY", requires = "up", default_value = "delayed-per-flow")]
+    #[arg(long, value_name = "POLICY", requires = "up", conflicts_with_all = FLOW_RATES, default_value = "delayed-per-flow")]
     ack_filter: String,
     /// Queues by codepoint (DSCP) in front of the line, by CAKE's names: diffserv3 or diffserv4
-    #[arg(long, value_name = "NAME", requires = "up")]
+    #[arg(long, value_name = "NAME", requires = "up", conflicts_with_all = FLOW_RATES)]
     tins: Option<String>,
     /// Rate of each flow whose data leaves by the interface (uploads), e.g. 20Mbit
     #[arg(long, value_name = "RATE", value_parser = policy::flow_rate, requires = "dev")]

@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(help = "A file with [ports] and [path], instead of options", value_name = "PATH.toml", conflicts_with_all = ["dev", "lan", "wan", "rtt", LinkOptions::GROUP])]
     pub config: Option<PathBuf>,
     /// Interface whose two directions are emulated
-    #[arg(long, value_name = "INTERFACE", required_unless_present_any = ["config", "lan", "wan"], value_parser = addresses::interface)]
+    #[arg(long, value_name = "INTERFACE", value_parser = addresses::interface)]
     pub dev: Option<String>,
     /// Interface towards the LAN, for an emulator between two interfaces
     #[arg(long, value_name = "INTERFACE", requires = "wan", conflicts_with = "dev", value_parser = addresses::interface)]

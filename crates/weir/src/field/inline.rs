@@ -288,10 +288,13 @@ impl<N: Inline> InlineEngine<N> {
             let (mut queued, seen_before) = self.queue_meters.look(queues, report.now);
             self.start.continued.queues(&mut queued);
             counted = with_queues(counted, &queued);
-            said.classes = merged(said.classes, queued);
+            let count = queued.len();
+            let shows = |class: &GatewayClass| queues::shows(&ask.shown, class, count, report.last);
+            said.classes = merged(said.classes, queued, shows);
             known &= seen_before;
         }
         let [of_link, of_unlisted] = &mut self.ways;
+        known &= of_link.knows(report.now);
         said.snapshot = Snapshot {
             link: of_link.look(report::link(report), report.now),
             unlisted: of_unlisted.look(report::unlisted(report), report.now),
@@ -356,32 +359,43 @@ fn splits(node: &impl Inline) -> bool {
     node.queues().is_some_and(|queues| setup::splits(queues.config())) || spilled()
 }
 
+/// Returns the rate that a class may have: that of its place in the tree of queues, or else that of its ACKs.
+fn target(queued: &GatewayClass, of_acks: u64) -> u64 {
+    Some(queued.class.target_bps).filter(|&bps| bps > 0).unwrap_or(of_acks)
+}
+
 /// Replaces the counters of classes with queues by those of their queues.
 fn with_queues(controlled: Vec<Counted>, queued: &[GatewayClass]) -> Vec<Counted> {
     let mut controlled: HashMap<usize, Load> = controlled.into_iter().map(|c| (c.place, c.load)).collect();
     let both = |(place, class): (usize, &GatewayClass)| {
         let acks = controlled.remove(&place).unwrap_or_default();
-        let queue = queues::load(class).map(|load| acks.with_queue(&load));
-        Counted { place, load: queue.unwrap_or(acks) }
+        let load = queues::load(class).map_or(acks, |load| acks.with_queue(&load));
+        Counted { place, load: Load { target_bps: target(class, load.target_bps), ..load } }
     };
     queued.iter().enumerate().map(both).collect()
 }
 
 /// Merges the reports of the part that controls ACKs and of the queues into one list of classes, in the
-/// configuration's order. A class without a queue is listed if the gateway lists it.
-fn merged(controlled: Vec<GatewayClass>, queued: Vec<GatewayClass>) -> Vec<GatewayClass> {
-    let name = |class: GatewayClass| (class.class.name.clone(), class);
-    let mut controlled: HashMap<String, GatewayClass> = controlled.into_iter().map(name).collect();
-    let both = |queued: GatewayClass| match controlled.remove(&queued.class.name) {
+/// configuration's order. Classes are listed that the gateway lists, and those that `shows` tells.
+fn merged(
+    controlled: Vec<GatewayClass>,
+    queued: Vec<GatewayClass>,
+    shows: impl Fn(&GatewayClass) -> bool,
+) -> Vec<GatewayClass> {
+    let place = |class: GatewayClass| (class.place, class);
+    let mut controlled: HashMap<usize, GatewayClass> = controlled.into_iter().map(place).collect();
+    let both = |queued: GatewayClass| match controlled.remove(&queued.place) {
         // The gateway's figures cover the class's ACKs and tell more than those of its queue.
         Some(class) if queued.class.queue.is_none() || class.flows > 0 => {
+            let target_bps = target(&queued, class.class.target_bps);
             let admission = queued.class.admission.or(class.class.admission);
-            let result = ClassResult { queue: queued.class.queue, admission, ..class.class };
-            GatewayClass { class: result, ..class }
+            let result = ClassResult { queue: queued.class.queue, admission, target_bps, ..class.class };
+            Some(GatewayClass { class: result, ..class })
         }
-        _ => queued,
+        Some(_) => Some(queued),
+        None => shows(&queued).then_some(queued),
     };
-    queued.into_iter().map(both).collect()
+    queued.into_iter().filter_map(both).collect()
 }
 
 impl<N: Inline> Engine for InlineEngine<N> {
@@ -438,5 +452,37 @@ impl<N: Inline> Engine for InlineEngine<N> {
             let told = self.look(report, &ask);
             self.start.remote.tell(told);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::ClassQueue;
+
+    fn class(place: usize, target_bps: u64, flows: u64, queue: Option<ClassQueue>) -> GatewayClass {
+        let class = ClassResult { target_bps, queue, ..ClassResult::default() };
+        GatewayClass { class, place, flows, ..GatewayClass::default() }
+    }
+
+    /// Class 1 is held by its ACKs below class 0 of the queues, class 2 by ACKs alone.
+    #[test]
+    fn a_class_is_listed_by_its_acks_or_by_its_queue_with_the_rate_that_it_may_have() {
+        let queue = || Some(ClassQueue::default());
+        let queued = || {
+            let queues = [class(0, 50, 0, None), class(1, 20, 0, queue()), class(2, 0, 0, None)];
+            queues.into_iter().chain([class(3, 30, 0, queue())]).collect::<Vec<_>>()
+        };
+        let controlled = vec![class(1, 8, 3, None), class(2, 7, 1, None)];
+        let places = |shows: fn(&GatewayClass) -> bool| -> Vec<(usize, u64, u64)> {
+            let listed = merged(controlled.clone(), queued(), shows);
+            listed.iter().map(|c| (c.place, c.class.target_bps, c.flows)).collect()
+        };
+        assert_eq!(places(|_| false), [(1, 20, 3), (2, 7, 1)]);
+        assert_eq!(places(|class| class.place == 3), [(1, 20, 3), (2, 7, 1), (3, 30, 0)]);
+        let load = |target_bps| Load { target_bps, ..Load::default() };
+        let counted = [(1, 8), (2, 7)].map(|(place, bps)| Counted { place, load: load(bps) });
+        let all = with_queues(counted.into(), &queued());
+        assert_eq!(all.iter().map(|c| c.load.target_bps).collect::<Vec<_>>(), [50, 20, 7, 30]);
     }
 }

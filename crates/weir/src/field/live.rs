@@ -1,5 +1,6 @@
 //! Activity of a gateway, with rates, in one form for running gateways and for their final report.
 
+use super::report::{are_known, LEAST};
 use crate::result::observe::{self, flow_rate};
 use crate::result::quality::{Latency, OfFlow, Scores};
 use crate::result::running::{GatewayClass, GatewayFlow};
@@ -16,12 +17,9 @@ use weir_core::time::{Duration, Time};
 const ACTIVE: Duration = Duration::from_secs(10);
 /// Number of classes above which a report lists only active ones; the final report then lists those that had
 /// flows.
-const MOST_CLASSES: usize = 100;
+pub(super) const MOST_CLASSES: usize = 100;
 /// Most flows in a report. The most recently active ones are listed.
 const MOST_FLOWS: usize = 1_000;
-/// Minimum age of the earlier look that rates are computed from.
-const LEAST: Duration = Duration::from_millis(500);
-
 /// Bytes up to one moment: of flows those acknowledged to senders, of classes all that passed.
 #[derive(Default)]
 struct Look {
@@ -90,10 +88,7 @@ impl Meters {
     /// Returns whether rates are known: an earlier look is neither too old nor too recent.
     pub fn knows(&self, now: Time) -> bool {
         let whole = [&self.older, &self.newer].into_iter().filter(|look| !look.classes.is_empty());
-        whole.filter_map(|look| look.at).any(|at| {
-            let ago = now.since(at);
-            ago >= LEAST && ago <= ACTIVE
-        })
+        are_known(whole.filter_map(|look| look.at), now)
     }
 
     /// Forgets the counts of classes, after these have changed.

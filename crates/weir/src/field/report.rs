@@ -33,7 +33,14 @@ pub(super) fn unlisted(report: &Report<'_>) -> Ways {
 }
 
 /// Minimum age of the earlier look that rates are computed from.
-const LEAST: Duration = Duration::from_millis(500);
+pub(super) const LEAST: Duration = Duration::from_millis(500);
+/// Maximum age, beyond which a rate would be an average of long ago.
+const LATEST: Duration = Duration::from_secs(2);
+
+/// Returns whether the rates since any of these looks are those of now.
+pub(super) fn are_known(looks: impl IntoIterator<Item = Time>, now: Time) -> bool {
+    looks.into_iter().any(|at| (LEAST..=LATEST).contains(&now.since(at)))
+}
 
 /// The last two looks at counters of both directions.
 #[derive(Default)]
@@ -43,6 +50,11 @@ pub(super) struct WaysMeter {
 }
 
 impl WaysMeter {
+    /// Returns whether rates are known: an earlier look is neither too old nor too recent.
+    pub fn knows(&self, now: Time) -> bool {
+        are_known([self.older, self.newer].into_iter().flatten().map(|(at, _)| at), now)
+    }
+
     /// Returns the counters and rates, out and in.
     pub fn look(&mut self, ways: Ways, now: Time) -> [Load; 2] {
         let recent = self.newer.is_some_and(|(at, _)| now.since(at) < LEAST);
@@ -157,4 +169,25 @@ pub(super) fn events(stats: &GatewayStats) -> Counts {
 
 pub(super) fn passed(stats: &GatewayStats) -> Counts {
     observe::by_reason(&stats.passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A rate over 17 s says nothing about now, nor does one since the start or over some milliseconds.
+    #[test]
+    fn a_rate_of_now_needs_a_look_of_a_second_ago() {
+        let mut meter = WaysMeter::default();
+        let at = |millis: u64| Time::ZERO + Duration::from_millis(millis);
+        let mut look = |millis, bytes| {
+            let known = meter.knows(at(millis));
+            (known, meter.look([(bytes, 1), (0, 0)], at(millis))[0].bps)
+        };
+        assert_eq!(look(100, 1_000), (false, 0.0));
+        assert!(!look(300, 2_000).0);
+        assert_eq!(look(1_100, 126_000), (true, 1e6));
+        assert!(!look(18_100, 126_000).0);
+        assert_eq!(look(18_650, 126_000), (true, 0.0));
+    }
 }

@@ -14,7 +14,7 @@ const MOST: usize = 100;
 const LEAST: Duration = Duration::from_millis(500);
 
 /// Maximum age, beyond which rates would be those of long ago.
-const MOST_AGE: Duration = Duration::from_secs(10);
+const MOST_AGE: Duration = Duration::from_secs(2);
 
 /// Bytes of addresses at one moment, sent and received.
 type Look = (Instant, HashMap<IpAddr, [u64; 2]>);

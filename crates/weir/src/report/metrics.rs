@@ -92,19 +92,19 @@ static OF_TRAFFIC: [OfTraffic; 18] = [
     },
     OfTraffic {
         name: "traffic_tcp_controlled",
-        help: "Bytes of TCP whose ACKs are controlled",
+        help: "Bytes of TCP whose ACKs are controlled, 0 where a queue counts all bytes together",
         unit: Some(Unit::Bytes),
         value: |load| Value::Count(load.tcp_controlled_bytes),
     },
     OfTraffic {
         name: "traffic_tcp_passed",
-        help: "Bytes of TCP whose ACKs pass as they come",
+        help: "Bytes of TCP whose ACKs pass as they come, 0 where a queue counts all bytes together",
         unit: Some(Unit::Bytes),
         value: |load| Value::Count(load.tcp_passed_bytes),
     },
     OfTraffic {
         name: "traffic_unresponsive",
-        help: "Bytes that ACKs cannot slow",
+        help: "Bytes that ACKs cannot slow, 0 where a queue counts all bytes together",
         unit: Some(Unit::Bytes),
         value: |load| Value::Count(load.unresponsive_bytes),
     },
@@ -122,7 +122,7 @@ static OF_TRAFFIC: [OfTraffic; 18] = [
     },
     OfTraffic {
         name: "traffic_dropped",
-        help: "Bytes of packets dropped by a bound or a policer",
+        help: "Bytes of packets dropped by a bound or a policer, without those dropped by a queue",
         unit: Some(Unit::Bytes),
         value: |load| Value::Count(load.dropped_bytes),
     },

@@ -51,7 +51,8 @@ pub struct Load {
     pub packets: u64,
     /// Rate that it may have: that of the class, or the sum of those of its flows; 0 if there is none.
     pub target_bps: u64,
-    /// Bytes of TCP whose ACKs are controlled.
+    /// Bytes of TCP whose ACKs are controlled. This part of the bytes and the next two are 0 where a queue
+    /// counts them, since it does not tell them apart.
     pub tcp_controlled_bytes: u64,
     /// Bytes of TCP whose ACKs pass as they come.
     pub tcp_passed_bytes: u64,
@@ -61,7 +62,7 @@ pub struct Load {
     pub quic_bytes: u64,
     /// Packets dropped.
     pub dropped_packets: u64,
-    /// Bytes of these packets; 0 where a queue dropped them.
+    /// Bytes of these packets, without those that a queue dropped.
     pub dropped_bytes: u64,
     /// Packets marked with Congestion Experienced.
     pub marked_packets: u64,
@@ -105,6 +106,11 @@ impl Load {
     fn keep_own(&mut self, own: &Load) {
         self.target_bps = own.target_bps;
         (self.rtt_wan_us, self.rtt_lan_us, self.score) = (own.rtt_wan_us, own.rtt_lan_us, own.score);
+    }
+
+    /// Returns whether the parts of the bytes are counted. A queue counts them all together.
+    pub fn has_parts(&self) -> bool {
+        self.bytes == 0 || self.tcp_controlled_bytes + self.tcp_passed_bytes + self.unresponsive_bytes > 0
     }
 
     /// Returns these counters of controlled TCP with those of the queue that its data waits in.

@@ -16,7 +16,7 @@ pub fn holds(list: &str, sites: Option<(&str, &str)>) -> bool {
     let toml = format!("[ports]\ndev = \"eth1\"\n[gateway.customers]\nfile = \"list.csv\"\n{key}");
     let read = |name: &str| {
         let text = sites.filter(|(sites, _)| *sites == name).map_or(list, |(_, text)| text);
-        Ok(Source::new(name, text))
+        Ok(Source::of_list(name, text.as_bytes()))
     };
     match gateway::parse_with(&Source::new("gateway.toml", toml), &Settings::default(), &read) {
         Ok(file) => {
@@ -38,12 +38,14 @@ type Row = (usize, Vec<String>);
 /// The rows of a file in which anything stands, without comments.
 fn rows(text: &str) -> Vec<Row> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    // A line ends in LF, CR LF or CR, wherever it is.
+    let text = text.split("\r\n").map(|part| part.split('\r').collect::<Vec<_>>().join("\n"));
+    let text = text.collect::<Vec<_>>().join("\n");
     let chars: Vec<char> = text.chars().collect();
     let (mut at, mut line, mut rows) = (0, 1, Vec::new());
     while at < chars.len() {
         match chars[at] {
             '\n' => (at, line) = (at + 1, line + 1),
-            '\r' => at += 1,
             '#' => at += chars[at..].iter().position(|&c| c == '\n').unwrap_or(chars.len() - at),
             _ => {
                 let (fields, end) = row(&chars, at);
@@ -76,11 +78,11 @@ fn row(chars: &[char], mut at: usize) -> (Vec<String>, usize) {
                     break;
                 }
             }
-            while chars.get(at).is_some_and(|c| c.is_whitespace() && !"\r\n".contains(*c)) {
+            while chars.get(at).is_some_and(|c| c.is_whitespace() && *c != '\n') {
                 at += 1;
             }
         } else {
-            while chars.get(at).is_some_and(|c| !",\r\n".contains(*c)) {
+            while chars.get(at).is_some_and(|c| !",\n".contains(*c)) {
                 field.push(chars[at]);
                 at += 1;
             }
@@ -89,7 +91,7 @@ fn row(chars: &[char], mut at: usize) -> (Vec<String>, usize) {
         fields.push(field.trim().to_owned());
         match chars.get(at) {
             Some(',') => at += 1,
-            None | Some('\r' | '\n') => return (fields, at),
+            None | Some('\n') => return (fields, at),
             Some(c) => panic!("accepted with {c:?} behind a closing quote"),
         }
     }
@@ -117,10 +119,13 @@ impl Tree {
         }
         let rows = rows(text);
         let heading = |name: &str| rows[0].1.iter().position(|h| h.eq_ignore_ascii_case(name));
+        // "none" is no parent, unless a site is called so.
+        let has_none = rows[1..].iter().any(|(_, row)| heading("id").is_some_and(|i| row[i] == "none"));
         for (_, row) in &rows[1..] {
             let field = |name: &str| heading(name).map_or("", |i| &row[i]);
             let (id, parent) = (field("id").to_owned(), field("parent"));
-            let parent = (!["", "none"].contains(&parent)).then(|| parent.to_owned());
+            let is_given = !parent.is_empty() && (parent != "none" || has_none);
+            let parent = is_given.then(|| parent.to_owned());
             tree.names.insert(id.clone(), Some(id.clone()));
             tree.rates.insert(id.clone(), [field("down"), field("up")].map(with_unit));
             tree.parents.insert(id, parent);
@@ -308,7 +313,8 @@ fn compare(file: &GatewayFile, rows: &[Row], tree: Option<&Tree>) {
         let (name, number) = (field("site", "parentnode"), field("", "parentnodeid"));
         entry.site = tree.and_then(|tree| {
             let site = tree.numbers.get(number).or_else(|| tree.names.get(name));
-            let is_given = [name, number].iter().any(|said| !["", "none"].contains(said));
+            let is_named = |said: &str| said != "none" || !shaped_devices && tree.names.contains_key("none");
+            let is_given = [name, number].iter().any(|said| !said.is_empty() && is_named(said));
             assert!(site.is_some() || !is_given || tree.names.is_empty() || noted(), "no site \"{name}\"");
             site.filter(|_| is_given).cloned().flatten()
         });

@@ -12,11 +12,13 @@ impl Random {
 
 /// A text in which one to three things are as a slip leaves them.
 pub fn mutated(text: &str, random: &mut Random) -> String {
-    const SLIPS: [&str; 23] = [
+    const SLIPS: [&str; 25] = [
         ",",
         "\"",
         " ",
         "\n",
+        "\r",
+        "\r#",
         "",
         "0",
         ".",

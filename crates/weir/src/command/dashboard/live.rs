@@ -220,8 +220,10 @@ impl Live {
         serde_json::to_string(&json).ok()
     }
 
-    /// Returns the history of a thing, as JSON.
-    pub fn history(&self, kind: Kind, name: &str) -> String {
-        serde_json::to_string(&self.history.of(kind, name)).unwrap_or_default()
+    /// Returns the history of a thing, as JSON; `None` if the gateway has told of no such thing.
+    pub fn history(&self, kind: Kind, name: &str) -> Option<String> {
+        let is_known = |way: &str| self.places.contains_key(&(kind, name.to_owned(), way.to_owned()));
+        (is_known("in") || is_known("out")).then_some(())?;
+        serde_json::to_string(&self.history.of(kind, name)).ok()
     }
 }

@@ -63,9 +63,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let (asks, dev) = (shared.clone(), args.dev.clone());
     let asker = std::thread::Builder::new().spawn(move || ask(&asks, dev.as_deref()));
     asker.map_err(|e| Failure::Other(format!("no thread: {e}")))?;
-    if let Place::Loopback(address) = &args.listen {
-        crate::output::say(&format!("weir: the page is at http://{address}"));
-    }
+    let at = match &args.listen {
+        Place::Loopback(address) => format!("http://{address}"),
+        Place::Socket(path) => path.display().to_string(),
+    };
+    crate::output::say(&format!("weir: the page is at {at}"));
     server::serve(&server, &shared, &server::Names::new(&args.listen, &args.host));
     Ok(())
 }

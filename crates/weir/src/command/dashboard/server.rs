@@ -157,7 +157,10 @@ fn answer(request: Request, shared: &Arc<Shared>, names: &Names) -> std::io::Res
         "/api/v1/history" => match asked(query) {
             Some((kind, name, ..=24)) => {
                 let history = shared.live().0.history(kind, &name);
-                respond(request, 200, JSON, &history)
+                match history {
+                    Some(history) => respond(request, 200, JSON, &history),
+                    None => error(request, 404, "the gateway has told of no such thing"),
+                }
             }
             Some((kind, name, hours)) => older(request, shared, kind, name, hours),
             None => error(request, 400, ASKED),

@@ -70,7 +70,7 @@ pub struct Row {
     pub down: Option<Load>,
     pub up: Option<Load>,
     /// Share of all bytes that ACKs cannot slow, in percent.
-    pub other: f64,
+    pub other: Option<f64>,
     pub dropped: u64,
     pub flows: u64,
     /// Round-trip times, packets sent again and scores, in words.
@@ -111,7 +111,7 @@ impl Row {
             title: thing.title.to_owned(),
             down: thing.down.copied(),
             up: thing.up.copied(),
-            other: thing.unresponsive_percent().unwrap_or(0.0),
+            other: thing.unresponsive_percent(),
             dropped: thing.sum(|load| load.dropped_packets),
             flows: thing.sum(|load| load.active_flows),
             quality: quality(thing.loads()),
@@ -138,7 +138,7 @@ impl Row {
             short(of.reordered_packets),
             ms(of.ack_held_us),
         );
-        Row { name, title: flow.class.clone(), down, up, quality, ..Row::default() }
+        Row { name, title: flow.class.clone(), down, up, other: Some(0.0), quality, ..Row::default() }
     }
 
     fn bps(load: Option<Load>) -> f64 {
@@ -152,7 +152,7 @@ impl Row {
             Column::Name => self.name.cmp(&other.name),
             Column::Down => more(Row::bps(self.down), Row::bps(other.down)),
             Column::Up => more(Row::bps(self.up), Row::bps(other.up)),
-            Column::Other => more(self.other, other.other),
+            Column::Other => more(self.other.unwrap_or(-1.0), other.other.unwrap_or(-1.0)),
             Column::Dropped => other.dropped.cmp(&self.dropped),
             Column::Flows => other.flows.cmp(&self.flows),
         }

@@ -39,11 +39,16 @@ impl Source {
         Ok(Source { name, text })
     }
 
-    /// Reads a list or a trace written by other programs: in UTF-8, UTF-16 or Latin-1, with or without a byte
-    /// order mark. Errors are those of [`Source::read`].
+    /// Creates the source of a list or a trace written by other programs: in UTF-8, UTF-16 or Latin-1, with
+    /// or without a byte order mark, with lines that end in LF, CR LF or CR.
+    pub fn of_list(name: impl Into<String>, bytes: &[u8]) -> Source {
+        Source::new(name, encoding::decode(bytes))
+    }
+
+    /// Reads a list or a trace as [`Source::of_list`] does. Errors are those of [`Source::read`].
     pub fn read_list(path: &Path) -> Result<Source, String> {
         let (name, bytes) = at_most(path, LARGEST)?;
-        Ok(Source { name, text: encoding::decode(&bytes) })
+        Ok(Source::of_list(name, &bytes))
     }
 
     /// Returns line and column of a byte offset, both from 1; columns count characters.
@@ -65,21 +70,29 @@ fn at_most(path: &Path, most: u64) -> Result<(String, Vec<u8>), String> {
     }
 }
 
-/// Text for a terminal: characters that move the cursor, turn the direction or have no width are escaped.
-/// Names in lists come from other programs, and from customers.
-struct Shown<'a>(&'a str);
+/// Text for a terminal: hidden characters but tabs are escaped. Names in lists come from other programs, and
+/// from customers.
+pub struct Shown<'a>(pub &'a str);
+
+/// Returns whether a character moves the cursor, ends a line, turns the direction or has no width.
+pub fn is_hidden(c: char) -> bool {
+    let ranges = ['\u{200b}'..='\u{200f}', '\u{2028}'..='\u{202e}', '\u{2060}'..='\u{206f}'];
+    c.is_control() || matches!(c, '\u{61c}' | '\u{feff}') || ranges.iter().any(|range| range.contains(&c))
+}
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.chars().try_for_each(|c| match c {
             '\t' => f.write_char(c),
-            '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
-                write!(f, "{}", c.escape_unicode())
-            }
-            c if c.is_control() => write!(f, "{}", c.escape_unicode()),
+            c if is_hidden(c) => write!(f, "{}", c.escape_unicode()),
             c => f.write_char(c),
         })
     }
+}
+
+/// Returns a text of several lines for a terminal.
+pub fn shown_lines(text: &str) -> String {
+    text.split('\n').map(|line| Shown(line).to_string()).collect::<Vec<_>>().join("\n")
 }
 
 /// Substitute for `str::floor_char_boundary`, which is newer than the oldest supported compiler.
@@ -186,13 +199,14 @@ impl Errors {
 
 /// Returns diagnostics as data, in the order of the file. It scans the text once.
 pub(super) fn located(source: &Source, list: &[Diagnostic]) -> Vec<Located> {
-    let (mut from, mut line) = (0, 1);
+    let (mut from, mut line, mut column) = (0, 1, 1);
     let one = |d: &Diagnostic| {
         let until = source.text.floor_char_boundary_compat(d.span.start);
-        let newlines = source.text[from..until].matches('\n').count();
-        (from, line) = (until, line + newlines);
-        let begins = source.text[..until].rfind('\n').map_or(0, |i| i + 1);
-        let column = source.text[begins..until].chars().count() + 1;
+        let passed = &source.text[from..until];
+        from = until;
+        line += passed.matches('\n').count();
+        let before = if passed.contains('\n') { 1 } else { column };
+        column = before + passed.rsplit('\n').next().map_or(0, |rest| rest.chars().count());
         let (message, help) = (d.message.clone(), d.help.clone());
         Located { file: source.name.clone(), line, column, message, help }
     };
@@ -219,13 +233,13 @@ impl fmt::Display for Errors {
             writeln!(f, "{}:{line}:{column}: {}", self.source.name, Shown(&d.message))?;
             let text = self.source.text.lines().nth(line - 1).unwrap_or("");
             let width = line.to_string().len();
-            writeln!(f, " {line} | {}", Shown(text.trim_end()))?;
+            let (before, rest) = excerpt(text, column - 1);
+            writeln!(f, " {line} | {}", Shown(format!("{before}{rest}").trim_end()))?;
             // A tab stays a tab. So the caret stands below its character in any terminal.
-            let before: String = text.chars().take(column - 1).collect();
             let pad: String = Shown(&before).to_string().replace(|c| c != '\t', " ");
-            let end = d.span.end.min(d.span.start + text.len().saturating_sub(before.len()));
-            let found = self.source.text.get(d.span.start..end).unwrap_or("");
-            let marked = Shown(found.lines().next().unwrap_or("")).to_string().chars().count().max(1);
+            let length = self.source.text.get(d.span.clone()).map_or(0, |found| found.chars().count());
+            let found: String = rest.chars().take(length).collect();
+            let marked = Shown(&found).to_string().chars().count().max(1);
             write!(f, " {:width$} | {pad}{}", "", "^".repeat(marked))?;
             if let Some(help) = &d.help {
                 write!(f, "\n {:width$} = {}", "", Shown(help))?;
@@ -237,15 +251,41 @@ impl fmt::Display for Errors {
 
 impl std::error::Error for Errors {}
 
+/// Most characters of a line that an error shows, and most of them before the fault. A file may be one line.
+const EXCERPT: usize = 200;
+const BEFORE: usize = 80;
+
+/// Returns the parts of a line before and from a character on, cut where the line is long.
+fn excerpt(line: &str, at: usize) -> (String, String) {
+    let characters = line.chars().count();
+    if characters <= EXCERPT {
+        return (line.chars().take(at).collect(), line.chars().skip(at).collect());
+    }
+    let (cut, until) = (at.saturating_sub(BEFORE), at + EXCERPT - BEFORE);
+    let dots = |is_cut: bool| is_cut.then_some('…').into_iter();
+    let before = dots(cut > 0).chain(line.chars().take(at).skip(cut));
+    let rest = line.chars().take(until).skip(at).chain(dots(until < characters));
+    (before.collect(), rest.collect())
+}
+
 /// Returns the name among `known` that `found` was probably meant to be.
 pub fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let lower = found.to_lowercase().replace('-', "_");
+    let plain = |name: &str| name.to_lowercase().replace('-', "_");
+    let lower = plain(found);
+    let (count, letters) = (|name: &str| name.chars().count(), found.chars().count());
     known
         .into_iter()
-        .map(|k| (strsim::damerau_levenshtein(&lower, &k.to_lowercase().replace('-', "_")), k))
-        // A third of the letters may be wrong, and always one letter.
-        .filter(|(d, k)| *d <= (found.chars().count().max(k.chars().count()) / 3).max(1))
-        .min_by_key(|(d, _)| *d)
+        .filter_map(|k| {
+            let name = plain(k);
+            // A third of the letters may be wrong, and always one letter. Distance is at least the difference
+            // of lengths.
+            let most = (letters.max(count(k)) / 3).max(1);
+            let distance = (count(&name).abs_diff(count(&lower)) <= most)
+                .then(|| strsim::damerau_levenshtein(&lower, &name))
+                .filter(|distance| *distance <= most)?;
+            Some((distance, k))
+        })
+        .min_by_key(|(distance, _)| *distance)
         .map(|(_, k)| k)
 }
 
@@ -277,9 +317,9 @@ pub fn near<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'
     all.into_iter().take(MOST_NEAR).map(|(_, name)| name).collect()
 }
 
-/// Formats names as `a`, `b` and `c`, each in backquotes.
+/// Formats names as `a`, `b` and `c`, each in backquotes and as terminals show it.
 pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    let names: Vec<String> = names.into_iter().map(|n| format!("`{n}`")).collect();
+    let names: Vec<String> = names.into_iter().map(|n| format!("`{}`", Shown(n))).collect();
     match names.as_slice() {
         [] => "nothing".to_string(),
         [one] => one.clone(),
@@ -295,6 +335,41 @@ mod tests {
     fn a_file_without_an_end_is_refused() {
         assert_eq!(at_most(Path::new("/dev/zero"), 2 << 20).unwrap_err(), "/dev/zero: larger than 2 MiB");
         assert_eq!(at_most(Path::new("/dev/null"), 2 << 20).unwrap(), ("/dev/null".into(), vec![]));
+    }
+
+    /// A list of thousands of sites may be one line.
+    #[test]
+    fn a_long_line_is_cut_around_its_fault() {
+        let text = format!("{}\n{}bad{}", "é".repeat(10), "a".repeat(1_000), "b".repeat(1_000));
+        let start = 21 + 1_000;
+        let source = Source::new("f", text);
+        let errors = Errors::at(&source, start..start + 3, Fault::bare("no"));
+        let said = errors.to_string();
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!(lines[0], "f:2:1001: no");
+        assert_eq!(lines[1], format!(" 2 | …{}bad{}…", "a".repeat(80), "b".repeat(117)));
+        assert_eq!(lines[2], format!("   | {}^^^", " ".repeat(81)));
+        let whole = Errors::at(&source, 0..21, Fault::bare("no")).to_string();
+        assert!(whole.contains(&format!(" 1 | {}\n   | {}", "é".repeat(10), "^".repeat(10))), "{whole}");
+    }
+
+    #[test]
+    fn places_are_counted_from_one_fault_to_the_next() {
+        let source = Source::new("f", "aé,b,c\n\nü,d");
+        let at = |start: usize| Diagnostic { span: start..start, message: String::new(), help: None };
+        let places = |list: &[usize]| -> Vec<(usize, usize)> {
+            let list: Vec<Diagnostic> = list.iter().map(|start| at(*start)).collect();
+            located(&source, &list).iter().map(|l| (l.line, l.column)).collect()
+        };
+        // `é` and `ü` are two bytes each.
+        assert_eq!(places(&[0, 4, 4, 6, 9, 12]), [(1, 1), (1, 4), (1, 4), (1, 6), (3, 1), (3, 3)]);
+        assert_eq!(places(&[12]), [(3, 3)]);
+    }
+
+    #[test]
+    fn hidden_characters_are_told_and_lines_stay() {
+        assert_eq!(listed(["a\u{1b}[2J", "\u{202e}b"]), "`a\\u{1b}[2J` and `\\u{202e}b`");
+        assert_eq!(shown_lines("a\u{7}\nb\u{2066}\u{61c}"), "a\\u{7}\nb\\u{2066}\\u{61c}");
     }
 
     #[test]

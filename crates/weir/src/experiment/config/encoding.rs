@@ -2,15 +2,21 @@
 
 /// Decodes UTF-8 and UTF-16, each with or without a byte order mark. Files begin in ASCII, so UTF-16 without
 /// a mark has a zero in each of its first two characters. Each byte that is not UTF-8 is taken as Latin-1
-/// (ISO 8859-1). This affects only names for people: numbers and addresses are ASCII.
+/// (ISO 8859-1). This affects only names for people: numbers and addresses are ASCII. Lines end in LF,
+/// whatever ended them in the file.
 pub fn decode(bytes: &[u8]) -> String {
-    match bytes {
+    let text = match bytes {
         [0xef, 0xbb, 0xbf, rest @ ..] => eight_bits(rest),
         [0xff, 0xfe, rest @ ..] => sixteen_bits(rest, u16::from_le_bytes),
         [0xfe, 0xff, rest @ ..] => sixteen_bits(rest, u16::from_be_bytes),
         [a, 0, b, 0, ..] if *a != 0 && *b != 0 => sixteen_bits(bytes, u16::from_le_bytes),
         [0, a, 0, b, ..] if *a != 0 && *b != 0 => sixteen_bits(bytes, u16::from_be_bytes),
         _ => eight_bits(bytes),
+    };
+    // Old spreadsheets end lines in CR alone, at which no comment would end.
+    match text.contains('\r') {
+        true => text.replace("\r\n", "\n").replace('\r', "\n"),
+        false => text,
     }
 }
 
@@ -49,5 +55,11 @@ mod tests {
         }
         // One file has lines of both kinds after another program has appended to it.
         assert_eq!(decode(b"M\xfcller\nM\xc3\xbcller"), "Müller\nMüller");
+    }
+
+    #[test]
+    fn a_line_ends_in_one_way() {
+        assert_eq!(decode(b"a\rb\r\nc\n\r\rd\r"), "a\nb\nc\n\n\nd\n");
+        assert_eq!(decode(b"\xff\xfea\0\r\0b\0\r\0\n\0"), "a\nb\n");
     }
 }

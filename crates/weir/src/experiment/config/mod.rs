@@ -70,11 +70,15 @@ pub enum File {
 /// Parses a file of any kind. A file with `[ports]` and without flows is a gateway's, or an emulator's if it
 /// also has `[path]`. All other files are experiments.
 pub fn parse(source: &Source) -> Result<File, Errors> {
-    let has = {
+    let (has, is_experiment) = {
         let table = reader::parse_toml(source)?;
-        ["ports", "path", "flow"].map(|key| table.get_ref().contains_key(key))
+        let has = |key: &str| table.get_ref().contains_key(key);
+        let is_experiment = ["name", "duration", "flow", "baseline"].into_iter().any(has) || !has("gateway");
+        (["ports", "path", "flow"].map(has), is_experiment)
     };
     match has {
+        // A gateway whose ports have a wrong name.
+        [false, false, false] if !is_experiment => gateway::parse(source).map(|g| File::Gateway(Box::new(g))),
         [true, false, false] => gateway::parse(source).map(|g| File::Gateway(Box::new(g))),
         [true, true, false] => wan::parse(source).map(|w| File::Wan(Box::new(w))),
         _ => experiments(source),

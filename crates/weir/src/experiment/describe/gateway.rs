@@ -12,7 +12,7 @@ use weir_core::rate::Rate;
 pub(super) fn customers(file: &GatewayFile) -> Option<String> {
     let rate =
         |of: fn(&Customer) -> Rate| file.customers.iter().map(|c| u128::from(of(c).bps())).sum::<u128>();
-    let mbit = |bps: u128| format!("{} Mbit/s", bps / 1_000_000);
+    let mbit = |bps: u128| format!("{} Mbit/s", bps as f64 / 1e6);
     let count = counted(file.customers.len() as u64, "customer", "customers");
     let (down, up) = (mbit(rate(|c| c.down)), mbit(rate(|c| c.up)));
     let sites = match file.sites.len() {

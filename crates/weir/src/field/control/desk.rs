@@ -53,14 +53,16 @@ fn by_identifier(setting: &str, list: &[Customer]) -> Result<String, String> {
         Some((name, key, value))
     });
     let Some((name, key, value)) = named else { return Ok(setting.to_owned()) };
-    match customers::named::find(list, name)? {
-        Some(customer) => Ok(format!("customer/{}.{key}={value}", customer.label)),
-        None => {
-            let like = customers::named::like(list, name);
-            let guess = if like.is_empty() { String::new() } else { format!("; like it: {}", listed(like)) };
-            Err(format!("there is no customer \"{name}\"{guess}"))
-        }
-    }
+    Ok(format!("customer/{}.{key}={value}", customer(name, list)?.label))
+}
+
+/// Returns the customer with this identifier or name.
+fn customer<'a>(name: &str, list: &'a [Customer]) -> Result<&'a Customer, String> {
+    customers::named::find(list, name)?.ok_or_else(|| {
+        let like = customers::named::like(list, name);
+        let guess = if like.is_empty() { String::new() } else { format!("; like it: {}", listed(like)) };
+        format!("there is no customer \"{name}\"{guess}")
+    })
 }
 
 /// Returns the path, unless it is a pipe or a device: reading one would block the supervisor.
@@ -80,17 +82,20 @@ impl<'a> Desk<'a> {
     }
 
     fn look_at(&self, line: &str) -> Outcome {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let outcome = match words.as_slice() {
-            ["show"] => Ok(Outcome::Show(Box::default())),
-            ["show", word] => match Subject::find(word, &self.running.version()) {
+        let line = line.trim();
+        // The rest of a line may be a name with blanks.
+        let (verb, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let outcome = match (verb, rest.trim()) {
+            ("show", "") => Ok(Outcome::Show(Box::default())),
+            ("show", name) => match Subject::find(name, &self.running.version()) {
                 Ok(subject) => Ok(Outcome::Show(subject.into())),
                 Err(why) => Err(Answer::wrong(shown(&why, MOST_SHOWN))),
             },
-            ["reload"] => self.read_again(),
-            ["set", settings @ ..] if !settings.is_empty() => self.lay_over(settings),
-            ["off", name] => self.lay_over(&[&format!("customer/{name}.off=true")]),
-            ["on", name] => self.lay_over(&[&format!("customer/{name}.off=false")]),
+            ("reload", "") => self.read_again(),
+            ("set", settings) if !settings.is_empty() => {
+                self.lay_over(&settings.split_whitespace().collect::<Vec<_>>())
+            }
+            ("off" | "on", name) if !name.is_empty() => self.switch(name, verb == "off"),
             _ => {
                 let line = shown(line, SHOWN);
                 Err(Answer::wrong(format!("`{line}` is not a request; what can be asked: {REQUESTS}")))
@@ -107,6 +112,16 @@ impl<'a> Desk<'a> {
         let source = regular(path).and_then(Source::read).map_err(Answer::wrong)?;
         let list = |name: &str| regular(name.as_ref()).and_then(Source::read_list);
         Ok(Outcome::Change(Version::read_by(source, &list)?.into()))
+    }
+
+    /// Returns the running configuration with a customer on or off.
+    fn switch(&self, name: &str, off: bool) -> Result<Outcome, Answer> {
+        let label = {
+            let now = self.running.version();
+            let name = name.strip_prefix("customer/").unwrap_or(name);
+            customer(name, &now.file.customers).map_err(Answer::wrong)?.label.clone()
+        };
+        self.lay_over(&[&format!("customer/{label}.off={off}")])
     }
 
     /// Returns the running configuration with other values.

@@ -38,7 +38,7 @@ impl Subject {
         }
         let classes = &version.file.gateway.classes;
         let of_class = |name: &str| {
-            let own = classes.iter().position(|class| class.name == name);
+            let own = classes.iter().position(|class| class.name == name || class.name == label(name));
             below(lists.places(), own.into_iter().collect())
         };
         let find = |kind: Kind, name: &str| {
@@ -142,6 +142,7 @@ mod tests {
         };
         assert_eq!((these("customer/17"), these("Ada")), (vec![0, 1], vec![0, 1]));
         assert_eq!((these("12_Main_B"), these("customer/12 Main/B")), (vec![2, 3], vec![2, 3]));
+        assert_eq!((these("12 Main/B"), these("12 Main/B-down")), (vec![2, 3], vec![3]));
         assert_eq!((these("Tower_0"), these("site/Tower 0")), (vec![0, 1, 4, 5], vec![0, 1, 4, 5]));
         assert_eq!((these("voip"), these("17-down"), these("class/17")), (vec![6], vec![1], vec![7]));
         assert_eq!((these("10.0.0.1"), these("10.9.9.9")), (vec![0, 1], vec![]));

@@ -123,6 +123,12 @@ fn what_is_wrong_or_cannot_change_changes_nothing() {
         assert!(answer(desk.request(wrong, None)).wrong, "{wrong}");
     }
     assert!(!answer(desk.request("show", None)).ok, "no engine runs");
+    // A name is told as it was written.
+    for request in ["show 10.1.0.3.4", "show Ada  Smith", "off 12 Main/B"] {
+        let name = request.split_once(' ').unwrap().1;
+        let said = answer(desk.request(request, None)).text;
+        assert!(said.contains(&format!("`{name}`")) || said.contains(&format!("\"{name}\"")), "{said}");
+    }
     assert_eq!(running.version().file, before);
     assert!(Version::parse(vec![Source::new("g.toml", FILE)], Settings::default()).is_ok());
 }

@@ -7,6 +7,8 @@ use std::collections::HashMap;
 
 /// Longest name that a table shows whole. Names for people have what is left of a line.
 const NAME: usize = 16;
+/// Cell of what is not counted.
+const UNKNOWN: &str = "-";
 /// Longest address.
 const ADDRESS: usize = 39;
 
@@ -36,10 +38,16 @@ impl Thing<'_> {
         self.loads().map(of).sum()
     }
 
-    /// Returns the share of all bytes that ACKs cannot slow, in percent; `None` without bytes.
+    /// Returns the share of all bytes that ACKs cannot slow, in percent; `None` where a queue counts the
+    /// bytes, and does not tell them apart.
     pub fn unresponsive_percent(&self) -> Option<f64> {
-        let bytes = self.sum(|load| load.bytes);
-        (bytes > 0).then(|| self.sum(|load| load.unresponsive_bytes) as f64 * 100.0 / bytes as f64)
+        let counted = || self.loads().filter(|load| load.has_parts());
+        let bytes: u64 = counted().map(|load| load.bytes).sum();
+        let unresponsive: u64 = counted().map(|load| load.unresponsive_bytes).sum();
+        match bytes {
+            0 => self.loads().all(Load::has_parts).then_some(0.0),
+            _ => Some(unresponsive as f64 * 100.0 / bytes as f64),
+        }
     }
 }
 
@@ -99,7 +107,7 @@ fn of_width(things: &[Thing<'_>], kind: Kind, title: usize) -> Grid {
             [const { String::new() }; 3]
         } else {
             [
-                format!("{:.0}", thing.unresponsive_percent().unwrap_or(0.0)),
+                percent(thing.unresponsive_percent()),
                 short(thing.sum(|load| load.dropped_packets)),
                 thing.sum(|load| load.active_flows).to_string(),
             ]
@@ -129,9 +137,13 @@ pub(super) fn ways(traffic: &[Traffic]) -> Grid {
             continue;
         }
         let other = load.unresponsive_bytes - load.quic_bytes.min(load.unresponsive_bytes);
-        let bytes = [load.tcp_controlled_bytes, load.tcp_passed_bytes, load.quic_bytes, other].map(megabytes);
+        let bytes = [load.tcp_controlled_bytes, load.tcp_passed_bytes, load.quic_bytes, other];
+        let bytes = bytes.map(|bytes| if load.has_parts() { megabytes(bytes) } else { UNKNOWN.into() });
         let names = [cut(&row.name, NAME), cut(&row.direction, 3)];
-        let dropped = [short(load.dropped_packets), megabytes(load.dropped_bytes)];
+        // Each packet has bytes, and a queue counts only packets.
+        let is_known = load.dropped_packets == 0 || load.dropped_bytes > 0;
+        let dropped_bytes = if is_known { megabytes(load.dropped_bytes) } else { UNKNOWN.into() };
+        let dropped = [short(load.dropped_packets), dropped_bytes];
         grid.row(names.into_iter().chain(bytes).chain(dropped).collect());
     }
     grid
@@ -166,6 +178,11 @@ pub(super) fn quality(traffic: &[Traffic]) -> Grid {
         grid.row(names.into_iter().chain(times).chain(resent).chain(scores).collect());
     }
     grid
+}
+
+/// Formats a share in percent.
+pub fn percent(share: Option<f64>) -> String {
+    share.map_or(UNKNOWN.into(), |share| format!("{share:.0}"))
 }
 
 /// Formats microseconds as milliseconds.

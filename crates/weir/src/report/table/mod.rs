@@ -31,6 +31,7 @@ pub use emulator::emulator;
 pub use running::{notes, running};
 pub use runs::runs;
 
+use crate::experiment::config::diag::is_hidden;
 use crate::experiment::plan::Plan;
 use crate::result::{RunResult, Status};
 use grid::Grid;
@@ -106,9 +107,9 @@ impl Ink {
     }
 }
 
-/// Makes control characters in text from a file visible, so that a terminal does not obey them.
-fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+/// Makes hidden characters in text from a file visible, so that a terminal does not obey them.
+pub fn clean(text: &str) -> String {
+    text.chars().map(|c| if is_hidden(c) { '?' } else { c }).collect()
 }
 
 fn heading(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {

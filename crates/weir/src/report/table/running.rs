@@ -174,7 +174,8 @@ mod tests {
     use weir_core::gateway::PassReason;
 
     fn row(kind: Kind, name: &str, direction: &str, bps: f64, target_bps: u64) -> Traffic {
-        let load = Load { bps, target_bps, bytes: 9_000_000, ..Load::default() };
+        let (bytes, tcp_controlled_bytes) = (9_000_000, 9_000_000);
+        let load = Load { bps, target_bps, bytes, tcp_controlled_bytes, ..Load::default() };
         Traffic { kind, name: name.into(), direction: direction.into(), load, ..Traffic::default() }
     }
 
@@ -275,14 +276,32 @@ mod tests {
         traffic.load.tcp_passed_bytes = 20_000;
         traffic.load.unresponsive_bytes = 40_000;
         traffic.load.quic_bytes = 30_000;
-        traffic.load.dropped_packets = 7;
+        (traffic.load.dropped_packets, traffic.load.dropped_bytes) = (7, 10_500);
         let passed_acks = [("malformed".to_string(), 2), ("unknown_option".to_string(), 7)].into();
         let class = ClassResult { name: "up".into(), ..ClassResult::default() };
         let classes = vec![GatewayClass { class, passed_acks, ..GatewayClass::default() }];
         let text = running(&GatewayReport { traffic: vec![traffic], classes, ..GatewayReport::default() });
         let ways = text.split("TCP held").nth(1).unwrap_or_default();
-        assert_eq!(cells(ways, "up "), ["up", "out", "3.000", "0.020", "0.030", "0.010", "7", "0"]);
+        assert_eq!(cells(ways, "up "), ["up", "out", "3.000", "0.020", "0.030", "0.010", "7", "0.011"]);
         assert!(text.contains("up: ACKs that passed as they came: malformed 2, unknown_option 7"), "{text}");
+    }
+
+    /// A queue counts bytes without looking at them, and packets that it drops without their bytes.
+    #[test]
+    fn what_a_queue_does_not_count_is_not_told_as_nothing() {
+        let mut queued = row(Kind::Customer, "17", "out", 1e6, 2_000_000);
+        (queued.load.tcp_controlled_bytes, queued.load.dropped_packets) = (0, 92);
+        let mut down = row(Kind::Customer, "17", "in", 1e6, 2_000_000);
+        let text = |traffic: &[Traffic]| {
+            running(&GatewayReport { traffic: traffic.to_vec(), ..GatewayReport::default() })
+        };
+        let alone = text(&[queued.clone()]);
+        assert_eq!(cells(&alone, "17 "), ["17", "1.000", "2.000", "-", "92", "0"]);
+        let ways = alone.split("TCP held").nth(1).unwrap_or_default();
+        assert_eq!(cells(ways, "17 "), ["17", "out", "-", "-", "-", "-", "92", "-"]);
+        // A third of what is counted by kind is unresponsive: 3 of 9 MB.
+        (down.load.tcp_controlled_bytes, down.load.unresponsive_bytes) = (6_000_000, 3_000_000);
+        assert_eq!(cells(&text(&[queued, down]), "17 ")[5..], ["33", "92", "0"]);
     }
 
     #[test]

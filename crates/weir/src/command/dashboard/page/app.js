@@ -31,6 +31,14 @@ const rtt = (side, quantile) => (thing) => {
   const time = times(thing)?.[side];
   return time?.samples ? time[quantile] : null;
 };
+const PARTS = ['tcp_controlled_bytes', 'tcp_passed_bytes', 'unresponsive_bytes'];
+// A queue counts all bytes together.
+const hasParts = (load) => PARTS.some((key) => load[key] > 0);
+const unresponsive = (thing) => {
+  const loads = [thing.in, thing.out].filter((load) => load && hasParts(load));
+  const all = (key) => loads.reduce((n, load) => n + load[key], 0);
+  return share(all('unresponsive_bytes'), all('bytes'));
+};
 const share = (part, whole) => (whole > 0 ? part / whole : null);
 
 const mbit = (bps) => (bps === null ? '–' : bps === 0 ? '0' : (bps / 1e6).toPrecision(bps < 1e9 ? 3 : 4).replace(/e\+?/, 'e'));
@@ -52,7 +60,7 @@ const COLUMNS = [
   ['downof', 'of', (t) => t.in?.target_bps || null, mbit, 'wide'],
   ['up', 'Up Mbit/s', (t) => t.out?.bps ?? 0, mbit, ''],
   ['upof', 'of', (t) => t.out?.target_bps || null, mbit, 'wide'],
-  ['other', 'Not TCP %', (t) => share(sum(t, 'unresponsive_bytes'), sum(t, 'bytes')), percent, 'wide'],
+  ['other', 'Not TCP %', unresponsive, percent, 'wide'],
   ['dropped', 'Dropped', (t) => sum(t, 'dropped_packets'), number, 'wide'],
   ['resent', 'Resent %', (t) => (t.flow ? null : share(sum(t, 'retransmitted_packets'), sum(t, 'packets'))), percent, ''],
   ['wan50', 'WAN ms', rtt('rtt_wan_us', 'p50'), ms, ''],
@@ -191,7 +199,7 @@ function facts(thing) {
     put(way, mbit(load.bps) + (load.target_bps ? ' of ' + mbit(load.target_bps) : '') + ' Mbit/s');
     put(way + ', so far', bytes(load.bytes));
     if (thing.flow) continue;
-    put(way + ': TCP held, passed, not TCP', [load.tcp_controlled_bytes, load.tcp_passed_bytes, load.unresponsive_bytes].map(bytes).join(', '));
+    if (hasParts(load)) put(way + ': TCP held, passed, not TCP', PARTS.map((key) => bytes(load[key])).join(', '));
     put(way + ': dropped, marked, sent again', [load.dropped_packets, load.marked_packets, load.retransmitted_packets].map(number).join(', '));
     for (const [side, time] of [['WAN', load.rtt_wan_us], ['LAN', load.rtt_lan_us]]) {
       if (time?.samples) put(way + ': RTT of the ' + side + ', p50, p90, p99', [time.p50, time.p90, time.p99].map(ms).join(', ') + ' ms');

@@ -61,6 +61,8 @@ fn files_and_the_api_are_served_and_nothing_is_changed() {
     assert_eq!((&report["schema"], &report["traffic"][0]["name"]), (&2.into(), &"17".into()));
     let history = json(&get(address, "/api/v1/history?kind=customer&name=%31%37"));
     assert_eq!(history["step_s"], 300);
+    let unknown = get(address, "/api/v1/history?kind=customer&name=18");
+    assert!(unknown.starts_with("HTTP/1.1 404") && unknown.contains("no such thing"), "{unknown}");
     for wrong in ["", "?kind=customer", "?kind=dog&name=a", "?kind=link&name=%zz", "?kind=link&name=%f"] {
         assert!(get(address, &format!("/api/v1/history{wrong}")).starts_with("HTTP/1.1 400"), "{wrong}");
     }
@@ -183,6 +185,9 @@ fn older_history_is_prometheuss() {
     let server = listen(&at).unwrap();
     let address = server.server_addr().to_ip().unwrap();
     let shared = Arc::new(Shared::new(Some(Prometheus::new(&format!("http://{free}"), ""))));
+    let mut link = row("wan0", "in", 5.0);
+    link.kind = Kind::Link;
+    shared.heard(Ok(report(&[link])), true, Duration::ZERO);
     std::thread::spawn(move || serve(&server, &shared, &Names::new(&at, &[])));
     let away = get(address, week);
     assert!(away.starts_with("HTTP/1.1 502") && away.contains("does not answer"), "{away}");

@@ -170,6 +170,10 @@ impl Columns {
     fn among(kind: Kind, header: &Row, faults: &mut Faults) -> Option<Columns> {
         let before = faults.count;
         let order: Vec<Option<usize>> = header.fields.iter().map(|heading| kind.find(heading)).collect();
+        if let Some(fault) = no_header(kind, header) {
+            faults.note(header.place(0), fault);
+            return None;
+        }
         for (i, heading) in header.fields.iter().enumerate() {
             match order[i] {
                 Some(_) if order[..i].contains(&order[i]) => {
@@ -249,6 +253,25 @@ impl Columns {
     }
 }
 
+/// Returns the fault of a first row without any column's name.
+fn no_header(kind: Kind, header: &Row) -> Option<Fault> {
+    let is_known = |heading: &str| kind.find(heading).is_some() || nearest(heading, kind.names()).is_some();
+    let is_one = header.fields.len() == 1 && separator(&header.fields[0]).is_some();
+    if header.fields.iter().any(is_known) || is_one {
+        return None;
+    }
+    let theirs =
+        if kind == Kind::Sites { "" } else { "; a list of LibreQoS has `Circuit ID` there, without `#`" };
+    let help = format!("the columns are {}{theirs}", listed(kind.names()));
+    Some(Fault::new("the first row is not the header: it names no column", help))
+}
+
+/// Returns the name of the characters that separate the headings of a row that is one field.
+fn separator(heading: &str) -> Option<&'static str> {
+    let others = [(';', "semicolons"), ('\t', "tabs"), ('|', "bars")];
+    others.into_iter().find(|(c, _)| heading.contains(*c)).map(|(_, name)| name)
+}
+
 /// Notes an unknown column. In lists of other programs an unknown column is ignored, unless its heading
 /// resembles that of a missing column.
 fn unknown(kind: Kind, order: &[Option<usize>], header: &Row, i: usize, faults: &mut Faults) {
@@ -259,9 +282,7 @@ fn unknown(kind: Kind, order: &[Option<usize>], header: &Row, i: usize, faults: 
     let candidates = kind.known().iter().enumerate().filter(meant).map(|(_, known)| known.name);
     let guess = nearest(heading, candidates);
     let message = format!("unknown column \"{heading}\"");
-    let other = [(';', "semicolons"), ('\t', "tabs"), ('|', "bars")].into_iter();
-    let other = other.filter(|_| header.fields.len() == 1).find(|(c, _)| heading.contains(*c));
-    if let Some((_, name)) = other {
+    if let Some(name) = separator(heading).filter(|_| header.fields.len() == 1) {
         let help = format!("columns are separated by commas, not by {name}");
         faults.note(header.place(i), Fault::new(message, help));
     } else if kind == Kind::ShapedDevices && guess.is_none() {

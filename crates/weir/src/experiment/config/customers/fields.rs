@@ -119,10 +119,12 @@ impl Fields<'_> {
         (read.unwrap_or_default(), at)
     }
 
-    /// Returns the name in a column, if there is one. LibreQoS writes "none" for no name.
-    pub fn named(&self, column: Column) -> Option<&str> {
+    /// Returns the name in a column, if there is one. LibreQoS writes "none" for no name. In another list a
+    /// site may be called so, which `has` tells.
+    pub fn named(&self, column: Column, has: impl Fn(&str) -> bool) -> Option<&str> {
         let text = self.text(column);
-        (!text.is_empty() && text != "none").then_some(text)
+        let is_name = text != "none" || !self.columns.several_rows() && has(text);
+        (!text.is_empty() && is_name).then_some(text)
     }
 
     /// Returns the rate in a column, if there is one. An empty field and zero megabits are no rate.

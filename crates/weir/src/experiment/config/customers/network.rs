@@ -7,7 +7,7 @@ use super::rates::{is_zero, mbps};
 use super::Faults;
 use crate::experiment::config::diag::{nearest, Fault, Source};
 use core::ops::Range;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use weir_core::rate::Rate;
 
 pub(super) const DOWN: &str = "downloadBandwidthMbps";
@@ -121,14 +121,17 @@ impl Network<'_> {
     /// Notes keys that occur twice or are unknown.
     fn keys(&mut self, id: &str, pairs: &Pairs<'_>) {
         let is_known = |name: &str| [&MEANING[..], &ALIASES, &ELSEWHERE].concat().contains(&name);
-        for (i, (key, value)) in pairs.iter().enumerate() {
+        let all: HashSet<&str> = pairs.iter().map(|(key, _)| key.name.as_str()).collect();
+        let mut before = HashSet::new();
+        for (key, value) in pairs {
             let name = key.name.as_str();
-            let has = |name: &str| pairs.iter().any(|(key, _)| key.name == name);
-            if pairs[..i].iter().any(|(before, _)| before.name == name) {
+            if !before.insert(name) {
                 let message = format!("site \"{id}\": a second `{name}`");
                 self.faults.note(key.place(), Fault::bare(message));
             } else if is_known(name) {
-            } else if let Some(meant) = nearest(name, MEANING.into_iter().filter(|meant| !has(meant))) {
+            } else if let Some(meant) =
+                nearest(name, MEANING.into_iter().filter(|meant| !all.contains(meant)))
+            {
                 let message = format!("site \"{id}\": unknown key `{name}`");
                 self.faults.note(key.place(), Fault::new(message, format!("did you mean `{meant}`?")));
             } else if value.is_object() {

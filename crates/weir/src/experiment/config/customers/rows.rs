@@ -175,7 +175,8 @@ impl Context<'_> {
         if self.columns.several_rows() {
             return self.parent_node(fields, faults);
         }
-        let (id, at) = (fields.named(Column::Site)?, fields.place(Column::Site));
+        let has = |name: &str| self.sites.is_some_and(|sites| sites.named(name).is_some());
+        let (id, at) = (fields.named(Column::Site, has)?, fields.place(Column::Site));
         let fault = match self.sites {
             Some(sites) => match sites.named(id) {
                 Some(site) => return site,
@@ -194,7 +195,8 @@ impl Context<'_> {
     /// always name parents, even without a list of sites, and its programs name some that are in no list.
     fn parent_node(&self, fields: &Fields<'_>, faults: &mut Faults) -> Option<usize> {
         let sites = self.sites.filter(|sites| !sites.is_flat())?;
-        let (name, number) = (fields.named(Column::Site), fields.named(Column::SiteId));
+        let (name, number) = (Column::Site, Column::SiteId);
+        let [name, number] = [name, number].map(|column| fields.named(column, |_| false));
         let named = name.and_then(|name| sites.named(name));
         let numbered = number.and_then(|number| sites.numbered(number));
         let (said, column) = match (name, number) {

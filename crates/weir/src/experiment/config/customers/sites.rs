@@ -9,7 +9,9 @@ use super::fields::Fields;
 use super::{label, network, rate_set, table, Faults};
 use crate::experiment::config::diag::{listed, nearest, Errors, Fault, Located, Source};
 use crate::experiment::config::settings::Settings;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
+use std::path::Path;
 use weir_core::gateway::{Direction, DEEPEST};
 use weir_core::rate::Rate;
 
@@ -50,7 +52,13 @@ pub(in crate::experiment::config) struct Sites {
     names: HashMap<String, Option<usize>>,
     numbers: HashMap<String, Option<usize>>,
     notes: Vec<Located>,
+    /// Words about unknown identifiers: the names that exist, and the guess for each identifier.
+    known: OnceCell<String>,
+    guesses: RefCell<HashMap<String, String>>,
 }
+
+/// Most names that errors list, and most identifiers that names are guessed for. A guess compares all names.
+const MOST_LISTED: usize = 20;
 
 impl Sites {
     /// Returns the site with this name, or the nearest limiting site above it.
@@ -71,15 +79,31 @@ impl Sites {
 
     /// Returns the fault of an identifier that no site has.
     pub(super) fn unknown(&self, id: &str) -> Fault {
-        let known = self.names.keys().map(String::as_str);
-        let guess =
-            nearest(id, known.clone()).map_or(String::new(), |name| format!("did you mean `{name}`? "));
-        let mut known: Vec<&str> = known.collect();
-        known.sort_unstable();
-        let more = known.len().saturating_sub(20);
-        known.truncate(20);
-        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        Fault::new(format!("no site is \"{id}\""), format!("{guess}there is {}{more}", listed(known)))
+        let guess = self.guess(id);
+        let known = self.known.get_or_init(|| {
+            let mut known: Vec<&str> = self.names.keys().map(String::as_str).collect();
+            known.sort_unstable();
+            let more = known.len().saturating_sub(MOST_LISTED);
+            known.truncate(MOST_LISTED);
+            let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+            format!("there is {}{more}", listed(known))
+        });
+        Fault::new(format!("no site is \"{id}\""), format!("{guess}{known}"))
+    }
+
+    /// Returns the words about the site that this identifier probably means, if there is one.
+    fn guess(&self, id: &str) -> String {
+        let mut guesses = self.guesses.borrow_mut();
+        if let Some(guess) = guesses.get(id) {
+            return guess.clone();
+        }
+        if guesses.len() == MOST_LISTED {
+            return String::new();
+        }
+        let name = nearest(id, self.names.keys().map(String::as_str));
+        let guess = name.map_or(String::new(), |name| format!("did you mean `{name}`? "));
+        guesses.insert(id.to_owned(), guess.clone());
+        guess
     }
 
     /// Takes the notes about the list.
@@ -101,7 +125,8 @@ pub(super) fn most(sites: &[Site], from: Option<usize>, direction: Direction) ->
 /// Reads a list of sites. All errors of the file are returned at once, up to a limit.
 pub(in crate::experiment::config) fn read(source: &Source, settings: &Settings) -> Result<Sites, Errors> {
     let mut faults = Faults::default();
-    let drafts = match source.name.ends_with(".json") {
+    let extension = Path::new(&source.name).extension();
+    let drafts = match extension.is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
         true => network::drafts(source, &mut faults),
         false => rows(source, &mut faults),
     };
@@ -118,15 +143,18 @@ fn rows(source: &Source, faults: &mut Faults) -> Vec<Draft> {
     let Some((header, rows)) = rows.split_first() else { return Vec::new() };
     let Some(columns) = Columns::of_sites(header, faults) else { return Vec::new() };
     let mut drafts = Vec::new();
+    let fields = |row| Fields { source, columns: &columns, row };
+    let has_none = rows.iter().any(|row| fields(row).text(Column::Id) == "none");
     for row in rows {
-        let fields = Fields { source, columns: &columns, row };
+        let fields = fields(row);
         if let Some(fault) = columns.wrong_length(row.fields.len()) {
             faults.note(row.place(0), fault);
             continue;
         }
         let id = fields.id(faults);
         let rates = [Column::Down, Column::Up].map(|column| fields.rate(column, faults));
-        let parent = fields.named(Column::Site).map(|id| (id.to_owned(), fields.place(Column::Site)));
+        let parent =
+            fields.named(Column::Site, |_| has_none).map(|id| (id.to_owned(), fields.place(Column::Site)));
         if let Some((id, _)) = id {
             let id_at = fields.place(Column::Id);
             let (aliases, number) = (Vec::new(), None);
@@ -139,13 +167,15 @@ fn rows(source: &Source, faults: &mut Faults) -> Vec<Draft> {
 /// Links the limiting sites into a hierarchy. Returns no sites if the file is faulty.
 fn link(drafts: &[Draft], faults: &mut Faults) -> Sites {
     let by_id = by_id(drafts, faults);
-    let parents: Vec<Option<usize>> = drafts.iter().map(|draft| parent(draft, &by_id, faults)).collect();
+    let known = OnceCell::new();
+    let parents: Vec<Option<usize>> =
+        drafts.iter().map(|draft| parent(draft, &by_id, &known, faults)).collect();
     let above = |i: usize| core::iter::successors(parents[i], |&at| parents[at]);
     let limits = |at: &usize| !drafts[*at].is_virtual;
     for (i, draft) in drafts.iter().enumerate() {
         // Sites without a limit may form a circle, too.
         let all = above(i).take(drafts.len() + 1);
-        if all.clone().count() > drafts.len() || all.filter(limits).nth(MOST_ABOVE).is_some() {
+        if all.clone().filter(limits).nth(MOST_ABOVE).is_some() || all.count() > drafts.len() {
             let message =
                 format!("site \"{}\" is above itself, or has more than {MOST_ABOVE} above it", draft.id);
             faults.note(draft.id_at.clone(), Fault::bare(message));
@@ -242,13 +272,18 @@ fn by_id<'a>(drafts: &'a [Draft], faults: &mut Faults) -> HashMap<&'a str, usize
 }
 
 /// Returns the index of the site above.
-fn parent(draft: &Draft, by_id: &HashMap<&str, usize>, faults: &mut Faults) -> Option<usize> {
+fn parent(
+    draft: &Draft,
+    by_id: &HashMap<&str, usize>,
+    known: &OnceCell<Sites>,
+    faults: &mut Faults,
+) -> Option<usize> {
     let (parent, at) = draft.parent.as_ref()?;
     let found = by_id.get(parent.as_str()).copied();
     if found.is_none() {
-        let known = by_id.keys().map(|id| (id.to_string(), None)).collect();
-        let sites = Sites { names: known, ..Sites::default() };
-        faults.note(at.clone(), sites.unknown(parent));
+        let names = || by_id.keys().map(|id| (id.to_string(), None)).collect();
+        let known = known.get_or_init(|| Sites { names: names(), ..Sites::default() });
+        faults.note(at.clone(), known.unknown(parent));
     }
     found
 }
