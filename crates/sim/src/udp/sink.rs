@@ -1,5 +1,6 @@
 //! A sink of datagrams.
 
+use super::in_flight::Ends;
 use super::{Numbers, NUMBER, STAMPED};
 use std::net::SocketAddrV4;
 use weir_core::frame::{Checksum, Frame};
@@ -57,6 +58,22 @@ impl UdpSink {
     /// Returns the counters up to now.
     pub fn report(&self) -> &UdpReport {
         &self.report
+    }
+
+    /// Returns the addresses and ports of source and sink.
+    pub(super) fn ends(&self) -> Ends {
+        let mut ends = [0; 12];
+        ends[..4].copy_from_slice(&self.remote.ip().octets());
+        ends[4..8].copy_from_slice(&self.local.ip().octets());
+        ends[8..10].copy_from_slice(&self.remote.port().to_be_bytes());
+        ends[10..].copy_from_slice(&self.local.port().to_be_bytes());
+        ends
+    }
+
+    /// Returns the number of a datagram of the source, if it is above all that have arrived.
+    pub(super) fn number_ahead(&self, head: &[u8], len: usize) -> Option<u64> {
+        let number = self.parse(head, len)?.number;
+        (number >= self.numbers.next()).then_some(number)
     }
 
     /// Returns a datagram of the source. Its number is all there, or the lowest 16 bits are.

@@ -20,7 +20,7 @@ use weir_core::stats::quantile;
 use weir_core::time::{Duration, Time};
 use weir_sim::host::{EndpointId, EndpointReport, Host};
 use weir_sim::tcp::Failure;
-use weir_sim::udp::{UdpReport, UdpSink, UdpSource};
+use weir_sim::udp::{InFlight, UdpReport, UdpSink, UdpSource};
 use weir_sim::world::NodeId;
 
 /// Returns the result, without its checks and without `wall_s`.
@@ -30,9 +30,10 @@ pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> R
     let mut flows = Vec::new();
     let mut series = BTreeMap::new();
     let classifier = plan.classifier();
+    let in_flight = InFlight::of(topology.world.frames());
     for (n, (flow, wired)) in plan.flows().zip(&topology.flows).enumerate() {
         let Some(flow) = started(topology, n, flow).filter(|flow| flow.start < covered) else { continue };
-        let reports = EndReports::of(plan, topology, wired, covered);
+        let reports = EndReports::of(plan, topology, wired, covered, &in_flight);
         let class = class(plan, &classifier, &flow, wired);
         let row = flow_result(plan, topology, &flow, wired, &reports, class, covered);
         let recorded = recorder.of_flow(n, &reports.sender.trace, wired.ends.payload);
@@ -121,10 +122,16 @@ struct EndReports {
 }
 
 impl EndReports {
-    fn of(plan: &Plan, topology: &Topology, flow: &WiredFlow, covered: Duration) -> EndReports {
+    fn of(
+        plan: &Plan,
+        topology: &Topology,
+        flow: &WiredFlow,
+        covered: Duration,
+        in_flight: &InFlight,
+    ) -> EndReports {
         let (mut reports, first, bins) = match (flow.ends.sender.1, flow.ends.receiver.1) {
             (FlowEnd::Tcp(_, from), FlowEnd::Tcp(_, to)) => EndReports::of_tcp(topology, flow, from, to),
-            _ => EndReports::of_udp(topology, flow),
+            _ => EndReports::of_udp(topology, flow, in_flight),
         };
         let count = covered.as_nanos().div_ceil(plan.bin.as_nanos().max(1)) as usize;
         reports.bins = vec![0; first.min(count)];
@@ -149,13 +156,17 @@ impl EndReports {
         (EndReports { sender, received, last_received, gave_up, ..EndReports::default() }, first_bin, bins)
     }
 
-    fn of_udp(topology: &Topology, flow: &WiredFlow) -> (EndReports, usize, Vec<u32>) {
-        let sink =
-            topology.world.get::<UdpSink>(flow.receiver).map(|s| s.report().clone()).unwrap_or_default();
-        let UdpReport { datagrams, received, last_received, lost, bins, delays, .. } = sink;
+    fn of_udp(
+        topology: &Topology,
+        flow: &WiredFlow,
+        in_flight: &InFlight,
+    ) -> (EndReports, usize, Vec<u32>) {
+        let Some(sink) = topology.world.get::<UdpSink>(flow.receiver) else {
+            return (EndReports::default(), 0, Vec::new());
+        };
+        let UdpReport { datagrams, received, last_received, lost, bins, delays, .. } = sink.report().clone();
         let sent = topology.world.get::<UdpSource>(flow.sender).map_or(0, UdpSource::datagrams);
-        let frames = topology.world.frames();
-        let under_way = (frames.chunks() - frames.free_chunks()) as u64;
+        let under_way = in_flight.to(sink);
         let loss = Datagrams { sent, arrived: datagrams, missing: lost, under_way }.loss();
         let delay_us = QuantilesMax::of_nanos(&delays);
         (EndReports { received, last_received, loss, delay_us, ..EndReports::default() }, 0, bins)

@@ -96,6 +96,27 @@ fn datagrams_under_way_at_the_end_are_not_lost() {
     assert_eq!(holds(&text("loss = 1", "0s")), (Some(1.0), false));
 }
 
+/// A link loses all of 125 datagrams, the last of which leaves 2 s before the end. Megabytes that another flow
+/// has under way at the end are none of them.
+#[test]
+fn frames_of_other_flows_hide_no_loss() {
+    for beside in ["", "[[flow]]\nid = 'bulk'\nrwnd = '30MB'"] {
+        let r = simulate(&format!(
+            "name = 't'\nduration = '3s'
+            [path]
+            rtt = '200ms'
+            wan = {{ rate = '100Mbit', queue = '4000p' }}
+            [[host]]
+            name = 'far'\nside = 'wan'\nloss = 1
+            [[flow]]
+            id = 'u'\nprotocol = 'udp'\nrate = '1Mbit'\ndatagram = 1000\nduration = '1s'\nserver = 'far'
+            {beside}"
+        ));
+        assert_eq!(r.flows[0].loss, Some(1.0), "{beside}");
+        assert!(r.flows.iter().skip(1).all(|bulk| bulk.bytes > 1_000_000), "{:?}", r.flows);
+    }
+}
+
 /// A flow that is not done at the end of the run takes longer than from its start to then: 0.9 s of 1 s.
 #[test]
 fn the_completion_of_an_unfinished_flow_has_a_lower_bound() {
