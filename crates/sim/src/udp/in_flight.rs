@@ -20,7 +20,8 @@ impl<'a> InFlight<'a> {
     pub fn of(frames: &'a Frames) -> InFlight<'a> {
         let mut by_ends: HashMap<Ends, Vec<&[u8]>> = HashMap::new();
         for head in frames.used() {
-            let datagram = wire::packet(head, LONGEST).ok().filter(|p| p.version == 4 && p.protocol == wire::UDP);
+            let datagram =
+                wire::packet(head, LONGEST).ok().filter(|p| p.version == 4 && p.protocol == wire::UDP);
             let ends = datagram.and_then(|p| ends(head, p.l4.into()));
             ends.into_iter().for_each(|ends| by_ends.entry(ends).or_default().push(head));
         }

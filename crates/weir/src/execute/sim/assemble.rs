@@ -156,11 +156,7 @@ impl EndReports {
         (EndReports { sender, received, last_received, gave_up, ..EndReports::default() }, first_bin, bins)
     }
 
-    fn of_udp(
-        topology: &Topology,
-        flow: &WiredFlow,
-        in_flight: &InFlight,
-    ) -> (EndReports, usize, Vec<u32>) {
+    fn of_udp(topology: &Topology, flow: &WiredFlow, in_flight: &InFlight) -> (EndReports, usize, Vec<u32>) {
         let Some(sink) = topology.world.get::<UdpSink>(flow.receiver) else {
             return (EndReports::default(), 0, Vec::new());
         };

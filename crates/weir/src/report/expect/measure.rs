@@ -140,35 +140,34 @@ fn flow(m: &Measure, quantity: &Quantity, bin: Duration, result: &RunResult, f: 
         }
         Quantity::Field { .. } => Vec::new(),
         Quantity::Goodput { over, length } => {
-            let bins = Bins::of(m, bin, result, f);
-            let found = bins.into_iter().flat_map(|bins| rates(&bins, bin, (*over, *length), &f.id));
-            found.map(|found| sample(Found::Known(found.value), found.at)).collect()
+            let Some(bins) = Bins::of(m, bin, result, f) else { return Vec::new() };
+            if *over == OverTime::Average && bins.whole_life {
+                return vec![sample(Found::Known(f.goodput_bps), f.id.clone())];
+            }
+            let found = rates(&bins, bin, (*over, *length), &f.id);
+            found.into_iter().map(|s| Sample { flow_rate: f.target_bps, ..s }).collect()
         }
     }
 }
 
-/// Returns rates of the subject called `name`. Each has its time unless it covers all of the measured time.
+/// Returns rates of the subject called `name`. Each has its time unless it covers all of the measured time. A
+/// rate that the bins do not tell is an unknown sample.
 fn rates(bins: &Bins, bin: Duration, (over, length): (OverTime, Duration), name: &str) -> Vec<Sample> {
-    let span = |at: Option<(usize, usize)>| {
-        let t = |i: usize| bin.saturating_mul(i as u64).as_secs_f64();
-        at.map_or(name.to_string(), |(from, to)| format!("{name}, {:.3} to {:.3} s", t(from), t(to)))
-    };
-    goodput(bins, over, length).into_iter().map(|(bps, at)| Sample::new(bps, span(at))).collect()
-}
-
-/// Returns rates with the bins that they begin and end at; an average has no bins, because it covers all.
-fn goodput(bins: &Bins, over: OverTime, length: Duration) -> Vec<(f64, Option<(usize, usize)>)> {
-    let window = |found: Option<(f64, (usize, usize))>| found.map(|(bps, at)| (bps, Some(at)));
-    match over {
-        OverTime::Average => bins.rate(bins.first, bins.last).map(|bps| (bps, None)).into_iter().collect(),
-        OverTime::Intervals => {
-            let n = bins.count(length);
-            let starts = (bins.first..).step_by(n).take_while(|s| s + n <= bins.last);
-            starts.filter_map(|s| Some((bins.rate(s, s + n)?, Some((s, s + n))))).collect()
+    let t = |i: usize| bin.saturating_mul(i as u64).as_secs_f64();
+    let span = |(bps, (from, to))| Sample::new(bps, format!("{name}, {:.3} to {:.3} s", t(from), t(to)));
+    let found: Vec<Sample> = match over {
+        OverTime::Average => {
+            let (low, high) = bins.average();
+            return vec![Sample { high, ..Sample::new(low, name.to_string()) }];
         }
-        OverTime::Highest => window(bins.extreme(length, |a, b| a > b)).into_iter().collect(),
-        OverTime::Lowest => window(bins.extreme(length, |a, b| a < b)).into_iter().collect(),
+        OverTime::Intervals => bins.intervals(length).into_iter().map(span).collect(),
+        OverTime::Highest => bins.extreme(length, |a, b| a > b).into_iter().map(span).collect(),
+        OverTime::Lowest => bins.extreme(length, |a, b| a < b).into_iter().map(span).collect(),
+    };
+    if found.is_empty() {
+        return vec![Sample { high: f64::INFINITY, ..Sample::new(0.0, name.to_string()) }];
     }
+    found
 }
 
 /// Returns samples of a column of the series called `name`, whose values hold until the next row. They are

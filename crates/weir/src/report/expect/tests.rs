@@ -36,6 +36,7 @@ fn result() -> RunResult {
         start_s,
         end_s: 4.0,
         bytes: bytes.iter().sum(),
+        goodput_bps: bytes.iter().sum::<u64>() as f64 * 8.0 / (4.0 - start_s),
         fct_s: None,
         rtos: 1,
         ..Default::default()
@@ -391,7 +392,7 @@ fn bins_without_a_byte_may_be_left_out() {
     let bin = Duration::from_millis(10);
     let whole: Vec<u64> = (0..400).map(|n| if (200..300).contains(&n) { FULL } else { 0 }).collect();
     for (how, bps) in [
-        ("goodput_bps'", 2.5e6),
+        ("goodput_bps'\nuntil = '3s'", 10e6 / 3.0),
         ("goodput_bps'\nfrom = '1s'", 10e6 / 3.0),
         ("max_bps'\nwindow = '1s'", 10e6),
         ("max_bps'\nwindow = '2s'", 5e6),
@@ -402,4 +403,51 @@ fn bins_without_a_byte_may_be_left_out() {
         assert_eq!(found(Series::received_from(bin, 200, &whole[200..300]), how), Some(all), "{how}");
         assert_eq!(found(Series::received(bin, &[]), how), Some(0.0), "{how}");
     }
+}
+
+/// A flow of 1 Gbit/s receives 1 MB in 8 ms and 250 kB in 2 ms more; a second one of 1 Mbit/s receives 125
+/// bytes a millisecond for 4 s. No bin of 10 ms lies inside the first one's life.
+#[test]
+fn a_flow_shorter_than_a_bin_counts() {
+    let bin = Duration::from_millis(10);
+    let row = |id: &str, start_s, end_s, bytes, goodput_bps| FlowResult {
+        id: id.into(),
+        start_s,
+        end_s,
+        bytes,
+        goodput_bps,
+        ..FlowResult::default()
+    };
+    let flows = vec![row("a.0", 1.002, 1.012, 1_250_000, 1e9), row("a.1", 0.0, 4.0, 500_000, 1e6)];
+    let short = Series::received_from(bin, 100, &[1_000_000, 250_000]);
+    let series = BTreeMap::from([("a.0".into(), short), ("a.1".into(), Series::received(bin, &[1250; 400]))]);
+    let result = RunResult { duration_s: 4.0, flows, series, ..RunResult::default() };
+    let check = |what: &str| {
+        let text = format!(
+            "name = 't'\nduration = '4s'\npath.wan = {{ rate = '1Gbit' }}\n[[flow]]\nid = 'a'\ncount = 2
+            [[expect]]\nwhat = 'flow.a.*.{what}"
+        );
+        let plan = experiment::parse(&Source::new("t.toml", text)).unwrap_or_else(|e| panic!("{e}")).plan;
+        let found = evaluate(&plan, &result).remove(0);
+        (found.ok, found.found.unwrap(), found.at_least)
+    };
+    // All of its life is measured: the rate is that of its row.
+    assert_eq!(check("goodput_bps'\nop = 'at_most'\ntarget = '2Mbit'"), (false, 1e9, false));
+    assert_eq!(
+        check("goodput_bps'\naggregate = 'mean'\nop = 'at_most'\ntarget = '2Mbit'"),
+        (false, 1.001e9 / 2.0, false)
+    );
+    // A window of a second with all of its life in it has 10 Mbit.
+    for over in ["max_bps'\nwindow = '1s'", "interval_bps'\nevery = '1s'"] {
+        assert_eq!(
+            check(&format!("{over}\nop = 'at_most'\ntarget = '2Mbit'")),
+            (false, 10e6, false),
+            "{over}"
+        );
+    }
+    assert_eq!(check("min_bps'\nwindow = '1s'\nop = 'at_least'\ntarget = '9Mbit'").1, 1e6);
+    // Of 8 ms of its life there may be all of the bytes in their bin, or none.
+    let part = "goodput_bps'\nfrom = '1s'\nuntil = '1010ms'\nop = 'at_most'\ntarget =";
+    assert_eq!(check(&format!("{part} '999Mbit'")), (false, 0.0, true));
+    assert!(check(&format!("{part} '1Gbit'")).0);
 }
