@@ -18,6 +18,8 @@ pub struct UdpReport {
     pub copies: u64,
     /// Number of payload bytes, copies left out.
     pub received: u64,
+    /// Number of these that arrived in the flow's time.
+    pub received_in_time: u64,
     /// Time of the last arrival.
     pub last_received: Option<Time>,
     /// Number of missing datagrams below the highest number. A late arrival reduces it.
@@ -44,15 +46,16 @@ pub struct UdpSink {
     local: SocketAddrV4,
     remote: SocketAddrV4,
     bin: Duration,
+    until: Time,
     numbers: Numbers,
     report: UdpReport,
 }
 
 impl UdpSink {
     /// Returns a sink at `local` for the source at `remote`. Payload is recorded in bins of length `bin` from
-    /// time 0 on.
-    pub fn new(local: SocketAddrV4, remote: SocketAddrV4, bin: Duration) -> UdpSink {
-        UdpSink { local, remote, bin, numbers: Numbers::default(), report: UdpReport::default() }
+    /// time 0 on. The flow's time ends at `until`.
+    pub fn new(local: SocketAddrV4, remote: SocketAddrV4, bin: Duration, until: Time) -> UdpSink {
+        UdpSink { local, remote, bin, until, numbers: Numbers::default(), report: UdpReport::default() }
     }
 
     /// Returns the counters up to now.
@@ -114,6 +117,7 @@ impl UdpSink {
             return;
         }
         r.received += payload;
+        r.received_in_time += if now < self.until { payload } else { 0 };
         left.into_iter().for_each(|left| r.delays.record(now.since(left).as_nanos()));
         r.last_received = Some(now);
         let bin = (now.as_nanos() / self.bin.as_nanos().max(1)) as usize;

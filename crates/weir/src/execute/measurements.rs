@@ -100,7 +100,7 @@ impl FlowMeasurements<'_> {
             back: None,
             exchanges: None,
             bursts: None,
-            intervals: intervals(plan.bin, plan.interval, flow.start, end, self.bins),
+            intervals: intervals((plan.bin, plan.interval), (flow.start, end), self.bins, self.in_time),
         }
     }
 }

@@ -115,6 +115,7 @@ struct EndReports {
     /// Bytes received in each bin up to the end of the run.
     bins: Vec<u64>,
     received: u64,
+    in_time: u64,
     last_received: Option<Time>,
     gave_up: bool,
     loss: Option<f64>,
@@ -150,22 +151,42 @@ impl EndReports {
         to: EndpointId,
     ) -> (EndReports, usize, Vec<u32>) {
         let sender = tcp_report(topology, flow.sender, from);
-        let EndpointReport { received, last_received, first_bin, bins, failure, .. } =
-            tcp_report(topology, flow.receiver, to);
+        let EndpointReport {
+            received,
+            received_in_time: in_time,
+            last_received,
+            first_bin,
+            bins,
+            failure,
+            ..
+        } = tcp_report(topology, flow.receiver, to);
         let gave_up = sender.failure.into_iter().chain(failure).any(Failure::gave_up);
-        (EndReports { sender, received, last_received, gave_up, ..EndReports::default() }, first_bin, bins)
+        let reports =
+            EndReports { sender, received, in_time, last_received, gave_up, ..EndReports::default() };
+        (reports, first_bin, bins)
     }
 
     fn of_udp(topology: &Topology, flow: &WiredFlow, in_flight: &InFlight) -> (EndReports, usize, Vec<u32>) {
         let Some(sink) = topology.world.get::<UdpSink>(flow.receiver) else {
             return (EndReports::default(), 0, Vec::new());
         };
-        let UdpReport { datagrams, received, last_received, lost, bins, delays, .. } = sink.report().clone();
+        let UdpReport {
+            datagrams,
+            received,
+            received_in_time: in_time,
+            last_received,
+            lost,
+            bins,
+            delays,
+            ..
+        } = sink.report().clone();
         let sent = topology.world.get::<UdpSource>(flow.sender).map_or(0, UdpSource::datagrams);
         let under_way = in_flight.to(sink);
         let loss = Datagrams { sent, arrived: datagrams, missing: lost, under_way }.loss();
         let delay_us = QuantilesMax::of_nanos(&delays);
-        (EndReports { received, last_received, loss, delay_us, ..EndReports::default() }, 0, bins)
+        let reports =
+            EndReports { received, in_time, last_received, loss, delay_us, ..EndReports::default() };
+        (reports, 0, bins)
     }
 }
 
@@ -206,8 +227,6 @@ fn flow_result(
 ) -> FlowResult {
     let us = |d: Duration| d.as_micros();
     let udp = is_udp(wired);
-    // Bytes that arrived after the flow's time are no part of its goodput.
-    let in_time = flow.end(plan.duration).as_nanos().div_ceil(plan.bin.as_nanos().max(1)) as usize;
     let last = |bytes: u64| reports.last_received.filter(|_| reports.received >= bytes);
     let measured = FlowMeasurements {
         class,
@@ -222,7 +241,7 @@ fn flow_result(
             .rtt
             .map_or(Quantiles::default(), |(p50, p99)| Quantiles { p50: us(p50), p99: us(p99) }),
         bytes: reports.received,
-        in_time: reports.bins.iter().take(in_time).sum(),
+        in_time: reports.in_time,
         last: reports.last_received.map(|at| at.since(Time::ZERO)),
         bins: &reports.bins,
         opened: Some(flow.start),

@@ -96,8 +96,8 @@ fn datagrams_under_way_at_the_end_are_not_lost() {
     assert_eq!(holds(&text("loss = 1", "0s")), (Some(1.0), false));
 }
 
-/// A link loses all of 125 datagrams, the last of which leaves 2 s before the end. Megabytes that another flow
-/// has under way at the end are none of them.
+/// A link loses all of 125 datagrams, the last of which leaves 2 s before the end. Megabytes that another
+/// flow has under way at the end are none of them.
 #[test]
 fn frames_of_other_flows_hide_no_loss() {
     for beside in ["", "[[flow]]\nid = 'bulk'\nrwnd = '30MB'"] {
@@ -115,6 +115,28 @@ fn frames_of_other_flows_hide_no_loss() {
         assert_eq!(r.flows[0].loss, Some(1.0), "{beside}");
         assert!(r.flows.iter().skip(1).all(|bulk| bulk.bytes > 1_000_000), "{:?}", r.flows);
     }
+}
+
+/// A flow of 15 ms sends 1000 bytes each millisecond, which arrive 10.5 ms later: 5 of 15 in its time, which
+/// ends within a bin. The first data of a flow of TCP comes after two round trips of 21 ms: the link carries
+/// 11,250 bytes in the 9 ms from then to its end, and ten segments in all.
+#[test]
+fn bytes_after_a_flows_end_are_in_none_of_its_rates() {
+    let r = simulate(
+        "name = 't'\nduration = '1s'
+        [path]
+        wan.out = { delay = '10500us' }\nwan.back = { rate = '10Mbit', delay = '10500us', queue = '100p' }
+        [[flow]]
+        id = 'u'\nprotocol = 'udp'\nrate = '8Mbit'\ndatagram = 1000\nduration = '15ms'
+        [[flow]]
+        id = 't'\nstart = '501ms'\nduration = '51ms'\ndirection = 'in'",
+    );
+    let (u, t) = (&r.flows[0], &r.flows[1]);
+    assert_eq!((u.bytes, u.goodput_bps), (15_000, 5_000.0 * 8.0 / 0.015));
+    assert_eq!(u.intervals.iter().map(|i| i.bytes).collect::<Vec<_>>(), [5_000]);
+    let in_time: u64 = t.intervals.iter().map(|i| i.bytes).sum();
+    assert!((1..=11_250).contains(&in_time) && t.bytes >= 14_480, "{t:?}");
+    assert_eq!(t.goodput_bps, in_time as f64 * 8.0 / 0.051);
 }
 
 /// A flow that is not done at the end of the run takes longer than from its start to then: 0.9 s of 1 s.

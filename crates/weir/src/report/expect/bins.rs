@@ -95,7 +95,7 @@ impl Bins {
         (len.as_nanos() / self.bin.as_nanos().max(1)).max(1) as usize
     }
 
-    /// Returns the rate in bits per second from bin `from` up to bin `to`, with zeros outside the flow's life.
+    /// Returns the rate in bits per second from bin `from` up to bin `to`, with zeros outside of the life.
     pub fn rate(&self, from: usize, to: usize) -> Option<f64> {
         let bytes = self.bytes(from.max(self.touched.0), to.min(self.touched.1));
         (to > from).then(|| bytes * 8.0 / self.bin.saturating_mul((to - from) as u64).as_secs_f64())
