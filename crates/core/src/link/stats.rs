@@ -28,8 +28,8 @@ pub struct LinkStats {
     pub duplicated: u64,
     /// Frames that came out with a bit flipped.
     pub corrupted: u64,
-    /// Time spent serializing those packets. Utilization is this over the time elapsed. On a link with a
-    /// trace, the bytes sent are compared with those that the trace offers.
+    /// Time that the rate takes for those packets. Utilization is this over the time elapsed. On a link with a
+    /// trace, the bytes sent are compared with those that the trace [offers](super::RateTrace::offered).
     pub busy: Duration,
     /// Nanoseconds that frames waited before the rate began to serialize them. Empty without a rate.
     pub queue_delay: Histogram,

@@ -139,6 +139,59 @@ fn bytes_after_a_flows_end_are_in_none_of_its_rates() {
     assert_eq!(t.goodput_bps, in_time as f64 * 8.0 / 0.051);
 }
 
+/// Returns the result of a flow of 12 Mbit/s through a link that follows a trace, for 10 s, and its plan.
+fn traced(name: &str, trace: &str, keys: &str) -> (RunResult, Plan) {
+    let directory = std::env::temp_dir().join(format!("weir-sim-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("t.rates"), trace).unwrap();
+    let text = format!(
+        "name = 't'\nduration = '10s'\n{keys}
+        [path]
+        rtt = '100ms'
+        wan.out = {{ rate_trace = 't.rates', queue = '1bdp' }}
+        [[flow]]
+        id = 'u'\nprotocol = 'udp'\nrate = '12Mbit'"
+    );
+    let source = Source::new(directory.join("t.toml").display().to_string(), text);
+    let plan = experiment::parse(&source).unwrap_or_else(|e| panic!("{e}")).plan;
+    std::fs::remove_dir_all(&directory).unwrap();
+    let options = Options { pcap: None, progress: None, stop: &AtomicBool::new(false) };
+    (run(&plan, &options).unwrap(), plan)
+}
+
+/// A link of 1 Mbit/s and then of 10, both for less than the flow sends, is used all the time. So is one whose
+/// last rate is lower, and one whose round the run does not end. A bucket is filled at the rate.
+#[test]
+fn utilization_is_of_the_bits_that_could_leave() {
+    for (name, trace) in [
+        ("rise", "0s 1Mbit\n1s 10Mbit\n"),
+        ("fall", "0s 10Mbit\n1s 1Mbit\n"),
+        ("long", "0s 10Mbit\n10s 1Mbit\n100s repeat\n"),
+    ] {
+        let used = link(&traced(name, trace, "").0, "wan.out").utilization;
+        assert!(used > 0.99 && used <= 1.0, "{name}: {used}");
+    }
+    // 9 Mbit/s in datagrams of 1000 bytes are 9.378 of 10 Mbit/s with 42 bytes of headers.
+    for bucket in ["", "burst = '100kB'", "burst = '100kB'\ntimer = '10ms'"] {
+        let r = simulate(&format!(
+            "name = 't'\nduration = '4s'
+            [path.wan.out]
+            rate = '10Mbit'\n{bucket}
+            [[flow]]
+            id = 'u'\nprotocol = 'udp'\nrate = '9Mbit'\ndatagram = 1000"
+        ));
+        let used = link(&r, "wan.out").utilization;
+        assert!((used - 0.9378).abs() < 0.005, "{bucket}: {used}");
+    }
+}
+
+/// 1 Mbit in the first second and 90 in the nine after it: 9.1 Mbit/s, and 113,750 bytes in 100 ms.
+#[test]
+fn a_queue_in_round_trips_is_of_the_rate_in_the_run() {
+    let rise = traced("mean", "0s 1Mbit\n1s 10Mbit\n", "").1;
+    assert_eq!(rise.path.wan_out.rate, weir_core::rate::Rate::from_bps(9_100_000));
+}
+
 /// A flow that is not done at the end of the run takes longer than from its start to then: 0.9 s of 1 s.
 #[test]
 fn the_completion_of_an_unfinished_flow_has_a_lower_bound() {

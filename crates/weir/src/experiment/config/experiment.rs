@@ -137,6 +137,7 @@ fn plan(s: Section, source: &Source, files: &Files<'_>, baselines: Vec<Baseline>
     let title = s.get::<String>("title").unwrap_or_default();
     s.need("duration", "\"10s\"");
     let duration = bins::positive_time(&s, "duration");
+    s.lasts(duration);
     let interval = bins::positive_time(&s, "interval");
     let longest_bin = bins::longest_bin(&s);
     let seed = s.get::<u64>("seed").unwrap_or(1);
