@@ -80,6 +80,19 @@ impl Opportunities {
         opportunities as u128 * u128::from(8 * Opportunities::BYTES) * 1_000_000_000
     }
 
+    /// See [`RateTrace::time_for`].
+    fn time_for(&self, bytes: u64, from: Duration) -> Option<Duration> {
+        let all = self.at_ms.len() as u64;
+        let in_round = Duration::from_nanos(from.as_nanos() % self.period().as_nanos());
+        let past = self.at_ms.partition_point(|&at| at <= in_round.as_nanos() / 1_000_000) as u64;
+        let Some(more) = bytes.div_ceil(Opportunities::BYTES).checked_sub(1) else {
+            return Some(Duration::ZERO);
+        };
+        let last = past + more;
+        let at = Duration::from_millis(*self.at_ms.get((last % all.max(1)) as usize)?);
+        Some((self.period().saturating_mul(last / all) + at).saturating_sub(in_round))
+    }
+
     /// Returns the length of a round.
     pub fn period(&self) -> Duration {
         Duration::from_millis(self.at_ms.last().copied().unwrap_or(1).max(1))
@@ -130,6 +143,14 @@ impl RateTrace {
         };
         u128::from(rounds) * round + rest
     }
+
+    /// Returns the time in which `bytes` can leave, beginning `from` after the trace did. `None` for never.
+    pub fn time_for(&self, bytes: u64, from: Duration) -> Option<Duration> {
+        match self {
+            RateTrace::Rates(rates) => rates.time_for(bytes, from),
+            RateTrace::Opportunities(o) => o.time_for(bytes, from),
+        }
+    }
 }
 
 impl Rates {
@@ -141,6 +162,34 @@ impl Rates {
                 * u128::from(rate.map_or(0, Rate::bps))
         };
         self.steps.iter().zip(next).map(step).sum()
+    }
+
+    /// See [`RateTrace::time_for`].
+    fn time_for(&self, bytes: u64, from: Duration) -> Option<Duration> {
+        let mut bits = u128::from(bytes) * 8 * 1_000_000_000;
+        let (mut at, mut took) = (from, Duration::ZERO);
+        if let Some(period) = self.period {
+            let round = self.bits(period);
+            let rounds = bits.saturating_sub(1).checked_div(round)?;
+            bits -= rounds * round;
+            took = period.saturating_mul(u64::try_from(rounds).ok()?);
+            at = Duration::from_nanos(from.as_nanos() % period.as_nanos());
+        }
+        let mut step = self.steps.partition_point(|(begin, _)| *begin <= at).checked_sub(1)?;
+        loop {
+            let bps = u128::from(self.steps[step].1.map_or(0, Rate::bps));
+            let end = self.steps.get(step + 1).map(|(next, _)| *next).or(self.period);
+            let room = end.map_or(u128::MAX, |end| u128::from(end.saturating_sub(at).as_nanos()) * bps);
+            if bps > 0 && bits <= room || bits == 0 {
+                let rest = u64::try_from(bits.div_ceil(bps.max(1))).ok()?;
+                return Some(took + Duration::from_nanos(rest));
+            }
+            // An outage that never ends has no end here.
+            let end = end?;
+            (bits, took) = (bits - room, took + end.saturating_sub(at));
+            let next = step + 1;
+            (step, at) = if next < self.steps.len() { (next, end) } else { (0, Duration::ZERO) };
+        }
     }
 
     fn last_step(&self) -> Duration {

@@ -68,6 +68,26 @@ fn bits_that_a_trace_offers() {
     assert_eq!([1, 2, 5, 7].map(|ms| bits(TWO_TWO_FIVE, ms)), [0, 2, 3, 5].map(|n| n * 1504 * 8));
 }
 
+/// As above: 1,250 bytes are a millisecond at 10 Mb/s and half of one at 20.
+#[test]
+fn times_that_a_trace_takes() {
+    let took = |trace: RateTrace, bytes, ms| trace.time_for(bytes, Duration::from_millis(ms));
+    let us = |us| Some(Duration::from_micros(us));
+    assert_eq!([0, 1, 2, 3].map(|ms| took(OUTAGE, 1_250, ms)), [us(1000), us(1000), us(1000), us(5500)]);
+    // A round has 33,750 bytes, 3,750 of them at first.
+    assert_eq!(took(OUTAGE, 33_750 + 5_000, 40), us(20_000 + 8_500));
+    assert_eq!((took(OUTAGE, 0, 4), took(OUTAGE, 33_750, 8)), (us(0), us(15_000)));
+    const STEPS: &[(Duration, Option<Rate>)] = &[at(0, Some(Rate::mbit(1))), at(1000, None)];
+    let end = RateTrace::Rates(Rates { name: "end", steps: STEPS, period: None });
+    assert_eq!((took(end, 125, 999), took(end, 126, 999), took(end, 1, 5000)), (us(1000), None, None));
+    // Opportunities of 1,504 bytes at 2, 2, 5, 7, 7 and 10 ms.
+    let two = |bytes, ms| took(TWO_TWO_FIVE, bytes, ms);
+    assert_eq!(
+        [two(1504, 0), two(3008, 0), two(3009, 0), two(1505, 4)],
+        [us(2000), us(2000), us(5000), us(3000)]
+    );
+}
+
 #[test]
 fn an_outage_for_ever_keeps_what_waits() {
     const STEPS: &[(Duration, Option<Rate>)] = &[at(0, Some(Rate::mbit(10))), at(2, None)];

@@ -185,6 +185,19 @@ fn utilization_is_of_the_bits_that_could_leave() {
     }
 }
 
+/// A queue that is full at 10 Mbit/s holds as long as its bytes take at that rate, whatever the average.
+#[test]
+fn the_delay_of_a_queue_is_of_the_rates_to_come() {
+    let (r, _) = traced("delay", "0s 1Mbit\n1s 10Mbit\n", "series = ['queue']");
+    let (t_s, delays) = r.column("wan.out", "queue_delay_us").unwrap();
+    let (_, bytes) = r.column("wan.out", "queue_bytes").unwrap();
+    let late = t_s.partition_point(|&t| t < 2.0);
+    assert!(bytes[late..].iter().all(|&bytes| bytes > 100_000.0));
+    for (delay, bytes) in delays[late..].iter().zip(&bytes[late..]) {
+        assert!((delay - bytes * 8.0 / 10.0).abs() < 1e-3, "{delay} {bytes}");
+    }
+}
+
 /// 1 Mbit in the first second and 90 in the nine after it: 9.1 Mbit/s, and 113,750 bytes in 100 ms.
 #[test]
 fn a_queue_in_round_trips_is_of_the_rate_in_the_run() {
