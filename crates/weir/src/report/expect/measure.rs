@@ -99,6 +99,9 @@ fn flows<'a>(m: &Measure, pattern: &str, result: &'a RunResult) -> Vec<&'a FlowR
 pub(super) fn joint(m: &Measure, bin: Duration, result: &RunResult) -> Option<(f64, usize)> {
     let Subject::Flow(pattern) = &m.subject else { return None };
     let flows = flows(m, pattern, result);
+    if flows.is_empty() {
+        return None;
+    }
     let sum = match m.quantity {
         Quantity::Goodput { over: OverTime::Average, .. } => {
             let bins = Bins::of_class(m, bin, result, &flows)?;

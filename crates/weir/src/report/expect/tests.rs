@@ -338,6 +338,9 @@ fn a_flow_that_had_not_ended_took_at_least_so_long() {
         ("op = 'at_most'\ntarget = '9s'\naggregate = 'p99'", false, 3.0, true),
         ("op = 'at_most'\ntarget = '1s'\naggregate = 'min'", true, 1.0, false),
         ("op = 'within'\ntarget = '3s'\ntolerance = '50%'\naggregate = 'max'", false, 3.0, true),
+        // Of 1, 2 and 3 s it is 0.82, of 1, 2 and any other time at least 0.41: it may grow and shrink.
+        ("op = 'at_least'\ntarget = '1ms'\naggregate = 'deviation'", false, 0.0, true),
+        ("op = 'at_most'\ntarget = '9s'\naggregate = 'deviation'", false, 0.0, true),
     ] {
         let e = unfinished(check);
         assert_eq!((e.ok, e.found, e.at_least), (ok, Some(found), at_least), "{check}: {e:?}");
@@ -369,8 +372,9 @@ fn a_sum_of_rates_is_of_one_window() {
         evaluate(&plan, &result)[0].found
     };
     assert_eq!(
-        [sum("until = '2s'"), sum(""), sum("from = '500ms'\nuntil = '1500ms'")],
-        [Some(10e6), Some(5e6), Some(10e6)]
+        // From 3 s on they are over, and receive nothing.
+        [sum("until = '2s'"), sum(""), sum("from = '500ms'\nuntil = '1500ms'"), sum("from = '3s'")],
+        [Some(10e6), Some(5e6), Some(10e6), Some(0.0)]
     );
 }
 
