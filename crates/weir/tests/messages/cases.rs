@@ -283,6 +283,12 @@ pub const CASES: &[(&str, &str, &str, &str)] = &[
     ("a sweep over one value", EXPERIMENT, "[path]", "[sweep]\nseed = 1\n[path]"),
     ("a sweep over no values", EXPERIMENT, "[path]", "[sweep]\nseed = []\n[path]"),
     ("a sweep over the same values", EXPERIMENT, "[path]", "[sweep]\nseed = [1, 2, 1]\n[path]"),
+    (
+        "a sweep over the same values, written differently",
+        EXPERIMENT,
+        "[path]",
+        "[sweep]\n\"path.rtt\" = [\"10ms\", \"0.01s\"]\n[path]",
+    ),
     ("a value swept twice", EXPERIMENT, "[path]", "[sweep]\n\"tcp.mss\" = [500]\ntcp.mss = [600]\n[path]"),
     ("a swept key that does not exist", EXPERIMENT, "[path]", "[sweep]\n\"path.wan.los\" = [0.1]\n[path]"),
     ("a swept flow that does not exist", EXPERIMENT, "[path]", "[sweep]\n\"flow.bulky.count\" = [1]\n[path]"),
