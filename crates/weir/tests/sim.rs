@@ -210,6 +210,16 @@ fn a_failed_expectation_is_exit_code_1() {
     assert!(self::text(&out.stderr).contains("1 expectation does not hold"));
 }
 
+/// Rows of a sweep are labelled with its values, so another seed for all of them is refused.
+#[test]
+fn a_seed_beside_swept_seeds_is_refused() {
+    let directory = directory("seeds");
+    let file = file(&directory, "s.toml", &format!("{LOSSY}\n[sweep]\nseed = [1, 2]\n"));
+    let out = weir(&["sim", &file, "--seed", "9"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("[sweep] varies `seed`"), "{}", text(&out.stderr));
+}
+
 #[test]
 fn an_unknown_congestion_control_is_refused_with_those_that_exist() {
     let d = directory("unknown");

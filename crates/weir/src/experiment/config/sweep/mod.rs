@@ -54,6 +54,15 @@ fn runs_of(source: &Source, mut table: Spanned<DeTable<'_>>) -> Result<Vec<Run>,
     let sink = Sink::of(source);
     let axes = axes(&sink, source, key.span(), &sweep);
     check(&sink, &axes, table.get_ref(), key.span());
+    if sink.is_empty() {
+        let left = changes::places(source, with(&table, &axes, &vec![0; axes.len()]).get_ref());
+        for place in
+            changes::places(source, table.get_ref()).into_iter().filter(|place| !left.contains(place))
+        {
+            let help = "leave one of the two out";
+            sink.push(place, Fault::new("this value has no effect: `[sweep]` varies it", help));
+        }
+    }
     let (axes, _) = sink.finish(source, Some(axes))?;
     let mut good = Vec::new();
     let mut bad = Faults::default();
