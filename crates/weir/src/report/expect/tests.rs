@@ -455,3 +455,37 @@ fn a_flow_shorter_than_a_bin_counts() {
     assert_eq!(check(&format!("{part} '999Mbit'")), (false, 0.0, true));
     assert!(check(&format!("{part} '1Gbit'")).0);
 }
+
+/// Of the flows of [`unfinished`] one took more than 3 s, and none has a sample of the round-trip time. An
+/// interrupted run has no counterparts of a paper's values.
+#[test]
+fn counterparts_of_a_papers_values_are_bounds_too() {
+    let text = "name = 't'\nduration = '4s'\npath.wan = { rate = '1Mbit' }
+        [[flow]]\nid = 'f'\ncount = 2\nbytes = 1000
+        [reference]\nsource = 'a paper'
+        [[reference.row]]\nname = 'time'\npaper = '1 s'\nwhat = 'flow.*.fct_s'
+        [[reference.row]]\nname = 'round trip'\npaper = '1 ms'\nwhat = 'flow.*.rtt_us.p50'";
+    let plan = experiment::parse(&Source::new("t.toml", text)).unwrap_or_else(|e| panic!("{e}")).plan;
+    let flow = |id: &str, fct_s: Option<f64>| FlowResult {
+        id: id.into(),
+        cc: "reno".into(),
+        end_s: 4.0,
+        fct_s,
+        fct_at_least_s: fct_s.is_none().then_some(3.0),
+        ..FlowResult::default()
+    };
+    let flows = vec![flow("f.0", Some(0.5)), flow("f.1", None)];
+    let mut result = RunResult { duration_s: 4.0, flows, ..RunResult::default() };
+    conclude(&plan, &mut result);
+    let found: Vec<_> = result.reference.iter().map(|row| (row.low, row.high, row.at_least)).collect();
+    assert_eq!(found, [(Some(0.5), Some(3.0), true), (None, None, true)]);
+    let shown = crate::report::table::render(&result, &plan, false);
+    assert!(
+        shown.contains("0.5000 to >=3 s")
+            && shown.lines().any(|l| l.starts_with("round trip") && l.ends_with(" -")),
+        "{shown}"
+    );
+    let mut cut = RunResult { status: Status::Interrupted, reference: vec![], ..result };
+    conclude(&plan, &mut cut);
+    assert_eq!(cut.reference, []);
+}
