@@ -298,6 +298,26 @@ fn ctrl_c_leaves_what_has_been_computed() {
     assert_eq!(result["flows"].as_array().unwrap().len(), 3);
 }
 
+/// A path of a nanosecond has thousands of segments in each: no machine gets to its end.
+#[test]
+fn ctrl_c_ends_a_run_that_has_no_rate() {
+    let d = directory("endless");
+    let text = "name = 'x'\nduration = '1s'\n[path]\nrtt = '1ns'\n[[flow]]\nid = 'a'\n";
+    let file = file(&d, "endless.toml", text);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    let mut child = command.args(["sim", &file]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    interrupt(child.id());
+    let begin = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begin.elapsed() > Duration::from_secs(60) {
+            child.kill().unwrap();
+            panic!("it does not stop");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
 #[test]
 fn ctrl_c_in_a_sweep_leaves_the_runs_that_were_made() {
     let d = directory("interrupted-sweep");
