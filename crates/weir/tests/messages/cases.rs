@@ -284,6 +284,12 @@ pub const CASES: &[(&str, &str, &str, &str)] = &[
     ("a sweep over no values", EXPERIMENT, "[path]", "[sweep]\nseed = []\n[path]"),
     ("a sweep over the same values", EXPERIMENT, "[path]", "[sweep]\nseed = [1, 2, 1]\n[path]"),
     (
+        "more samples than a series has rows",
+        EXPERIMENT,
+        "duration = \"10s\"",
+        "duration = \"10s\"\nseries = [\"cwnd\"]\nsample = \"1ns\"",
+    ),
+    (
         "a sweep over the same values, written differently",
         EXPERIMENT,
         "[path]",

@@ -175,6 +175,9 @@ fn plan(s: Section, source: &Source, files: &Files<'_>, baselines: Vec<Baseline>
     if interval > duration {
         s.fault("interval", Fault::bare(format!("{interval} is longer than the experiment, {duration}")));
     }
+    if let Some(sample) = sample {
+        bins::not_too_many_rows(&s, sample, duration);
+    }
     let config_sha256 = Sha256::digest(source.text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
     let plan =
         Plan { title, interval, seed, path, lab, gateway, groups, series, ..Plan::new(&name, duration) };
