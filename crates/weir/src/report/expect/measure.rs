@@ -1,7 +1,7 @@
 //! Evaluation of a measure on a result.
 
 use super::bins::Bins;
-use crate::experiment::plan::{matches, Field, Measure, Quantity, Subject};
+use crate::experiment::plan::{matches, Field, Measure, Quantity, SeriesKind, Subject};
 use crate::result::metric::{Found, Metric, OverTime};
 use crate::result::{Ancestry, ClassResult, FlowResult, RunResult};
 use std::collections::{HashMap, HashSet};
@@ -59,7 +59,7 @@ pub fn measure(m: &Measure, bin: Duration, result: &RunResult) -> Vec<Sample> {
         }
         (Subject::Link(pattern), Quantity::Series { column, at }) => {
             let links = result.links.iter().filter(|l| matches(pattern, &l.name));
-            links.flat_map(|l| series(m, column.name, *at, result, &l.name)).collect()
+            links.flat_map(|l| series(m, column.name, *at, result, (&l.name, result.duration_s))).collect()
         }
         (Subject::Link(pattern), Quantity::Field { field: Field::Link(metric), count }) => {
             fields(result.links.iter().map(|l| (l.name.as_str(), l)), pattern, metric, *count)
@@ -137,7 +137,12 @@ fn value<T>(metric: &Metric<T>, count: Option<&str>, of: &T) -> Option<Found> {
 fn flow(m: &Measure, quantity: &Quantity, bin: Duration, result: &RunResult, f: &FlowResult) -> Vec<Sample> {
     let sample = |found, at| Sample { flow_rate: f.target_bps, ..Sample::found(found, at) };
     match quantity {
-        Quantity::Series { column, at } => series(m, column.name, *at, result, &f.id),
+        Quantity::Series { column, at } => {
+            // What was acknowledged stays, but a connection that is over has no window.
+            let over = f.until_s() < result.duration_s && column.kind != SeriesKind::Acked;
+            let end_s = if over { f.until_s() } else { result.duration_s };
+            series(m, column.name, *at, result, (&f.id, end_s))
+        }
         Quantity::Field { field: Field::Flow(metric), count } => {
             value(metric, *count, f).map(|v| sample(v, f.id.clone())).into_iter().collect()
         }
@@ -175,16 +180,20 @@ fn rates(bins: &Bins, bin: Duration, (over, length): (OverTime, Duration), name:
 
 /// Returns samples of a column of the series called `name`, whose values hold until the next row. They are
 /// the value `at` a time, or all values that hold between `from` and `until`; the first may hold since before
-/// `from`. Unknown values are no samples.
-fn series(m: &Measure, column: &str, at: Option<Duration>, result: &RunResult, name: &str) -> Vec<Sample> {
+/// `from`, and the last holds until `end_s`. Unknown values are no samples.
+fn series(
+    m: &Measure,
+    column: &str,
+    at: Option<Duration>,
+    result: &RunResult,
+    (name, end_s): (&str, f64),
+) -> Vec<Sample> {
     let Some((t_s, values)) = result.column(name, column) else { return Vec::new() };
     let nanos = |s: f64| (s * 1e9).round().max(0.0) as u64;
     let (from, until) = match at {
+        Some(at) if at.as_nanos() > nanos(end_s) => return Vec::new(),
         Some(at) => (at.as_nanos(), at.as_nanos() + 1),
-        None => {
-            let end = m.until.map_or(u64::MAX, Duration::as_nanos);
-            (m.from.as_nanos(), end.min(nanos(result.duration_s)))
-        }
+        None => (m.from.as_nanos(), m.until.map_or(u64::MAX, Duration::as_nanos).min(nanos(end_s))),
     };
     let times: Vec<u64> = t_s.iter().map(|&t| nanos(t)).collect();
     let first = times.partition_point(|&t| t <= from).saturating_sub(1);

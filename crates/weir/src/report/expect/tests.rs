@@ -259,6 +259,28 @@ fn series_at_a_time() {
     assert_eq!(sum.what, "sum of flow.ten.*.acked_bytes at 3s = 1.3 kB");
 }
 
+/// A window of 4 packets for 1 s and of 8 until the flow ends at 2 s: 6 on average, and none from then on.
+/// Bytes that were acknowledged stay.
+#[test]
+fn a_series_of_a_flow_ends_with_it() {
+    let found = |what: &str| {
+        let text = format!(
+            "name = 't'\nduration = '4s'\nseries = ['cwnd', 'acked']\npath.wan = {{ rate = '1Mbit' }}
+            [[flow]]\nid = 'a'\n[[expect]]\nop = 'at_least'\ntarget = 0\nwhat = 'flow.a.0.{what}"
+        );
+        let plan = experiment::parse(&Source::new("t.toml", text)).unwrap_or_else(|e| panic!("{e}")).plan;
+        let columns = [("cwnd_packets", vec![4.0, 8.0]), ("acked_bytes", vec![10.0, 30.0])];
+        let columns = columns.map(|(name, values)| (name.to_string(), Column(values))).into();
+        let series = BTreeMap::from([("a.0".into(), Series { t_s: vec![0.0, 1.0], columns })]);
+        let flows = vec![FlowResult { id: "a.0".into(), end_s: 2.0, ..FlowResult::default() }];
+        let result = RunResult { duration_s: 4.0, flows, series, ..RunResult::default() };
+        evaluate(&plan, &result)[0].found
+    };
+    assert_eq!(found("cwnd_packets'\naggregate = 'mean'"), Some(6.0));
+    assert_eq!([found("cwnd_packets'\nat = '2s'"), found("cwnd_packets'\nat = '3s'")], [Some(8.0), None]);
+    assert_eq!(found("acked_bytes'\nat = '3s'"), Some(30.0));
+}
+
 #[test]
 fn series_over_time() {
     let found = |how: &str, when: &str| {
