@@ -98,7 +98,7 @@ impl<'a> Rows<'a> {
         let bins = got.map_or(Vec::new(), |r| r.bins.dense(self.covered.as_nanos()));
         let class = self.class(flow, self.ends.of_flow(flow, n), flow.direction());
         let measured = FlowMeasurements {
-            class: class.filter(|class| class.share.is_some()),
+            class,
             cc: "udp".to_string(),
             loss: Datagrams {
                 sent: sender.sent,

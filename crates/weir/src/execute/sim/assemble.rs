@@ -202,7 +202,7 @@ fn is_udp(wired: &WiredFlow) -> bool {
     matches!(wired.ends.sender.1, FlowEnd::Udp(_))
 }
 
-/// Returns the expected class of a flow. ACKs control only TCP.
+/// Returns the expected class of a flow.
 fn class<'a>(
     plan: &Plan,
     classifier: &'a Classifier,
@@ -212,7 +212,7 @@ fn class<'a>(
     let (client, server) = (SocketAddr::V4(wired.ends.client), SocketAddr::V4(wired.ends.server));
     let ends = if wired.ends.uploads { (client, server) } else { (server, client) };
     let class = classifier.of(flow.direction(), &flow.group.protocol, ends);
-    class.filter(|c| (!is_udp(wired) || c.share.is_some()) && passes_a_gateway(plan, flow))
+    class.filter(|_| passes_a_gateway(plan, flow))
 }
 
 /// Returns the result of a flow.

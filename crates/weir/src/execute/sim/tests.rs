@@ -139,6 +139,25 @@ fn bytes_after_a_flows_end_are_in_none_of_its_rates() {
     assert_eq!(t.goodput_bps, in_time as f64 * 8.0 / 0.051);
 }
 
+/// Datagrams of 9 Mbit/s in a class without a queue are of this class, which sets them no rate.
+#[test]
+fn datagrams_are_of_their_class() {
+    let text = "name = 't'\nduration = '2s'
+        [path]
+        wan = { rate = '100Mbit' }
+        [[gateway.class]]
+        name = 'site'\nrate = '10Mbit'\nunresponsive = 'bound'
+        [[flow]]
+        id = 'u'\nprotocol = 'udp'\nrate = '9Mbit'
+        [[expect]]
+        what = 'class.site.goodput_bps'\nop = 'at_most'\ntarget = '2Mbit'";
+    let r = simulate(text);
+    assert_eq!((r.flows[0].class.as_str(), r.flows[0].target_bps), ("site", None));
+    assert!((r.classes[0].bps / 9e6 - 1.0).abs() < 0.01, "{}", r.classes[0].bps);
+    let found = crate::report::expect::evaluate(&plan(text), &r)[0].found.unwrap();
+    assert!((found / 9e6 - 1.0).abs() < 0.01, "{found}");
+}
+
 /// Returns the result of a flow of 12 Mbit/s through a link that follows a trace, for 10 s, and its plan.
 fn traced(name: &str, trace: &str, keys: &str) -> (RunResult, Plan) {
     let directory = std::env::temp_dir().join(format!("weir-sim-{}-{name}", std::process::id()));
