@@ -28,8 +28,8 @@ pub struct LinkStats {
     pub duplicated: u64,
     /// Frames that came out with a bit flipped.
     pub corrupted: u64,
-    /// Time that the rate takes for those packets. Utilization is this over the time elapsed. On a link with a
-    /// trace, the bytes sent are compared with those that the trace [offers](super::RateTrace::offered).
+    /// Time that the rate takes for those packets. Utilization is this over the time elapsed. On a link with
+    /// a trace, the bytes sent are compared with those that the trace [offers](super::RateTrace::offered).
     pub busy: Duration,
     /// Nanoseconds that frames waited before the rate began to serialize them. Empty without a rate.
     pub queue_delay: Histogram,
@@ -79,8 +79,8 @@ impl Link {
             Serializer::Bottleneck(bottleneck) => bottleneck.queue.bytes(),
         }
     }
-    /// Returns the time in which the link sends what waits at `now`, in whatever order. `None` without a rate,
-    /// and for never.
+    /// Returns the time in which the link sends what waits at `now`, in whatever order. `None` without a
+    /// rate, and for never.
     pub fn queue_time(&self, now: Time) -> Option<Duration> {
         let (rate, bytes) = (self.config.rate?, self.queue_bytes());
         let from = now.since(self.config.epoch);

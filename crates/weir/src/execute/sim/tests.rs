@@ -178,7 +178,7 @@ fn traced(name: &str, trace: &str, keys: &str) -> (RunResult, Plan) {
     (run(&plan, &options).unwrap(), plan)
 }
 
-/// A link of 1 Mbit/s and then of 10, both for less than the flow sends, is used all the time. So is one whose
+/// A link of 1 Mbit/s and then of 10, both less than the flow sends, is used all the time. So is one whose
 /// last rate is lower, and one whose round the run does not end. A bucket is filled at the rate.
 #[test]
 fn utilization_is_of_the_bits_that_could_leave() {

@@ -99,7 +99,8 @@ mod tests {
         assert_eq!(runs_with(&file, "").unwrap(), runs(&file).unwrap());
     }
 
-    /// A change of a value that the sweep sets would have no effect. One of several flows is left to this one.
+    /// A change of a value that the sweep sets would have no effect. A change of several flows has, if the
+    /// sweep sets the value of one.
     #[test]
     fn a_change_of_what_the_sweep_varies_is_refused() {
         let said = |sweep: &str, change: &str| {

@@ -21,8 +21,8 @@ pub(super) fn window(duration: Duration, bin: Duration) -> Duration {
 }
 
 /// Returns the goodput of windows in bits per second, each placed at the middle of the flow's life within it.
-/// Windows with less than half of their length inside the flow's life are left out, and so are bytes that came
-/// after it. `received` begins with bin `first`; bins outside it are empty.
+/// Windows with less than half of their length inside the flow's life are left out, and so are bytes that
+/// came after it. `received` begins with bin `first`; bins outside it are empty.
 pub(super) fn goodput(
     flow: &FlowResult,
     first: usize,
@@ -158,8 +158,8 @@ mod tests {
 
     #[test]
     fn goodput_of_a_flow_that_starts_late() {
-        // Bins of 1 ms, windows of 4; the flow lives from 3 ms to 11 ms at 1000 bytes per ms: 8 Mbit/s. As many
-        // come in the millisecond after it.
+        // Bins of 1 ms, windows of 4; the flow lives from 3 ms to 11 ms at 1000 bytes per ms: 8 Mbit/s. As
+        // many come in the millisecond after it.
         let bins: Vec<f64> = (0..12).map(|i| if i >= 3 { 1000.0 } else { 0.0 }).collect();
         let got = goodput(&flow(0.003, 0.011), 0, &bins, MS, Duration::from_millis(4));
         // Bins outside its life may be missing.

@@ -32,8 +32,8 @@ pub fn reference(plan: &Plan, result: &RunResult) -> Vec<ReferenceResult> {
     rows.map(row).collect()
 }
 
-/// Evaluates the expectations into `result.expects`, and the counterparts of a paper's values, unless the run was interrupted. A failed expectation
-/// makes the run a failed one.
+/// Evaluates the expectations into `result.expects`, and the counterparts of a paper's values, unless the run
+/// was interrupted. A failed expectation makes the run a failed one.
 pub fn conclude(plan: &Plan, result: &mut RunResult) {
     if result.status == Status::Interrupted {
         return;

@@ -478,8 +478,8 @@ fn a_flow_shorter_than_a_bin_counts() {
     assert!(check(&format!("{part} '1Gbit'")).0);
 }
 
-/// Of the flows of [`unfinished`] one took more than 3 s, and none has a sample of the round-trip time. An
-/// interrupted run has no counterparts of a paper's values.
+/// One of two flows took more than 3 s, and none has a sample of the round-trip time. An interrupted run has
+/// no counterparts of a paper's values.
 #[test]
 fn counterparts_of_a_papers_values_are_bounds_too() {
     let text = "name = 't'\nduration = '4s'\npath.wan = { rate = '1Mbit' }
