@@ -6,6 +6,7 @@
 //! With a payload below eight bytes, the IP identification numbers them, and below sixteen none tells when it
 //! left.
 
+mod in_flight;
 mod numbers;
 mod sink;
 mod source;
@@ -13,6 +14,7 @@ mod source;
 mod tests;
 mod timetable;
 
+pub use in_flight::InFlight;
 pub use numbers::Numbers;
 pub use sink::{UdpReport, UdpSink};
 pub use source::{UdpConfig, UdpSource};

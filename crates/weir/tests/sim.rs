@@ -210,6 +210,16 @@ fn a_failed_expectation_is_exit_code_1() {
     assert!(self::text(&out.stderr).contains("1 expectation does not hold"));
 }
 
+/// Rows of a sweep are labelled with its values, so another seed for all of them is refused.
+#[test]
+fn a_seed_beside_swept_seeds_is_refused() {
+    let directory = directory("seeds");
+    let file = file(&directory, "s.toml", &format!("{LOSSY}\n[sweep]\nseed = [1, 2]\n"));
+    let out = weir(&["sim", &file, "--seed", "9"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("[sweep] varies `seed`"), "{}", text(&out.stderr));
+}
+
 #[test]
 fn an_unknown_congestion_control_is_refused_with_those_that_exist() {
     let d = directory("unknown");
@@ -286,6 +296,26 @@ fn ctrl_c_leaves_what_has_been_computed() {
     let seconds = result["duration_s"].as_f64().unwrap();
     assert!(seconds > 0.0 && seconds < 100_000.0);
     assert_eq!(result["flows"].as_array().unwrap().len(), 3);
+}
+
+/// A path of a nanosecond has thousands of segments in each: no machine gets to its end.
+#[test]
+fn ctrl_c_ends_a_run_that_has_no_rate() {
+    let d = directory("endless");
+    let text = "name = 'x'\nduration = '1s'\n[path]\nrtt = '1ns'\n[[flow]]\nid = 'a'\n";
+    let file = file(&d, "endless.toml", text);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    let mut child = command.args(["sim", &file]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    interrupt(child.id());
+    let begin = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begin.elapsed() > Duration::from_secs(60) {
+            child.kill().unwrap();
+            panic!("it does not stop");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
 #[test]

@@ -13,7 +13,8 @@ use crate::time::{Duration, Time};
 struct Service {
     frame: Parked,
     charge: Charge,
-    begun: Time,
+    /// See [`Served::took`].
+    takes: Duration,
 }
 
 /// A frame that has been serialized.
@@ -21,7 +22,7 @@ struct Service {
 pub(super) struct Served {
     pub(super) frame: Parked,
     pub(super) charge: Charge,
-    /// Service time.
+    /// Time that its bytes take at the rate, wherever the tokens came from.
     pub(super) took: Duration,
 }
 
@@ -82,11 +83,14 @@ impl Server {
     pub(super) fn begin(&mut self, now: Time, waiting: Waiting) {
         let Waiting { frame, charge, .. } = waiting;
         self.fill(self.paused.unwrap_or(now));
+        // A driver that is late hands a frame over before the one in front of it is through.
+        let before = self.clock.due().min(now);
         self.clock.charge(charge.bytes);
+        let takes = self.clock.due().since(before);
         if self.paused.is_none() {
             self.done = self.due(now);
         }
-        self.service = Some(Service { frame, charge, begun: now });
+        self.service = Some(Service { frame, charge, takes });
     }
 
     /// Returns when the frame being serialized is through, at `now` at the earliest.
@@ -112,9 +116,13 @@ impl Server {
     /// Collected tokens stay.
     pub(super) fn set_rate(&mut self, now: Time, rate: Rate) {
         self.fill(now);
+        let before = self.clock.due();
         self.clock.set_rate(now, rate);
         self.ahead = rate.time_for(self.burst);
-        if self.service.is_some() {
+        if let Some(service) = &mut self.service {
+            // Only debt is left to be sent. Credit keeps its bits and is none of the frame's.
+            let (before, after) = (before.max(now), self.clock.due().max(now));
+            service.takes = (service.takes + after.since(now)).saturating_sub(before.since(now));
             self.done = self.due(now);
         }
     }
@@ -139,8 +147,8 @@ impl Server {
     /// Ends the frame that was being serialized.
     #[inline]
     pub(super) fn finish(&mut self) -> Option<Served> {
-        let Service { frame, charge, begun } = self.service.take()?;
-        let done = core::mem::replace(&mut self.done, Time::MAX);
-        Some(Served { frame, charge, took: done.since(begun) })
+        let Service { frame, charge, takes } = self.service.take()?;
+        self.done = Time::MAX;
+        Some(Served { frame, charge, took: takes })
     }
 }

@@ -3,7 +3,7 @@
 use super::{Link, Serializer};
 use crate::queue;
 use crate::stats::{Drops, Histogram, Ledger};
-use crate::time::Duration;
+use crate::time::{Duration, Time};
 
 /// Counters of a link, as of the last call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,8 +28,8 @@ pub struct LinkStats {
     pub duplicated: u64,
     /// Frames that came out with a bit flipped.
     pub corrupted: u64,
-    /// Time spent serializing those packets. Utilization is this over the time elapsed. On a link with a
-    /// trace, the bytes sent are compared with those that the trace offers.
+    /// Time that the rate takes for those packets. Utilization is this over the time elapsed. On a link with
+    /// a trace, the bytes sent are compared with those that the trace [offers](super::RateTrace::offered).
     pub busy: Duration,
     /// Nanoseconds that frames waited before the rate began to serialize them. Empty without a rate.
     pub queue_delay: Histogram,
@@ -78,6 +78,13 @@ impl Link {
             Serializer::Pipe(pipe) => pipe.backlog.bytes(),
             Serializer::Bottleneck(bottleneck) => bottleneck.queue.bytes(),
         }
+    }
+    /// Returns the time in which the link sends what waits at `now`, in whatever order. `None` without a
+    /// rate, and for never.
+    pub fn queue_time(&self, now: Time) -> Option<Duration> {
+        let (rate, bytes) = (self.config.rate?, self.queue_bytes());
+        let from = now.since(self.config.epoch);
+        self.config.trace.map_or_else(|| Some(rate.time_for(bytes)), |trace| trace.time_for(bytes, from))
     }
     fn queue_stats(&self) -> queue::Stats {
         match &self.serializer {

@@ -75,6 +75,24 @@ impl Opportunities {
     /// [`Config::overhead`](super::Config::overhead) as mahimahi counts.
     pub const OVERHEAD: u16 = 4;
 
+    /// Returns the bits, times 10^9, of so many opportunities.
+    fn bits(&self, opportunities: usize) -> u128 {
+        opportunities as u128 * u128::from(8 * Opportunities::BYTES) * 1_000_000_000
+    }
+
+    /// See [`RateTrace::time_for`].
+    fn time_for(&self, bytes: u64, from: Duration) -> Option<Duration> {
+        let all = self.at_ms.len() as u64;
+        let in_round = Duration::from_nanos(from.as_nanos() % self.period().as_nanos());
+        let past = self.at_ms.partition_point(|&at| at <= in_round.as_nanos() / 1_000_000) as u64;
+        let Some(more) = bytes.div_ceil(Opportunities::BYTES).checked_sub(1) else {
+            return Some(Duration::ZERO);
+        };
+        let last = past + more;
+        let at = Duration::from_millis(*self.at_ms.get((last % all.max(1)) as usize)?);
+        Some((self.period().saturating_mul(last / all) + at).saturating_sub(in_round))
+    }
+
     /// Returns the length of a round.
     pub fn period(&self) -> Duration {
         Duration::from_millis(self.at_ms.last().copied().unwrap_or(1).max(1))
@@ -90,35 +108,91 @@ impl RateTrace {
         }
     }
 
-    /// Returns the mean rate, over a round of a trace that repeats, otherwise up to the last step. At least a
-    /// bit per second.
-    pub fn mean(&self) -> Rate {
-        let (bits, time) = match self {
-            RateTrace::Rates(rates) => rates.total(),
+    /// Returns the mean rate in a run of this length, at least a bit per second. For a trace that repeats, it
+    /// is that of a round. For any other in a run without an end, it is that up to the last step.
+    pub fn mean(&self, run: Option<Duration>) -> Rate {
+        let time = match self {
+            RateTrace::Rates(Rates { period: Some(period), .. }) => *period,
+            RateTrace::Rates(rates) => run.unwrap_or_else(|| rates.last_step()),
+            RateTrace::Opportunities(opportunities) => opportunities.period(),
+        };
+        // A single step is at zero, and its rate that of any time.
+        let time = if time == Duration::ZERO { Duration::from_secs(1) } else { time };
+        let bits = match self {
+            RateTrace::Rates(rates) => rates.bits(time),
+            RateTrace::Opportunities(o) => o.bits(o.at_ms.len()),
+        };
+        let bps = bits / u128::from(time.as_nanos());
+        Rate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX)).unwrap_or(Rate::kbit(1))
+    }
+
+    /// Returns the bits, times 10^9, that can leave in the first `time`.
+    pub fn offered(&self, time: Duration) -> u128 {
+        let period = match self {
+            RateTrace::Rates(rates) => rates.period.unwrap_or(Duration::MAX),
+            RateTrace::Opportunities(opportunities) => opportunities.period(),
+        };
+        let rounds = time.as_nanos() / period.as_nanos().max(1);
+        let rest = Duration::from_nanos(time.as_nanos() % period.as_nanos().max(1));
+        let (round, rest) = match self {
+            RateTrace::Rates(rates) => (rates.bits(period), rates.bits(rest)),
             RateTrace::Opportunities(o) => {
-                (o.at_ms.len() as u128 * u128::from(8 * Opportunities::BYTES) * 1_000_000_000, o.period())
+                let by = rest.as_nanos() / 1_000_000;
+                (o.bits(o.at_ms.len()), o.bits(o.at_ms.partition_point(|&at| at <= by)))
             }
         };
-        let bps = bits / u128::from(time.as_nanos().max(1));
-        Rate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX)).unwrap_or(Rate::kbit(1))
+        u128::from(rounds) * round + rest
+    }
+
+    /// Returns the time in which `bytes` can leave, beginning `from` after the trace did. `None` for never.
+    pub fn time_for(&self, bytes: u64, from: Duration) -> Option<Duration> {
+        match self {
+            RateTrace::Rates(rates) => rates.time_for(bytes, from),
+            RateTrace::Opportunities(o) => o.time_for(bytes, from),
+        }
     }
 }
 
 impl Rates {
-    /// Returns the bits × 10^9 of a round, and its length.
-    fn total(&self) -> (u128, Duration) {
-        let bps = |rate: Option<Rate>| rate.map_or(0, Rate::bps);
-        let last = self.steps.last().copied().unwrap_or_default();
-        let (end, tail) = match self.period {
-            Some(period) => (period, u128::from((period - last.0).as_nanos()) * u128::from(bps(last.1))),
-            None if self.steps.len() > 1 => (last.0, 0),
-            // One constant rate.
-            None => (Duration::from_secs(1), u128::from(bps(last.1)) * 1_000_000_000),
+    /// Returns the bits, times 10^9, that can leave in the first `time` of a round.
+    fn bits(&self, time: Duration) -> u128 {
+        let next = self.steps.iter().skip(1).map(|(at, _)| *at).chain([time]);
+        let step = |((from, rate), until): (&(Duration, Option<Rate>), Duration)| {
+            u128::from(until.min(time).saturating_sub(*from).as_nanos())
+                * u128::from(rate.map_or(0, Rate::bps))
         };
-        let steps = self.steps.windows(2).map(|two| {
-            let [(from, rate), (until, _)] = [two[0], two[1]];
-            u128::from((until - from).as_nanos()) * u128::from(bps(rate))
-        });
-        (steps.sum::<u128>() + tail, end)
+        self.steps.iter().zip(next).map(step).sum()
+    }
+
+    /// See [`RateTrace::time_for`].
+    fn time_for(&self, bytes: u64, from: Duration) -> Option<Duration> {
+        let mut bits = u128::from(bytes) * 8 * 1_000_000_000;
+        let (mut at, mut took) = (from, Duration::ZERO);
+        if let Some(period) = self.period {
+            let round = self.bits(period);
+            let rounds = bits.saturating_sub(1).checked_div(round)?;
+            bits -= rounds * round;
+            took = period.saturating_mul(u64::try_from(rounds).ok()?);
+            at = Duration::from_nanos(from.as_nanos() % period.as_nanos());
+        }
+        let mut step = self.steps.partition_point(|(begin, _)| *begin <= at).checked_sub(1)?;
+        loop {
+            let bps = u128::from(self.steps[step].1.map_or(0, Rate::bps));
+            let end = self.steps.get(step + 1).map(|(next, _)| *next).or(self.period);
+            let room = end.map_or(u128::MAX, |end| u128::from(end.saturating_sub(at).as_nanos()) * bps);
+            if bps > 0 && bits <= room || bits == 0 {
+                let rest = u64::try_from(bits.div_ceil(bps.max(1))).ok()?;
+                return Some(took + Duration::from_nanos(rest));
+            }
+            // An outage that never ends has no end here.
+            let end = end?;
+            (bits, took) = (bits - room, took + end.saturating_sub(at));
+            let next = step + 1;
+            (step, at) = if next < self.steps.len() { (next, end) } else { (0, Duration::ZERO) };
+        }
+    }
+
+    fn last_step(&self) -> Duration {
+        self.steps.last().map_or(Duration::ZERO, |(at, _)| *at)
     }
 }

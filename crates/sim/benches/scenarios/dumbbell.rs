@@ -62,6 +62,7 @@ pub fn dumbbell(load: Load) -> (World, [NodeId; 2]) {
             tcp: tcp.clone(),
             source,
             bin: Duration::from_millis(10),
+            until: Time::MAX,
             trace: false,
         };
         client.add(end(

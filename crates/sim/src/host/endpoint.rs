@@ -23,6 +23,8 @@ pub struct Endpoint {
     pub source: Option<Source>,
     /// Length of the bins in which received payload is recorded, from time 0 on.
     pub bin: Duration,
+    /// End of the flow's time: bytes received from then on are not in [`EndpointReport::received_in_time`].
+    pub until: Time,
     /// True to record every change of the congestion window in [`EndpointReport::trace`].
     pub trace: bool,
 }
@@ -64,6 +66,8 @@ pub struct EndpointReport {
     pub failure: Option<Failure>,
     /// Payload bytes delivered to the application, in order.
     pub received: u64,
+    /// Payload bytes of these that were delivered in the flow's time.
+    pub received_in_time: u64,
     /// Time of the last delivery.
     pub last_received: Option<Time>,
     /// Time at which the end of the peer's stream had been received, with all data before it.

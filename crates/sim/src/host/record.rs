@@ -53,20 +53,30 @@ pub(super) struct EndpointRecord {
     /// Time of the last delivery.
     last: Time,
     bins: Vec<u32>,
-    /// Number of the first bin, and length of a bin.
+    /// End of the last bin, or of the flow's time if that comes earlier.
+    next: Time,
+    /// Number of the first bin.
     first_bin: usize,
-    bin: Duration,
     received_all: First,
+    /// Length of a bin.
+    bin: Duration,
+    /// End of the flow's time, until a byte has come after it.
+    until: Time,
+    /// Bytes received in the flow's time, if others have come after it.
+    in_time: Option<u64>,
     pub(super) established: First,
     pub(super) closed: First,
     more: Option<Box<More>>,
 }
 
 impl EndpointRecord {
-    /// Returns an empty record with bins of this length.
-    pub(super) fn new(bin: Duration) -> EndpointRecord {
+    /// Returns an empty record with bins of this length, of a flow whose time ends at `until`.
+    pub(super) fn new(bin: Duration, until: Time) -> EndpointRecord {
         EndpointRecord {
             bin,
+            next: Time::ZERO,
+            until,
+            in_time: None,
             received: 0,
             last: Time::ZERO,
             bins: Vec::new(),
@@ -92,29 +102,29 @@ impl EndpointRecord {
 
     /// Records a delivery of `bytes` to the application.
     pub(super) fn received(&mut self, bytes: u64, now: Time) {
-        self.received += bytes;
-        self.last = now;
-        if now >= self.bins_end() {
+        if now >= self.next {
             self.begin_bin(now);
         }
+        self.received += bytes;
+        self.last = now;
         if let Some(last) = self.bins.last_mut() {
             *last = last.saturating_add(bytes.min(u64::from(u32::MAX)) as u32);
         }
     }
 
-    /// Adds bins up to the one of this time.
+    /// Adds bins up to the one of this time, and ends the flow's time if this is after it.
     fn begin_bin(&mut self, now: Time) {
+        if now >= self.until {
+            (self.in_time, self.until) = (Some(self.received), Time::MAX);
+        }
         let k = (now.as_nanos() / self.bin.as_nanos().max(1)) as usize;
         if self.bins.is_empty() {
             self.first_bin = k;
         }
         let k = k - self.first_bin;
         self.bins.resize(k + 1, 0);
-    }
-
-    /// Returns the end of the last bin, if there is one.
-    fn bins_end(&self) -> Time {
-        Time::ZERO + self.bin.saturating_mul((self.first_bin + self.bins.len()) as u64)
+        let bins_end = Time::ZERO + self.bin.saturating_mul((self.first_bin + self.bins.len()) as u64);
+        self.next = bins_end.min(self.until);
     }
 
     /// Records the end of the peer's stream.
@@ -182,6 +192,7 @@ impl EndpointRecord {
             established: self.established.get(),
             closed: self.closed.get(),
             received: self.received,
+            received_in_time: self.in_time.unwrap_or(self.received),
             last_received: (self.received > 0).then_some(self.last),
             received_all: self.received_all.get(),
             first_bin: self.first_bin,
@@ -203,10 +214,16 @@ mod tests {
     #[test]
     fn bins_and_quantiles() {
         let ms = Duration::from_millis;
-        let mut r = EndpointRecord::new(ms(10));
+        let mut r = EndpointRecord::new(ms(10), Time::from_millis(42));
         r.received(100, Time::from_millis(19));
         r.received(50, Time::from_millis(40));
+        r.received(0, Time::from_millis(41));
         assert_eq!((r.report().first_bin, r.report().bins), (1, vec![100, 0, 0, 50]));
+        // The flow's time ends within a bin.
+        r.received(7, Time::from_millis(42));
+        r.received(8, Time::from_millis(43));
+        let report = r.report();
+        assert_eq!((report.bins, report.received, report.received_in_time), (vec![100, 0, 0, 65], 165, 150));
         // From 1 to 1000 ms: few samples are exact, many within a percent.
         (1..=100).for_each(|n| r.round_trip(ms(n)));
         assert_eq!(r.report().rtt, Some((ms(50), ms(99))));

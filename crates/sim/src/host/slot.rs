@@ -51,14 +51,14 @@ pub(super) struct Last {
 
 impl Slot {
     pub(super) fn new(key: u64, endpoint: Endpoint) -> Slot {
-        let Endpoint { opens, local, remote, start, tcp, source, bin, trace } = endpoint;
+        let Endpoint { opens, local, remote, start, tcp, source, bin, until, trace } = endpoint;
         Slot {
             key,
             asked: Time::ZERO,
             connection: None,
             trace,
             opens,
-            record: EndpointRecord::new(bin),
+            record: EndpointRecord::new(bin, until),
             application: None,
             origin: Some(Box::new(Origin { tcp, start, source, local, remote })),
             last: None,

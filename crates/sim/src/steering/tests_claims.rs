@@ -88,6 +88,7 @@ impl Attacked {
             tcp: Arc::new(TcpConfig::new(cc::by_name(cc).unwrap())),
             source: opens.then_some(Source { bytes: None, until: Time::MAX, rate: None, bursts: None }),
             bin: Duration::from_millis(100),
+            until: Time::MAX,
             trace: false,
         };
         world.get_mut::<Host>(client).unwrap().add(end(true, local, remote));

@@ -108,6 +108,7 @@ fn run(path: Path) -> Found {
         tcp: tcp.clone(),
         source: sends.then_some(source),
         bin: MS(100),
+        until: Time::MAX,
         trace: false,
     };
     let ends = [end(true, client, server, !inward), end(false, server, client, inward)];

@@ -69,6 +69,7 @@ impl Rig {
             tcp: Arc::new(TcpConfig::new(cc::by_name(cc).unwrap())),
             source: sends.then_some(Source { bytes: None, until: Time::MAX, rate: None, bursts: None }),
             bin: MS(100),
+            until: Time::MAX,
             trace: false,
         };
         let (client, server) = (at(client, 10_000), at(server, 5_001));

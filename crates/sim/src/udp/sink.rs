@@ -1,5 +1,6 @@
 //! A sink of datagrams.
 
+use super::in_flight::Ends;
 use super::{Numbers, NUMBER, STAMPED};
 use std::net::SocketAddrV4;
 use weir_core::frame::{Checksum, Frame};
@@ -17,6 +18,8 @@ pub struct UdpReport {
     pub copies: u64,
     /// Number of payload bytes, copies left out.
     pub received: u64,
+    /// Number of these that arrived in the flow's time.
+    pub received_in_time: u64,
     /// Time of the last arrival.
     pub last_received: Option<Time>,
     /// Number of missing datagrams below the highest number. A late arrival reduces it.
@@ -43,20 +46,37 @@ pub struct UdpSink {
     local: SocketAddrV4,
     remote: SocketAddrV4,
     bin: Duration,
+    until: Time,
     numbers: Numbers,
     report: UdpReport,
 }
 
 impl UdpSink {
     /// Returns a sink at `local` for the source at `remote`. Payload is recorded in bins of length `bin` from
-    /// time 0 on.
-    pub fn new(local: SocketAddrV4, remote: SocketAddrV4, bin: Duration) -> UdpSink {
-        UdpSink { local, remote, bin, numbers: Numbers::default(), report: UdpReport::default() }
+    /// time 0 on. The flow's time ends at `until`.
+    pub fn new(local: SocketAddrV4, remote: SocketAddrV4, bin: Duration, until: Time) -> UdpSink {
+        UdpSink { local, remote, bin, until, numbers: Numbers::default(), report: UdpReport::default() }
     }
 
     /// Returns the counters up to now.
     pub fn report(&self) -> &UdpReport {
         &self.report
+    }
+
+    /// Returns the addresses and ports of source and sink.
+    pub(super) fn ends(&self) -> Ends {
+        let mut ends = [0; 12];
+        ends[..4].copy_from_slice(&self.remote.ip().octets());
+        ends[4..8].copy_from_slice(&self.local.ip().octets());
+        ends[8..10].copy_from_slice(&self.remote.port().to_be_bytes());
+        ends[10..].copy_from_slice(&self.local.port().to_be_bytes());
+        ends
+    }
+
+    /// Returns the number of a datagram of the source, if it is above all that have arrived.
+    pub(super) fn number_ahead(&self, head: &[u8], len: usize) -> Option<u64> {
+        let number = self.parse(head, len)?.number;
+        (number >= self.numbers.next()).then_some(number)
     }
 
     /// Returns a datagram of the source. Its number is all there, or the lowest 16 bits are.
@@ -97,6 +117,7 @@ impl UdpSink {
             return;
         }
         r.received += payload;
+        r.received_in_time += if now < self.until { payload } else { 0 };
         left.into_iter().for_each(|left| r.delays.record(now.since(left).as_nanos()));
         r.last_received = Some(now);
         let bin = (now.as_nanos() / self.bin.as_nanos().max(1)) as usize;

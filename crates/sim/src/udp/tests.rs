@@ -39,7 +39,7 @@ fn config() -> UdpConfig {
 }
 
 fn sink() -> UdpSink {
-    UdpSink::new(at(2, 7001), at(1, 7000), Duration::from_millis(10))
+    UdpSink::new(at(2, 7001), at(1, 7000), Duration::from_millis(10), Time::MAX)
 }
 
 fn times(sent: &[Sent]) -> Vec<Time> {

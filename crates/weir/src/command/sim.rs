@@ -62,6 +62,9 @@ fn jobs(args: &Args, source: &Source) -> Result<Vec<Job>, Failure> {
     let runs = experiment::runs_with(source, &args.common.changes.lines()?)?;
     runs.first().into_iter().for_each(|run| present::say_notes(&run.experiment));
     for run in runs {
+        if args.common.seed.is_some() && run.settings.iter().any(|(key, _)| key == "seed") {
+            return Err(Failure::Input("--seed: [sweep] varies `seed`; leave one of the two out".into()));
+        }
         let plan = args.common.plan(run.experiment, Backend::Sim)?;
         jobs.push(Job { settings: run.settings, plan });
     }

@@ -71,12 +71,14 @@ impl FlowMeasurements<'_> {
         // In a run that was interrupted before the flow's start, the flow has no duration.
         let end = complete.map_or(last, |c| c.min(covered)).max(flow.start);
         let lasted = end.saturating_sub(flow.start);
+        // ACKs control no datagrams: only a queue gives them a rate.
+        let reliable = flow.group.protocol.is_reliable();
         let unfinished = flow.bytes.is_some() && complete.is_none();
         FlowResult {
             id: flow.id.clone(),
             class: self.class.map_or(String::new(), |c| c.name.clone()),
             cc: self.cc,
-            target_bps: self.class.and_then(flow_rate),
+            target_bps: self.class.filter(|class| reliable || class.share.is_some()).and_then(flow_rate),
             start_s: flow.start.as_secs_f64(),
             end_s: end.as_secs_f64(),
             last_s: self.last.filter(|last| *last > end).map(|last| last.min(covered).as_secs_f64()),
@@ -100,7 +102,7 @@ impl FlowMeasurements<'_> {
             back: None,
             exchanges: None,
             bursts: None,
-            intervals: intervals(plan.bin, plan.interval, flow.start, end, self.bins),
+            intervals: intervals((plan.bin, plan.interval), (flow.start, end), self.bins, self.in_time),
         }
     }
 }

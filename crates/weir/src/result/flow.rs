@@ -178,22 +178,24 @@ pub struct Interval {
 
 /// Returns intervals of length `interval` from the bins of one flow, between its start and its end. Intervals
 /// are aligned to the start of the run. The start and the end of the flow may cut the first and the last.
+/// Together they have the bytes `in_time`: the bin of the end has others too, which came after it.
 pub fn intervals(
-    bin: Duration,
-    interval: Duration,
-    start: Duration,
-    end: Duration,
+    (bin, interval): (Duration, Duration),
+    (start, end): (Duration, Duration),
     received: &[u64],
+    in_time: u64,
 ) -> Vec<Interval> {
     let (bin, interval) = (bin.as_nanos().max(1), interval.as_nanos().max(1));
     let (start, end) = (start.as_nanos(), end.as_nanos());
     let mut out = Vec::new();
     // A flow that has not begun, or that takes no time, has no intervals.
     let mut t = start - start % interval;
+    let mut left = in_time;
     while t < end && start < end {
         let (from, to) = (t.max(start), (t + interval).min(end));
         let bins = (t / bin) as usize..((t + interval) / bin) as usize;
-        let bytes: u64 = received.iter().take(bins.end).skip(bins.start).sum();
+        let bytes = received.iter().take(bins.end).skip(bins.start).sum::<u64>().min(left);
+        left -= bytes;
         let len_s = (to - from) as f64 / 1e9;
         out.push(Interval { t_s: from as f64 / 1e9, len_s, bytes, bps: bytes as f64 * 8.0 / len_s });
         t += interval;
@@ -207,10 +209,10 @@ mod tests {
 
     #[test]
     fn intervals_of_a_flow_that_starts_late_and_ends_early() {
-        // 10 ms bins of 1000 bytes from 15 ms to 45 ms, in intervals of 20 ms.
-        let bins = [0, 500, 1000, 1000, 500, 0];
+        // 1000 bytes in 10 ms from 15 ms to 45 ms, in intervals of 20 ms, and 2000 more after the end.
+        let bins = [0, 500, 1000, 1000, 1500, 1000];
         let ms = Duration::from_millis;
-        let got = intervals(ms(10), ms(20), ms(15), ms(45), &bins);
+        let got = intervals((ms(10), ms(20)), (ms(15), ms(45)), &bins, 3000);
         let rows: Vec<(f64, f64, u64)> = got.iter().map(|i| (i.t_s, i.len_s, i.bytes)).collect();
         assert_eq!(rows, [(0.015, 0.005, 500), (0.02, 0.02, 2000), (0.04, 0.005, 500)]);
         assert!(got.iter().all(|i| (i.bps - 800_000.0).abs() < 1e-6), "{got:?}");

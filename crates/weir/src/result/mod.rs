@@ -278,6 +278,9 @@ pub struct ReferenceResult {
     pub low: Option<f64>,
     /// Largest value found; `null` if there was nothing to measure.
     pub high: Option<f64>,
+    /// Flag: a value was not known, and `high` is a lower bound.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub at_least: bool,
 }
 
 impl RunResult {

@@ -224,13 +224,12 @@ pub fn link(name: &str, link: &Link, wall: Duration) -> LinkResult {
     }
 }
 
-/// Returns the share of its rate that a link has used in `wall`. For a trace, the rate is its average.
+/// Returns the share of its rate that a link has used in `wall`.
 fn utilization(link: &Link, s: &LinkStats, wall: Duration) -> f64 {
-    let wall = wall.as_nanos().max(1) as f64;
     match (link.config().rate, link.config().trace) {
         (None, _) => 0.0,
-        (Some(_), None) => s.busy.as_nanos() as f64 / wall,
-        (Some(mean), Some(_)) => s.bytes as f64 * 8e9 / (mean.bps() as f64 * wall),
+        (Some(_), None) => s.busy.as_nanos() as f64 / wall.as_nanos().max(1) as f64,
+        (Some(_), Some(trace)) => s.bytes as f64 * 8e9 / trace.offered(wall).max(1) as f64,
     }
 }
 

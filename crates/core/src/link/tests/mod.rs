@@ -126,6 +126,8 @@ fn a_timer_lets_what_has_its_tokens_leave_together() {
     let sent = stamps(&r.run_until(Time::from_secs(1)));
     let want = [10_000, 10_000, 12_000, 12_000, 16_000, 16_000, 17_000, 17_000, 20_000].map(us);
     assert_eq!(sent.iter().map(|s| s.0).collect::<Vec<_>>(), want);
+    // 9,000 bytes at a byte a microsecond, whatever the bucket and the timer.
+    assert_eq!(r.node().stats().busy, Duration::from_millis(9));
     r.finish();
 }
 

@@ -10,7 +10,7 @@ const fn at(ms: u64, rate: Option<Rate>) -> (Duration, Option<Rate>) {
 }
 
 fn traced(trace: RateTrace) -> Config {
-    Config { rate: Some(trace.mean()), trace: Some(trace), ..Config::default() }
+    Config { rate: Some(trace.mean(None)), trace: Some(trace), ..Config::default() }
 }
 
 /// 10 Mb/s, an outage from 3 ms on, 20 Mb/s from 8 ms on. Repeats every 20 ms.
@@ -44,13 +44,48 @@ fn a_rate_that_changes_and_stops_while_a_frame_is_sent() {
 /// No rate for (8 ms - 3 ms) of 20 ms: (3 × 10 + 12 × 20) / 20 Mb/s.
 #[test]
 fn the_rate_on_average() {
-    assert_eq!(OUTAGE.mean(), Rate::kbit(13_500));
+    assert_eq!(OUTAGE.mean(None), Rate::kbit(13_500));
     let once = |steps| RateTrace::Rates(Rates { name: "once", steps, period: None });
     const TWO: &[(Duration, Option<Rate>)] = &[at(0, Some(Rate::mbit(8))), at(10, Some(Rate::mbit(99)))];
-    assert_eq!(once(TWO).mean(), Rate::mbit(8));
-    assert_eq!(once(&TWO[1..]).mean(), Rate::mbit(99));
+    assert_eq!(once(TWO).mean(None), Rate::mbit(8));
+    const ONE: &[(Duration, Option<Rate>)] = &[at(0, Some(Rate::mbit(99)))];
+    assert_eq!(once(ONE).mean(None), Rate::mbit(99));
+    // 10 ms at 8 Mb/s and 30 ms at 99.
+    assert_eq!(once(TWO).mean(Some(Duration::from_millis(40))), Rate::kbit(76_250));
     // Three opportunities of 1,504 bytes in 5 ms.
-    assert_eq!(TWO_TWO_FIVE.mean(), Rate::kbit(7219).max(Rate::from_bps(7_219_200).unwrap()));
+    assert_eq!(TWO_TWO_FIVE.mean(None), Rate::kbit(7219).max(Rate::from_bps(7_219_200).unwrap()));
+}
+
+/// In rounds of 20 ms: 3 ms of 10 Mb/s, an outage of 5 ms and 12 ms of 20 Mb/s. The last rate of a trace that
+/// does not repeat stays.
+#[test]
+fn bits_that_a_trace_offers() {
+    let bits = |trace: RateTrace, ms| trace.offered(Duration::from_millis(ms)) / 1_000_000_000;
+    assert_eq!([3, 8, 20, 43, 50].map(|ms| bits(OUTAGE, ms)), [30_000, 30_000, 270_000, 570_000, 610_000]);
+    const STEPS: &[(Duration, Option<Rate>)] = &[at(0, Some(Rate::mbit(1))), at(1000, Some(Rate::mbit(10)))];
+    let rise = RateTrace::Rates(Rates { name: "rise", steps: STEPS, period: None });
+    assert_eq!([500, 10_000].map(|ms| bits(rise, ms)), [500_000, 91_000_000]);
+    assert_eq!([1, 2, 5, 7].map(|ms| bits(TWO_TWO_FIVE, ms)), [0, 2, 3, 5].map(|n| n * 1504 * 8));
+}
+
+/// As above: 1,250 bytes are a millisecond at 10 Mb/s and half of one at 20.
+#[test]
+fn times_that_a_trace_takes() {
+    let took = |trace: RateTrace, bytes, ms| trace.time_for(bytes, Duration::from_millis(ms));
+    let us = |us| Some(Duration::from_micros(us));
+    assert_eq!([0, 1, 2, 3].map(|ms| took(OUTAGE, 1_250, ms)), [us(1000), us(1000), us(1000), us(5500)]);
+    // A round has 33,750 bytes, 3,750 of them at first.
+    assert_eq!(took(OUTAGE, 33_750 + 5_000, 40), us(20_000 + 8_500));
+    assert_eq!((took(OUTAGE, 0, 4), took(OUTAGE, 33_750, 8)), (us(0), us(15_000)));
+    const STEPS: &[(Duration, Option<Rate>)] = &[at(0, Some(Rate::mbit(1))), at(1000, None)];
+    let end = RateTrace::Rates(Rates { name: "end", steps: STEPS, period: None });
+    assert_eq!((took(end, 125, 999), took(end, 126, 999), took(end, 1, 5000)), (us(1000), None, None));
+    // Opportunities of 1,504 bytes at 2, 2, 5, 7, 7 and 10 ms.
+    let two = |bytes, ms| took(TWO_TWO_FIVE, bytes, ms);
+    assert_eq!(
+        [two(1504, 0), two(3008, 0), two(3009, 0), two(1505, 4)],
+        [us(2000), us(2000), us(5000), us(3000)]
+    );
 }
 
 #[test]

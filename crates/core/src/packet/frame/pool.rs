@@ -182,6 +182,13 @@ impl Frames {
     pub fn free_chunks(&self) -> usize {
         self.free.len()
     }
+    /// Returns the bytes of the chunks in use, whatever lies in them. It looks through the whole pool.
+    pub fn used(&self) -> impl Iterator<Item = &[u8]> {
+        let mut used = vec![true; self.chunks];
+        self.free.iter().for_each(|&chunk| used[chunk as usize] = false);
+        let chunks = self.memory.bytes()[self.origin..].chunks_exact(self.chunk_size);
+        chunks.zip(used).filter_map(|(chunk, used)| used.then_some(chunk))
+    }
     /// Returns the number of chunks kept for frames made by nodes.
     pub fn reserve(&self) -> usize {
         self.reserve

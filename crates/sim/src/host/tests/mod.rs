@@ -75,6 +75,7 @@ impl Rig {
             tcp: tcp.clone(),
             source,
             bin: MS(10),
+            until: Time::MAX,
             trace: true,
         };
         let sender = self.host(self.client).add(end(true, client, server, Some(source)));

@@ -72,7 +72,7 @@ fn busy_world(seed: u64, hosts: usize, until: Time) -> (Vec<(Time, usize)>, Ledg
             seed: seed ^ n as u64,
         }));
         let access = w.add(Link::new(Config { queue: QueueLimit::Packets(3), ..mbit(20, n as u64 % 97) }));
-        let sink = w.add(UdpSink::new(at(n + hosts), at(n), Duration::from_millis(1)));
+        let sink = w.add(UdpSink::new(at(n + hosts), at(n), Duration::from_millis(1), Time::MAX));
         w.wire((source, WIRE), (access, Link::IN));
         w.wire((access, Link::OUT), (bottleneck, Link::IN));
         routes.add(*at(n + hosts).ip(), (sink, WIRE));

@@ -98,13 +98,13 @@ impl<'a> Rows<'a> {
         let bins = got.map_or(Vec::new(), |r| r.bins.dense(self.covered.as_nanos()));
         let class = self.class(flow, self.ends.of_flow(flow, n), flow.direction());
         let measured = FlowMeasurements {
-            class: class.filter(|class| class.share.is_some()),
+            class,
             cc: "udp".to_string(),
             loss: Datagrams {
                 sent: sender.sent,
                 arrived: receiver.arrived,
                 missing: receiver.missing,
-                under_way: under_way(self.plan, flow),
+                under_way: under_way(self.plan, flow, self.covered),
             }
             .loss(),
             delay_us: receiver.delay_us,
@@ -142,11 +142,16 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Returns the most datagrams of a flow that can be under way: those of two round trips, or of a second,
-/// since queues make the way longer.
-fn under_way(plan: &Plan, flow: &Flow) -> u64 {
+/// Returns the most datagrams of a flow that can be under way: those that it sent in the last two round
+/// trips, or in the last second, since queues make the way longer.
+fn under_way(plan: &Plan, flow: &Flow, covered: Duration) -> u64 {
     let Protocol::Udp { rate, datagram, .. } = flow.group.protocol else { return 0 };
-    let way = plan.path.rtt().saturating_mul(2).max(Duration::from_secs(1));
+    let sends = flow.bytes.map_or(Duration::MAX, |bytes| rate.time_for(bytes));
+    let silent = covered.saturating_sub(flow.end(plan.duration).min(flow.start.saturating_add(sends)));
+    let way = plan.path.rtt().saturating_mul(2).max(Duration::from_secs(1)).saturating_sub(silent);
+    if way == Duration::ZERO {
+        return 0;
+    }
     let bits = u128::from(rate.bps()) * u128::from(way.as_nanos()) / 1_000_000_000;
     u64::try_from(bits / 8).unwrap_or(u64::MAX) / u64::from(datagram).max(1) + 1
 }
@@ -164,5 +169,32 @@ fn exchanges(measured: traffic::Exchanges) -> Exchanges {
         latency_us: latency,
         under_way_us: measured.under_way_ns.map(us),
         at_most_us: measured.most_ns.map(|q| Most { p50: some(q.p50), p90: some(q.p90), p99: some(q.p99) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::config::{experiment, Source};
+    use crate::result::Backend;
+
+    /// 1 Mbit/s in datagrams of 1000 bytes are 125 a second, and one more in part. A flow that ended half a
+    /// second ago has those of half a second under way, and one that ended long ago has none.
+    #[test]
+    fn a_flow_that_is_over_has_nothing_under_way() {
+        let of = |length: &str| {
+            let text = format!(
+                "name = 't'\nduration = '4s'
+                [path]
+                rtt = '20ms'
+                [[flow]]
+                id = 'u'\nprotocol = 'udp'\nrate = '1Mbit'\ndatagram = 1000\n{length}"
+            );
+            let parsed = experiment::parse(&Source::new("t.toml", &text)).unwrap();
+            let plan = parsed.plan_for(Backend::Lab).unwrap();
+            let flow = plan.flows().next().unwrap();
+            under_way(&plan, &flow, plan.duration)
+        };
+        assert_eq!(["", "duration = '3.5s'", "duration = '3s'", "bytes = '125kB'"].map(of), [126, 63, 0, 0]);
     }
 }

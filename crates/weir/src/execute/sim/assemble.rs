@@ -20,7 +20,7 @@ use weir_core::stats::quantile;
 use weir_core::time::{Duration, Time};
 use weir_sim::host::{EndpointId, EndpointReport, Host};
 use weir_sim::tcp::Failure;
-use weir_sim::udp::{UdpReport, UdpSink, UdpSource};
+use weir_sim::udp::{InFlight, UdpReport, UdpSink, UdpSource};
 use weir_sim::world::NodeId;
 
 /// Returns the result, without its checks and without `wall_s`.
@@ -30,9 +30,10 @@ pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> R
     let mut flows = Vec::new();
     let mut series = BTreeMap::new();
     let classifier = plan.classifier();
+    let in_flight = InFlight::of(topology.world.frames());
     for (n, (flow, wired)) in plan.flows().zip(&topology.flows).enumerate() {
         let Some(flow) = started(topology, n, flow).filter(|flow| flow.start < covered) else { continue };
-        let reports = EndReports::of(plan, topology, wired, covered);
+        let reports = EndReports::of(plan, topology, wired, covered, &in_flight);
         let class = class(plan, &classifier, &flow, wired);
         let row = flow_result(plan, topology, &flow, wired, &reports, class, covered);
         let recorded = recorder.of_flow(n, &reports.sender.trace, wired.ends.payload);
@@ -114,6 +115,7 @@ struct EndReports {
     /// Bytes received in each bin up to the end of the run.
     bins: Vec<u64>,
     received: u64,
+    in_time: u64,
     last_received: Option<Time>,
     gave_up: bool,
     loss: Option<f64>,
@@ -121,10 +123,16 @@ struct EndReports {
 }
 
 impl EndReports {
-    fn of(plan: &Plan, topology: &Topology, flow: &WiredFlow, covered: Duration) -> EndReports {
+    fn of(
+        plan: &Plan,
+        topology: &Topology,
+        flow: &WiredFlow,
+        covered: Duration,
+        in_flight: &InFlight,
+    ) -> EndReports {
         let (mut reports, first, bins) = match (flow.ends.sender.1, flow.ends.receiver.1) {
             (FlowEnd::Tcp(_, from), FlowEnd::Tcp(_, to)) => EndReports::of_tcp(topology, flow, from, to),
-            _ => EndReports::of_udp(topology, flow),
+            _ => EndReports::of_udp(topology, flow, in_flight),
         };
         let count = covered.as_nanos().div_ceil(plan.bin.as_nanos().max(1)) as usize;
         reports.bins = vec![0; first.min(count)];
@@ -143,22 +151,42 @@ impl EndReports {
         to: EndpointId,
     ) -> (EndReports, usize, Vec<u32>) {
         let sender = tcp_report(topology, flow.sender, from);
-        let EndpointReport { received, last_received, first_bin, bins, failure, .. } =
-            tcp_report(topology, flow.receiver, to);
+        let EndpointReport {
+            received,
+            received_in_time: in_time,
+            last_received,
+            first_bin,
+            bins,
+            failure,
+            ..
+        } = tcp_report(topology, flow.receiver, to);
         let gave_up = sender.failure.into_iter().chain(failure).any(Failure::gave_up);
-        (EndReports { sender, received, last_received, gave_up, ..EndReports::default() }, first_bin, bins)
+        let reports =
+            EndReports { sender, received, in_time, last_received, gave_up, ..EndReports::default() };
+        (reports, first_bin, bins)
     }
 
-    fn of_udp(topology: &Topology, flow: &WiredFlow) -> (EndReports, usize, Vec<u32>) {
-        let sink =
-            topology.world.get::<UdpSink>(flow.receiver).map(|s| s.report().clone()).unwrap_or_default();
-        let UdpReport { datagrams, received, last_received, lost, bins, delays, .. } = sink;
+    fn of_udp(topology: &Topology, flow: &WiredFlow, in_flight: &InFlight) -> (EndReports, usize, Vec<u32>) {
+        let Some(sink) = topology.world.get::<UdpSink>(flow.receiver) else {
+            return (EndReports::default(), 0, Vec::new());
+        };
+        let UdpReport {
+            datagrams,
+            received,
+            received_in_time: in_time,
+            last_received,
+            lost,
+            bins,
+            delays,
+            ..
+        } = sink.report().clone();
         let sent = topology.world.get::<UdpSource>(flow.sender).map_or(0, UdpSource::datagrams);
-        let frames = topology.world.frames();
-        let under_way = (frames.chunks() - frames.free_chunks()) as u64;
+        let under_way = in_flight.to(sink);
         let loss = Datagrams { sent, arrived: datagrams, missing: lost, under_way }.loss();
         let delay_us = QuantilesMax::of_nanos(&delays);
-        (EndReports { received, last_received, loss, delay_us, ..EndReports::default() }, 0, bins)
+        let reports =
+            EndReports { received, in_time, last_received, loss, delay_us, ..EndReports::default() };
+        (reports, 0, bins)
     }
 }
 
@@ -174,7 +202,7 @@ fn is_udp(wired: &WiredFlow) -> bool {
     matches!(wired.ends.sender.1, FlowEnd::Udp(_))
 }
 
-/// Returns the expected class of a flow. ACKs control only TCP.
+/// Returns the expected class of a flow.
 fn class<'a>(
     plan: &Plan,
     classifier: &'a Classifier,
@@ -184,7 +212,7 @@ fn class<'a>(
     let (client, server) = (SocketAddr::V4(wired.ends.client), SocketAddr::V4(wired.ends.server));
     let ends = if wired.ends.uploads { (client, server) } else { (server, client) };
     let class = classifier.of(flow.direction(), &flow.group.protocol, ends);
-    class.filter(|c| (!is_udp(wired) || c.share.is_some()) && passes_a_gateway(plan, flow))
+    class.filter(|_| passes_a_gateway(plan, flow))
 }
 
 /// Returns the result of a flow.
@@ -199,8 +227,6 @@ fn flow_result(
 ) -> FlowResult {
     let us = |d: Duration| d.as_micros();
     let udp = is_udp(wired);
-    // Bytes that arrived after the flow's time are no part of its goodput.
-    let in_time = flow.end(plan.duration).as_nanos().div_ceil(plan.bin.as_nanos().max(1)) as usize;
     let last = |bytes: u64| reports.last_received.filter(|_| reports.received >= bytes);
     let measured = FlowMeasurements {
         class,
@@ -215,7 +241,7 @@ fn flow_result(
             .rtt
             .map_or(Quantiles::default(), |(p50, p99)| Quantiles { p50: us(p50), p99: us(p99) }),
         bytes: reports.received,
-        in_time: reports.bins.iter().take(in_time).sum(),
+        in_time: reports.in_time,
         last: reports.last_received.map(|at| at.since(Time::ZERO)),
         bins: &reports.bins,
         opened: Some(flow.start),

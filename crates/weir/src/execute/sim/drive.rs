@@ -58,8 +58,9 @@ fn alone(plan: &Plan, options: &Options) -> Result<RunResult, String> {
     Ok(result)
 }
 
-/// Simulated time before the clock is read for the first time.
-const FIRST_SLICE: Duration = Duration::from_millis(1);
+/// Simulated time before the clock is read for the first time, and the least of any later slice. Where paths
+/// take a nanosecond, a millisecond may have more events than a machine handles in an hour.
+const SHORTEST: Duration = Duration::from_nanos(1);
 
 /// Runs to the end or until stopped. Returns whether it reached the end, or the instant that it cannot get
 /// past. The steps between readings of the clock do not affect the simulation.
@@ -73,7 +74,7 @@ fn drive(
     // Idle time passes quickly, and a long slice after it would delay the next reading of the clock.
     let most = Duration::from_nanos(plan.duration.as_nanos() / 1000 + 1);
     // What the first one takes is not known, whatever the duration.
-    let mut slice = most.min(FIRST_SLICE);
+    let mut slice = SHORTEST;
     let mut looked = Instant::now();
     let mut shown = Time::ZERO;
     loop {
@@ -108,7 +109,7 @@ fn drive(
 /// Returns a slice that takes about [`LOOK`], given that one of length `slice` took `took`.
 fn next_slice(slice: Duration, took: std::time::Duration) -> Duration {
     if took > LOOK {
-        Duration::from_nanos(slice.as_nanos() / 2).max(Duration::from_micros(1))
+        Duration::from_nanos(slice.as_nanos() / 2).max(SHORTEST)
     } else if took < LOOK / 4 {
         slice.saturating_mul(2)
     } else {

@@ -123,6 +123,7 @@ impl FlowEndMaker<'_> {
                 tcp: tcp.clone(),
                 source,
                 bin: plan.bin,
+                until: until(plan, flow),
                 trace: source.is_some() && traces(plan),
             };
             let simulated = &mut self.hosts[at].tcp[host];
@@ -181,7 +182,7 @@ impl FlowEndMaker<'_> {
             dscp: flow.group.dscp,
             seed: udp_seed(self.plan, flow),
         });
-        let sink = UdpSink::new(remote, local, self.plan.bin);
+        let sink = UdpSink::new(remote, local, self.plan.bin, until(self.plan, flow));
         let mut end = |at: usize, address: &SocketAddrV4, end: UdpEnd| {
             let ends = &mut self.hosts[at].udp;
             ends.push((*address.ip(), end));
@@ -204,8 +205,8 @@ fn source(plan: &Plan, flow: &Flow) -> Source {
     Source { bytes: flow.bytes, until: until(plan, flow), rate, bursts: flow.group.bursts }
 }
 
-/// Returns the time at which a flow stops sending. A flow that lasts until the end of the experiment is not
-/// closed, because its close would have no effect.
+/// Returns the end of a flow's time, when it stops sending. A flow that lasts until the end of the experiment
+/// is not closed, because its close would have no effect.
 fn until(plan: &Plan, flow: &Flow) -> Time {
     let end = flow.end(plan.duration);
     if end < plan.duration {

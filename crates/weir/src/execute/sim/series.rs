@@ -89,9 +89,8 @@ impl Recorder {
             let Carrier::Node(id) = direction.carrier else { continue };
             let waiting = topology.world.with_cx(id, |link: &mut Link, cx| {
                 link.advance(cx);
-                let rate = link.config().rate?;
-                // The link sends what waits in this time, in whatever order.
-                let delay = rate.time_for(link.queue_bytes()).as_nanos() as f64 / 1e3;
+                link.config().rate?;
+                let delay = link.queue_time(now).map_or(UNKNOWN, |delay| delay.as_nanos() as f64 / 1e3);
                 Some((link.queue_packets() as f64, link.queue_bytes() as f64, delay))
             });
             let Some((packets, bytes, delay)) = waiting.flatten() else { continue };

@@ -96,6 +96,134 @@ fn datagrams_under_way_at_the_end_are_not_lost() {
     assert_eq!(holds(&text("loss = 1", "0s")), (Some(1.0), false));
 }
 
+/// A link loses all of 125 datagrams, the last of which leaves 2 s before the end. Megabytes that another
+/// flow has under way at the end are none of them.
+#[test]
+fn frames_of_other_flows_hide_no_loss() {
+    for beside in ["", "[[flow]]\nid = 'bulk'\nrwnd = '30MB'"] {
+        let r = simulate(&format!(
+            "name = 't'\nduration = '3s'
+            [path]
+            rtt = '200ms'
+            wan = {{ rate = '100Mbit', queue = '4000p' }}
+            [[host]]
+            name = 'far'\nside = 'wan'\nloss = 1
+            [[flow]]
+            id = 'u'\nprotocol = 'udp'\nrate = '1Mbit'\ndatagram = 1000\nduration = '1s'\nserver = 'far'
+            {beside}"
+        ));
+        assert_eq!(r.flows[0].loss, Some(1.0), "{beside}");
+        assert!(r.flows.iter().skip(1).all(|bulk| bulk.bytes > 1_000_000), "{:?}", r.flows);
+    }
+}
+
+/// A flow of 15 ms sends 1000 bytes each millisecond, which arrive 10.5 ms later: 5 of 15 in its time, which
+/// ends within a bin. The first data of a flow of TCP comes after two round trips of 21 ms: the link carries
+/// 11,250 bytes in the 9 ms from then to its end, and ten segments in all.
+#[test]
+fn bytes_after_a_flows_end_are_in_none_of_its_rates() {
+    let r = simulate(
+        "name = 't'\nduration = '1s'
+        [path]
+        wan.out = { delay = '10500us' }\nwan.back = { rate = '10Mbit', delay = '10500us', queue = '100p' }
+        [[flow]]
+        id = 'u'\nprotocol = 'udp'\nrate = '8Mbit'\ndatagram = 1000\nduration = '15ms'
+        [[flow]]
+        id = 't'\nstart = '501ms'\nduration = '51ms'\ndirection = 'in'",
+    );
+    let (u, t) = (&r.flows[0], &r.flows[1]);
+    assert_eq!((u.bytes, u.goodput_bps), (15_000, 5_000.0 * 8.0 / 0.015));
+    assert_eq!(u.intervals.iter().map(|i| i.bytes).collect::<Vec<_>>(), [5_000]);
+    let in_time: u64 = t.intervals.iter().map(|i| i.bytes).sum();
+    assert!((1..=11_250).contains(&in_time) && t.bytes >= 14_480, "{t:?}");
+    assert_eq!(t.goodput_bps, in_time as f64 * 8.0 / 0.051);
+}
+
+/// Datagrams of 9 Mbit/s in a class without a queue are of this class, which sets them no rate.
+#[test]
+fn datagrams_are_of_their_class() {
+    let text = "name = 't'\nduration = '2s'
+        [path]
+        wan = { rate = '100Mbit' }
+        [[gateway.class]]
+        name = 'site'\nrate = '10Mbit'\nunresponsive = 'bound'
+        [[flow]]
+        id = 'u'\nprotocol = 'udp'\nrate = '9Mbit'
+        [[expect]]
+        what = 'class.site.goodput_bps'\nop = 'at_most'\ntarget = '2Mbit'";
+    let r = simulate(text);
+    assert_eq!((r.flows[0].class.as_str(), r.flows[0].target_bps), ("site", None));
+    assert!((r.classes[0].bps / 9e6 - 1.0).abs() < 0.01, "{}", r.classes[0].bps);
+    let found = crate::report::expect::evaluate(&plan(text), &r)[0].found.unwrap();
+    assert!((found / 9e6 - 1.0).abs() < 0.01, "{found}");
+}
+
+/// Returns the result of a flow of 12 Mbit/s through a link that follows a trace, for 10 s, and its plan.
+fn traced(name: &str, trace: &str, keys: &str) -> (RunResult, Plan) {
+    let directory = std::env::temp_dir().join(format!("weir-sim-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("t.rates"), trace).unwrap();
+    let text = format!(
+        "name = 't'\nduration = '10s'\n{keys}
+        [path]
+        rtt = '100ms'
+        wan.out = {{ rate_trace = 't.rates', queue = '1bdp' }}
+        [[flow]]
+        id = 'u'\nprotocol = 'udp'\nrate = '12Mbit'"
+    );
+    let source = Source::new(directory.join("t.toml").display().to_string(), text);
+    let plan = experiment::parse(&source).unwrap_or_else(|e| panic!("{e}")).plan;
+    std::fs::remove_dir_all(&directory).unwrap();
+    let options = Options { pcap: None, progress: None, stop: &AtomicBool::new(false) };
+    (run(&plan, &options).unwrap(), plan)
+}
+
+/// A link of 1 Mbit/s and then of 10, both less than the flow sends, is used all the time. So is one whose
+/// last rate is lower, and one whose round the run does not end. A bucket is filled at the rate.
+#[test]
+fn utilization_is_of_the_bits_that_could_leave() {
+    for (name, trace) in [
+        ("rise", "0s 1Mbit\n1s 10Mbit\n"),
+        ("fall", "0s 10Mbit\n1s 1Mbit\n"),
+        ("long", "0s 10Mbit\n10s 1Mbit\n100s repeat\n"),
+    ] {
+        let used = link(&traced(name, trace, "").0, "wan.out").utilization;
+        assert!(used > 0.99 && used <= 1.0, "{name}: {used}");
+    }
+    // 9 Mbit/s in datagrams of 1000 bytes are 9.378 of 10 Mbit/s with 42 bytes of headers.
+    for bucket in ["", "burst = '100kB'", "burst = '100kB'\ntimer = '10ms'"] {
+        let r = simulate(&format!(
+            "name = 't'\nduration = '4s'
+            [path.wan.out]
+            rate = '10Mbit'\n{bucket}
+            [[flow]]
+            id = 'u'\nprotocol = 'udp'\nrate = '9Mbit'\ndatagram = 1000"
+        ));
+        let used = link(&r, "wan.out").utilization;
+        assert!((used - 0.9378).abs() < 0.005, "{bucket}: {used}");
+    }
+}
+
+/// A queue that is full at 10 Mbit/s holds as long as its bytes take at that rate, whatever the average.
+#[test]
+fn the_delay_of_a_queue_is_of_the_rates_to_come() {
+    let (r, _) = traced("delay", "0s 1Mbit\n1s 10Mbit\n", "series = ['queue']");
+    let (t_s, delays) = r.column("wan.out", "queue_delay_us").unwrap();
+    let (_, bytes) = r.column("wan.out", "queue_bytes").unwrap();
+    let late = t_s.partition_point(|&t| t < 2.0);
+    assert!(bytes[late..].iter().all(|&bytes| bytes > 100_000.0));
+    for (delay, bytes) in delays[late..].iter().zip(&bytes[late..]) {
+        assert!((delay - bytes * 8.0 / 10.0).abs() < 1e-3, "{delay} {bytes}");
+    }
+}
+
+/// 1 Mbit in the first second and 90 in the nine after it: 9.1 Mbit/s, and 113,750 bytes in 100 ms.
+#[test]
+fn a_queue_in_round_trips_is_of_the_rate_in_the_run() {
+    let rise = traced("mean", "0s 1Mbit\n1s 10Mbit\n", "").1;
+    assert_eq!(rise.path.wan_out.rate, weir_core::rate::Rate::from_bps(9_100_000));
+}
+
 /// A flow that is not done at the end of the run takes longer than from its start to then: 0.9 s of 1 s.
 #[test]
 fn the_completion_of_an_unfinished_flow_has_a_lower_bound() {

@@ -54,6 +54,18 @@ pub(super) fn longest_bin(s: &Section) -> Duration {
     bin.unwrap_or(LONGEST)
 }
 
+/// Refuses a `sample` of which a series would have more rows than there may be bins.
+pub(super) fn not_too_many_rows(s: &Section, sample: Duration, duration: Duration) {
+    let rows = duration.as_nanos() / sample.as_nanos();
+    if rows > MOST {
+        let help = format!("a series has at most {MOST}: choose a longer `sample`, or a shorter `duration`");
+        s.fault(
+            "sample",
+            Fault::new(format!("a `sample` each {sample} makes {rows} rows in {duration}"), help),
+        );
+    }
+}
+
 /// Returns the longest bin of at most `most` that divides every time noted in the file, and `interval`. All
 /// times are whole microseconds, so a bin of 1 us always fits. Too many bins are a fault of the time that
 /// causes them.

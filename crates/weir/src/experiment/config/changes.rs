@@ -6,6 +6,7 @@
 use super::diag::{Errors, Source};
 use super::reader::{parse_toml, Sink};
 use super::sweep::place::{place, set};
+use core::ops::Range;
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
@@ -43,6 +44,26 @@ pub fn read<T>(
     read(source, table)
 }
 
+/// Returns the places of the values in a table that changes have put there.
+pub(super) fn places(source: &Source, table: &DeTable) -> Vec<Range<usize>> {
+    let Some(begin) = source.text.rfind(&format!("[\"{TABLE}\"]")) else { return Vec::new() };
+    let mut places = Vec::new();
+    table.values().for_each(|value| find(value, begin, &mut places));
+    places
+}
+
+/// Finds the values that stand behind `begin`.
+fn find(value: &Spanned<DeValue>, begin: usize, places: &mut Vec<Range<usize>>) {
+    match value.get_ref() {
+        DeValue::Table(table) => table.values().for_each(|value| find(value, begin, places)),
+        DeValue::Array(items) if value.span().start < begin => {
+            items.iter().for_each(|value| find(value, begin, places));
+        }
+        _ if value.span().start >= begin => places.push(value.span()),
+        _ => (),
+    }
+}
+
 /// Returns the line for an argument `PATH=VALUE`. A value that is none of TOML's is a text, as `20Mbit` is.
 /// `None` without `=`.
 pub fn line(argument: &str) -> Option<String> {
@@ -76,6 +97,26 @@ mod tests {
         assert_eq!(plans, [1, 2].map(|seed| (seed, Duration::from_secs(5))));
         assert_eq!(made[0].settings, [("seed".to_string(), "1".to_string())]);
         assert_eq!(runs_with(&file, "").unwrap(), runs(&file).unwrap());
+    }
+
+    /// A change of a value that the sweep sets would have no effect. A change of several flows has, if the
+    /// sweep sets the value of one.
+    #[test]
+    fn a_change_of_what_the_sweep_varies_is_refused() {
+        let said = |sweep: &str, change: &str| {
+            let file = Source::new("t.toml", format!("{FILE}\n[sweep]\n{sweep}\n"));
+            runs_with(&file, change).map_or_else(|e| e.to_string(), |runs| runs.len().to_string())
+        };
+        let rates = "\"path.wan.rate\" = [\"1Mbit\", \"2Mbit\"]";
+        let text = said(rates, "\"path.wan.rate\" = \"3Mbit\"");
+        assert!(
+            text.contains("path.wan.rate\" = \"3Mbit\"") && text.contains("`[sweep]` varies it"),
+            "{text}"
+        );
+        assert_eq!(said(rates, "\"path.wan.delay\" = \"3ms\""), "2");
+        let all = "\"flow.*.cc\" = [\"reno\", \"cubic\"]";
+        assert!(said(all, "\"flow.a.cc\" = \"reno\"").contains("`[sweep]` varies it"));
+        assert_eq!(said(&all.replace('*', "a"), "\"flow.*.cc\" = \"newreno\""), "2");
     }
 
     #[test]

@@ -137,6 +137,7 @@ fn plan(s: Section, source: &Source, files: &Files<'_>, baselines: Vec<Baseline>
     let title = s.get::<String>("title").unwrap_or_default();
     s.need("duration", "\"10s\"");
     let duration = bins::positive_time(&s, "duration");
+    s.lasts(duration);
     let interval = bins::positive_time(&s, "interval");
     let longest_bin = bins::longest_bin(&s);
     let seed = s.get::<u64>("seed").unwrap_or(1);
@@ -173,6 +174,9 @@ fn plan(s: Section, source: &Source, files: &Files<'_>, baselines: Vec<Baseline>
     let interval = interval.unwrap_or(Duration::from_secs(1).min(duration));
     if interval > duration {
         s.fault("interval", Fault::bare(format!("{interval} is longer than the experiment, {duration}")));
+    }
+    if let Some(sample) = sample {
+        bins::not_too_many_rows(&s, sample, duration);
     }
     let config_sha256 = Sha256::digest(source.text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
     let plan =

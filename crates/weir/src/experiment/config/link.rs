@@ -20,10 +20,11 @@ use weir_core::rate::Rate;
 use weir_core::time::Duration;
 
 /// Link being read, with the round-trip time for multiples in its queue's limit, and the directory of its
-/// traces.
+/// traces and the duration that they are used for.
 pub struct Draft {
     link: Config,
     rtt: Duration,
+    run: Option<Duration>,
     directory: Option<PathBuf>,
 }
 
@@ -36,7 +37,7 @@ impl Draft {
 type LinkKey = Key<Draft>;
 
 /// Link by default.
-const BARE: Draft = Draft { link: Config::BARE, rtt: Duration::ZERO, directory: None };
+const BARE: Draft = Draft { link: Config::BARE, rtt: Duration::ZERO, run: None, directory: None };
 
 /// Effect of jitter on the order of frames, by the names of `reorders`.
 const ORDERS: [(&str, bool); 2] = [("kept", false), ("free", true)];
@@ -225,7 +226,8 @@ pub static KEYS: &[LinkKey] = &[
 /// Reads the keys of a link that stand alone, each from the first of `places` that has it. The default is a
 /// bare wire. [`complete`] reads the others.
 pub(super) fn begin(places: &[&Section]) -> Config {
-    let mut draft = Draft { directory: directory(places), ..BARE };
+    let run = places.first().and_then(|s| s.run());
+    let mut draft = Draft { directory: directory(places), run, ..BARE };
     keys::read(KEYS.iter().filter(|key| key.stands_alone()), places, &mut draft);
     draft.link
 }
@@ -237,14 +239,14 @@ fn directory(places: &[&Section]) -> Option<PathBuf> {
 /// Reads the keys that need a rate. A queue's limit may be a multiple of the bytes that the rate sends in
 /// `rtt`. This is the round-trip time of the path, which the delays of all its links make.
 pub(super) fn complete(link: Config, places: &[&Section], rtt: Duration) -> Config {
-    let mut draft = Draft { link, rtt, directory: directory(places) };
+    let mut draft = Draft { link, rtt, directory: directory(places), ..BARE };
     keys::read(KEYS.iter().filter(|key| !key.stands_alone()), places, &mut draft);
     draft.link
 }
 
 /// Reads keys over those of a link that has them already. `rtt` is as in [`complete`].
 pub(super) fn over(link: Config, s: &Section, rtt: Duration) -> Config {
-    let mut draft = Draft { link, rtt, directory: directory(&[s]) };
+    let mut draft = Draft { link, rtt, directory: directory(&[s]), run: s.run() };
     let known = |key: &str| match key {
         "rate" => link.rate.is_some(),
         "aqm" => link.aqm != Aqm::None,

@@ -3,7 +3,10 @@
 use super::diag::Fault;
 use crate::experiment::plan::{has, matches, Flow, Kind, Plan, Subject};
 use crate::result::metric::Needs;
-use weir_core::link;
+use weir_core::link::{self, Aqm};
+
+/// Drops by a queue's active management.
+const AQM_DROPS: &str = "drops.aqm";
 
 /// Checks that the metric, which needs `needs`, is measured of something that the subject's pattern matches.
 pub(super) fn check(subject: &Subject, metric: &str, needs: Needs, plan: &Plan) -> Result<(), Fault> {
@@ -11,7 +14,10 @@ pub(super) fn check(subject: &Subject, metric: &str, needs: Needs, plan: &Plan) 
         Subject::Flow(pattern) => {
             plan.flows().filter(|f| matches(pattern, &f.id)).any(|f| of_flow(&f, needs, plan))
         }
-        Subject::Link(pattern) => links(plan).any(|(name, l)| matches(pattern, &name) && has(l, needs)),
+        Subject::Link(pattern) => {
+            let drops = |l: &link::Config| metric != AQM_DROPS || l.aqm != Aqm::None;
+            links(plan).any(|(name, l)| matches(pattern, &name) && has(l, needs) && drops(l))
+        }
         Subject::Class(pattern) => {
             let classes = plan.gateway.iter().flat_map(|g| &g.classes);
             classes.filter(|c| matches(pattern, &c.name)).any(|c| match needs {
@@ -34,7 +40,8 @@ pub(super) fn check(subject: &Subject, metric: &str, needs: Needs, plan: &Plan) 
         Subject::Flow(name) | Subject::Link(name) | Subject::Class(name) => name.as_str(),
         Subject::Gateway => "gateway",
     };
-    Err(Fault::new(format!("`{metric}` of `{name}` is never measured"), why_not(needs)))
+    let why = if metric == AQM_DROPS { "the link has no `aqm`" } else { why_not(needs) };
+    Err(Fault::new(format!("`{metric}` of `{name}` is never measured"), why))
 }
 
 fn of_flow(flow: &Flow, needs: Needs, plan: &Plan) -> bool {

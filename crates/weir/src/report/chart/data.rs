@@ -21,8 +21,8 @@ pub(super) fn window(duration: Duration, bin: Duration) -> Duration {
 }
 
 /// Returns the goodput of windows in bits per second, each placed at the middle of the flow's life within it.
-/// Windows with less than half of their length inside the flow's life are left out. `received` begins with
-/// bin `first`; bins outside it are empty.
+/// Windows with less than half of their length inside the flow's life are left out, and so are bytes that
+/// came after it. `received` begins with bin `first`; bins outside it are empty.
 pub(super) fn goodput(
     flow: &FlowResult,
     first: usize,
@@ -34,10 +34,12 @@ pub(super) fn goodput(
     let at = |bins: usize| bin.saturating_mul(bins as u64).as_secs_f64();
     let bins = |s: f64| (s * 1e9 / bin.as_nanos().max(1) as f64).round().max(0.0) as usize;
     let (begin, end) = (bins(flow.start_s), bins(flow.end_s));
+    let mut left = (flow.goodput_bps * (flow.end_s - flow.start_s) / 8.0).round();
     let point = |k: usize| {
         let within = |bin: usize| bin.clamp(first, first + received.len()) - first;
         let (from, to) = (at(k * n).max(flow.start_s), at((k + 1) * n).min(flow.end_s));
-        let sum: f64 = received[within(k * n)..within((k + 1) * n)].iter().sum();
+        let sum = received[within(k * n)..within((k + 1) * n)].iter().sum::<f64>().min(left);
+        left -= sum;
         (to - from >= at(n) / 2.0).then(|| ((from + to) / 2.0, sum * 8.0 / (to - from)))
     };
     (begin / n..end.div_ceil(n)).filter_map(point).collect()
@@ -138,8 +140,9 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
+    /// Returns a flow of 8 Mbit/s.
     fn flow(start_s: f64, end_s: f64) -> FlowResult {
-        FlowResult { start_s, end_s, ..FlowResult::default() }
+        FlowResult { start_s, end_s, goodput_bps: 8e6, ..FlowResult::default() }
     }
 
     #[test]
@@ -155,8 +158,9 @@ mod tests {
 
     #[test]
     fn goodput_of_a_flow_that_starts_late() {
-        // Bins of 1 ms, windows of 4; the flow lives from 3 ms to 11 ms at 1000 bytes per ms: 8 Mbit/s.
-        let bins: Vec<f64> = (0..12).map(|i| if (3..11).contains(&i) { 1000.0 } else { 0.0 }).collect();
+        // Bins of 1 ms, windows of 4; the flow lives from 3 ms to 11 ms at 1000 bytes per ms: 8 Mbit/s. As
+        // many come in the millisecond after it.
+        let bins: Vec<f64> = (0..12).map(|i| if i >= 3 { 1000.0 } else { 0.0 }).collect();
         let got = goodput(&flow(0.003, 0.011), 0, &bins, MS, Duration::from_millis(4));
         // Bins outside its life may be missing.
         assert_eq!(got, goodput(&flow(0.003, 0.011), 3, &bins[3..11], MS, Duration::from_millis(4)));

@@ -132,7 +132,9 @@ impl Figure {
         let name = unit_free(what);
         let quantity = Quantity { name: &name, unit, of: &of };
         let chart = swept::chart(&all, (key, &at), &others, &quantity);
-        chart.map(Figure::from).ok_or_else(|| format!("no run has `{what}`"))
+        let mut chart = chart.ok_or_else(|| format!("no run has `{what}`"))?;
+        chart.notes.extend(flow.and_then(|metric| swept::left_out(metric, &all)));
+        Ok(Figure::from(chart))
     }
 
     /// Draws the goodput of a run's flows over time, and Jain's index of their shares in each interval: 1

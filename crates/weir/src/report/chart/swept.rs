@@ -2,7 +2,7 @@
 
 use super::{draw, file_name, positioned, Chart, Kind, Positions, Values};
 use crate::report::summary::mean;
-use crate::result::metric::{of_several, Metric, Tables};
+use crate::result::metric::{of_several, Measured, Metric, Tables};
 use crate::result::unit::Unit;
 use crate::result::{FlowResult, RunResult, Runs, Status};
 
@@ -44,13 +44,21 @@ pub fn swept(runs: &Runs, names: &[String]) -> Vec<(String, Result<String, Strin
         for metric in of_several(Tables::All).filter(|m| m.column.is_some()) {
             let of = |run: &RunResult| of_groups(metric, run);
             let quantity = Quantity { name: metric.name, unit: metric.unit, of: &of };
-            if let Some(chart) = chart(&runs, (key, &at), &others, &quantity) {
+            if let Some(mut chart) = chart(&runs, (key, &at), &others, &quantity) {
+                chart.notes.extend(left_out(metric, &runs));
                 let name = format!("{}-over-{}.svg", file_name(metric.name), file_name(key));
                 charts.push((name, draw::svg(&chart)));
             }
         }
     }
     charts
+}
+
+/// Says how many values of a metric are missing in a chart, if any are.
+pub(super) fn left_out(metric: &Metric<FlowResult>, runs: &[&RunResult]) -> Option<String> {
+    let flows: Vec<&FlowResult> = runs.iter().flat_map(|run| &run.flows).collect();
+    let Measured { n, of } = metric.measured(&flows);
+    (n < of).then(|| format!("{} of {of} flows are missing: their values are not known", of - n))
 }
 
 /// Returns the runs that were made to their end.
@@ -177,6 +185,20 @@ mod tests {
         // One value of the round trip has no chart.
         let one = swept(&sweep(&["10ms"]), &names);
         assert!(one.iter().all(|(name, _)| name.contains("over-loss")));
+    }
+
+    /// Half of the flows had not ended.
+    #[test]
+    fn a_chart_says_what_it_leaves_out() {
+        let mut runs = sweep(&["10ms"]);
+        for (n, flow) in runs.runs.iter_mut().flat_map(|run| &mut run.flows).enumerate() {
+            let unknown = n % 2 == 0;
+            (flow.fct_s, flow.fct_at_least_s) = ((!unknown).then_some(1.0), unknown.then_some(2.0));
+        }
+        let charts = swept(&runs, &NAMES.map(String::from));
+        let svg = |name: &str| charts.iter().find(|(file, _)| file == name).unwrap().1.clone().unwrap();
+        assert!(svg("fct_s-over-loss.svg").contains("2 of 4 flows are missing"));
+        assert!(!svg("goodput_bps-over-loss.svg").contains("missing"));
     }
 
     #[test]

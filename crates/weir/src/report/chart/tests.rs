@@ -45,7 +45,12 @@ fn run(plan: &Plan) -> RunResult {
         };
         let bytes: Vec<u64> = (0..bins).map(bytes).collect();
         let total: u64 = bytes.iter().sum();
-        let intervals = result::intervals(plan.bin, plan.interval, flow.start, plan.duration, &bytes);
+        let intervals = result::intervals(
+            (plan.bin, plan.interval),
+            (flow.start, plan.duration),
+            &bytes,
+            bytes.iter().sum(),
+        );
         let mut series = Series::received(plan.bin, &bytes);
         let sawtooth = (0..bins).map(|i| (i % 300) as f64 / 10.0 + 10.0 + bps as f64 / 1e6).collect();
         series.columns.insert("cwnd_packets".into(), Column(sawtooth));

@@ -1,4 +1,4 @@
-//! Aggregation of several values into one. If some are lower bounds, the result may be one too.
+//! Aggregation of several values into one. If some are lower bounds, the result may be one too, or unknown.
 
 use super::measure::{joint, measure, Sample};
 use crate::experiment::describe;
@@ -9,13 +9,11 @@ use weir_core::time::Duration;
 /// Measures, and aggregates the samples if the measure asks for it.
 pub fn aggregated(how: Option<Aggregate>, m: &Measure, bin: Duration, result: &RunResult) -> Vec<Sample> {
     let samples = measure(m, bin, result);
-    let joint = || joint(m, bin, result).filter(|_| how == Some(Aggregate::Sum));
-    match how {
-        Some(how) if !samples.is_empty() => match joint() {
-            Some((sum, n)) => vec![Sample::new(sum, format!("{} of {n}", describe::aggregate(how)))],
-            None => vec![one(how, &samples)],
-        },
-        _ => samples,
+    let Some(how) = how else { return samples };
+    match joint(m, bin, result).filter(|_| how == Aggregate::Sum) {
+        Some((sum, n)) => vec![Sample::new(sum, format!("{} of {n}", describe::aggregate(how)))],
+        None if samples.is_empty() => samples,
+        None => vec![one(how, &samples)],
     }
 }
 
@@ -28,14 +26,18 @@ pub(super) fn one(how: Aggregate, samples: &[Sample]) -> Sample {
             Aggregate::Mean => mean(samples, bound),
             Aggregate::Min => values.fold(f64::INFINITY, f64::min),
             Aggregate::Max => values.fold(f64::NEG_INFINITY, f64::max),
-            Aggregate::Deviation => deviation(samples, bound),
+            Aggregate::Deviation => deviation(samples),
             Aggregate::Percentile(percent) => percentile(samples, percent, bound),
         }
     };
     let (n, known) = (samples.len(), samples.iter().filter(|s| s.is_known()).count());
     let some = if known < n { format!(", {known} of them known") } else { String::new() };
     let at = format!("{} of {n}{some}", describe::aggregate(how));
-    let (value, high) = (of(|s| s.value), of(|s| s.high));
+    let (value, high) = match how {
+        // It may shrink as a value grows, so bounds of the values are none of it.
+        Aggregate::Deviation if known < n => (0.0, f64::INFINITY),
+        _ => (of(|s| s.value), of(|s| s.high)),
+    };
     Sample { high, ..Sample::new(value, at) }
 }
 
@@ -57,7 +59,8 @@ pub(super) fn percentile(samples: &[Sample], percent: u8, of: fn(&Sample) -> f64
 }
 
 /// Returns the standard deviation of one or more samples, each as heavy as its weight.
-pub(super) fn deviation(samples: &[Sample], of: fn(&Sample) -> f64) -> f64 {
+fn deviation(samples: &[Sample]) -> f64 {
+    let of = |s: &Sample| s.value;
     let mean = mean(samples, of);
     let weight: f64 = samples.iter().map(|s| s.weight).sum();
     let squares = samples.iter().map(|s| (of(s) - mean).powi(2) * s.weight).sum::<f64>();

@@ -1,7 +1,7 @@
 //! Evaluation of a measure on a result.
 
 use super::bins::Bins;
-use crate::experiment::plan::{matches, Field, Measure, Quantity, Subject};
+use crate::experiment::plan::{matches, Field, Measure, Quantity, SeriesKind, Subject};
 use crate::result::metric::{Found, Metric, OverTime};
 use crate::result::{Ancestry, ClassResult, FlowResult, RunResult};
 use std::collections::{HashMap, HashSet};
@@ -59,7 +59,7 @@ pub fn measure(m: &Measure, bin: Duration, result: &RunResult) -> Vec<Sample> {
         }
         (Subject::Link(pattern), Quantity::Series { column, at }) => {
             let links = result.links.iter().filter(|l| matches(pattern, &l.name));
-            links.flat_map(|l| series(m, column.name, *at, result, &l.name)).collect()
+            links.flat_map(|l| series(m, column.name, *at, result, (&l.name, result.duration_s))).collect()
         }
         (Subject::Link(pattern), Quantity::Field { field: Field::Link(metric), count }) => {
             fields(result.links.iter().map(|l| (l.name.as_str(), l)), pattern, metric, *count)
@@ -99,6 +99,9 @@ fn flows<'a>(m: &Measure, pattern: &str, result: &'a RunResult) -> Vec<&'a FlowR
 pub(super) fn joint(m: &Measure, bin: Duration, result: &RunResult) -> Option<(f64, usize)> {
     let Subject::Flow(pattern) = &m.subject else { return None };
     let flows = flows(m, pattern, result);
+    if flows.is_empty() {
+        return None;
+    }
     let sum = match m.quantity {
         Quantity::Goodput { over: OverTime::Average, .. } => {
             let bins = Bins::of_class(m, bin, result, &flows)?;
@@ -134,55 +137,63 @@ fn value<T>(metric: &Metric<T>, count: Option<&str>, of: &T) -> Option<Found> {
 fn flow(m: &Measure, quantity: &Quantity, bin: Duration, result: &RunResult, f: &FlowResult) -> Vec<Sample> {
     let sample = |found, at| Sample { flow_rate: f.target_bps, ..Sample::found(found, at) };
     match quantity {
-        Quantity::Series { column, at } => series(m, column.name, *at, result, &f.id),
+        Quantity::Series { column, at } => {
+            // What was acknowledged stays, but a connection that is over has no window.
+            let over = f.until_s() < result.duration_s && column.kind != SeriesKind::Acked;
+            let end_s = if over { f.until_s() } else { result.duration_s };
+            series(m, column.name, *at, result, (&f.id, end_s))
+        }
         Quantity::Field { field: Field::Flow(metric), count } => {
             value(metric, *count, f).map(|v| sample(v, f.id.clone())).into_iter().collect()
         }
         Quantity::Field { .. } => Vec::new(),
         Quantity::Goodput { over, length } => {
-            let bins = Bins::of(m, bin, result, f);
-            let found = bins.into_iter().flat_map(|bins| rates(&bins, bin, (*over, *length), &f.id));
-            found.map(|found| sample(Found::Known(found.value), found.at)).collect()
+            let Some(bins) = Bins::of(m, bin, result, f) else { return Vec::new() };
+            if *over == OverTime::Average && bins.whole_life {
+                return vec![sample(Found::Known(f.goodput_bps), f.id.clone())];
+            }
+            let found = rates(&bins, bin, (*over, *length), &f.id);
+            found.into_iter().map(|s| Sample { flow_rate: f.target_bps, ..s }).collect()
         }
     }
 }
 
-/// Returns rates of the subject called `name`. Each has its time unless it covers all of the measured time.
+/// Returns rates of the subject called `name`. Each has its time unless it covers all of the measured time. A
+/// rate that the bins do not tell is an unknown sample.
 fn rates(bins: &Bins, bin: Duration, (over, length): (OverTime, Duration), name: &str) -> Vec<Sample> {
-    let span = |at: Option<(usize, usize)>| {
-        let t = |i: usize| bin.saturating_mul(i as u64).as_secs_f64();
-        at.map_or(name.to_string(), |(from, to)| format!("{name}, {:.3} to {:.3} s", t(from), t(to)))
-    };
-    goodput(bins, over, length).into_iter().map(|(bps, at)| Sample::new(bps, span(at))).collect()
-}
-
-/// Returns rates with the bins that they begin and end at; an average has no bins, because it covers all.
-fn goodput(bins: &Bins, over: OverTime, length: Duration) -> Vec<(f64, Option<(usize, usize)>)> {
-    let window = |found: Option<(f64, (usize, usize))>| found.map(|(bps, at)| (bps, Some(at)));
-    match over {
-        OverTime::Average => bins.rate(bins.first, bins.last).map(|bps| (bps, None)).into_iter().collect(),
-        OverTime::Intervals => {
-            let n = bins.count(length);
-            let starts = (bins.first..).step_by(n).take_while(|s| s + n <= bins.last);
-            starts.filter_map(|s| Some((bins.rate(s, s + n)?, Some((s, s + n))))).collect()
+    let t = |i: usize| bin.saturating_mul(i as u64).as_secs_f64();
+    let span = |(bps, (from, to))| Sample::new(bps, format!("{name}, {:.3} to {:.3} s", t(from), t(to)));
+    let found: Vec<Sample> = match over {
+        OverTime::Average => {
+            let (low, high) = bins.average();
+            return vec![Sample { high, ..Sample::new(low, name.to_string()) }];
         }
-        OverTime::Highest => window(bins.extreme(length, |a, b| a > b)).into_iter().collect(),
-        OverTime::Lowest => window(bins.extreme(length, |a, b| a < b)).into_iter().collect(),
+        OverTime::Intervals => bins.intervals(length).into_iter().map(span).collect(),
+        OverTime::Highest => bins.extreme(length, |a, b| a > b).into_iter().map(span).collect(),
+        OverTime::Lowest => bins.extreme(length, |a, b| a < b).into_iter().map(span).collect(),
+    };
+    if found.is_empty() {
+        return vec![Sample { high: f64::INFINITY, ..Sample::new(0.0, name.to_string()) }];
     }
+    found
 }
 
 /// Returns samples of a column of the series called `name`, whose values hold until the next row. They are
 /// the value `at` a time, or all values that hold between `from` and `until`; the first may hold since before
-/// `from`. Unknown values are no samples.
-fn series(m: &Measure, column: &str, at: Option<Duration>, result: &RunResult, name: &str) -> Vec<Sample> {
+/// `from`, and the last holds until `end_s`. Unknown values are no samples.
+fn series(
+    m: &Measure,
+    column: &str,
+    at: Option<Duration>,
+    result: &RunResult,
+    (name, end_s): (&str, f64),
+) -> Vec<Sample> {
     let Some((t_s, values)) = result.column(name, column) else { return Vec::new() };
     let nanos = |s: f64| (s * 1e9).round().max(0.0) as u64;
     let (from, until) = match at {
+        Some(at) if at.as_nanos() > nanos(end_s) => return Vec::new(),
         Some(at) => (at.as_nanos(), at.as_nanos() + 1),
-        None => {
-            let end = m.until.map_or(u64::MAX, Duration::as_nanos);
-            (m.from.as_nanos(), end.min(nanos(result.duration_s)))
-        }
+        None => (m.from.as_nanos(), m.until.map_or(u64::MAX, Duration::as_nanos).min(nanos(end_s))),
     };
     let times: Vec<u64> = t_s.iter().map(|&t| nanos(t)).collect();
     let first = times.partition_point(|&t| t <= from).saturating_sub(1);

@@ -23,20 +23,22 @@ pub fn reference(plan: &Plan, result: &RunResult) -> Vec<ReferenceResult> {
     let rows = plan.reference.iter().flat_map(|reference| &reference.rows);
     let row = |row: &ReferenceRow| {
         let samples = measure(&row.measure, plan.bin, result);
-        let low = samples.iter().map(|s| s.value).reduce(f64::min);
-        let high = samples.iter().map(|s| s.value).reduce(f64::max);
-        ReferenceResult { name: row.name.clone(), paper: row.paper.clone(), low, high }
+        let at_least = samples.iter().any(|s| !s.is_known());
+        // A bound of 0 says nothing.
+        let values = || samples.iter().filter(|s| s.is_known() || s.value > 0.0).map(|s| s.value);
+        let (low, high) = (values().reduce(f64::min), values().reduce(f64::max));
+        ReferenceResult { name: row.name.clone(), paper: row.paper.clone(), low, high, at_least }
     };
     rows.map(row).collect()
 }
 
-/// Evaluates the expectations into `result.expects`, unless the run was interrupted. A failed expectation
-/// makes the run a failed one.
+/// Evaluates the expectations into `result.expects`, and the counterparts of a paper's values, unless the run
+/// was interrupted. A failed expectation makes the run a failed one.
 pub fn conclude(plan: &Plan, result: &mut RunResult) {
-    result.reference = reference(plan, result);
     if result.status == Status::Interrupted {
         return;
     }
+    result.reference = reference(plan, result);
     result.expects = evaluate(plan, result);
     if result.expects.iter().any(|e| !e.ok) {
         result.status = Status::Failed;

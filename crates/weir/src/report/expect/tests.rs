@@ -36,6 +36,7 @@ fn result() -> RunResult {
         start_s,
         end_s: 4.0,
         bytes: bytes.iter().sum(),
+        goodput_bps: bytes.iter().sum::<u64>() as f64 * 8.0 / (4.0 - start_s),
         fct_s: None,
         rtos: 1,
         ..Default::default()
@@ -258,6 +259,28 @@ fn series_at_a_time() {
     assert_eq!(sum.what, "sum of flow.ten.*.acked_bytes at 3s = 1.3 kB");
 }
 
+/// A window of 4 packets for 1 s and of 8 until the flow ends at 2 s: 6 on average, and none from then on.
+/// Bytes that were acknowledged stay.
+#[test]
+fn a_series_of_a_flow_ends_with_it() {
+    let found = |what: &str| {
+        let text = format!(
+            "name = 't'\nduration = '4s'\nseries = ['cwnd', 'acked']\npath.wan = {{ rate = '1Mbit' }}
+            [[flow]]\nid = 'a'\n[[expect]]\nop = 'at_least'\ntarget = 0\nwhat = 'flow.a.0.{what}"
+        );
+        let plan = experiment::parse(&Source::new("t.toml", text)).unwrap_or_else(|e| panic!("{e}")).plan;
+        let columns = [("cwnd_packets", vec![4.0, 8.0]), ("acked_bytes", vec![10.0, 30.0])];
+        let columns = columns.map(|(name, values)| (name.to_string(), Column(values))).into();
+        let series = BTreeMap::from([("a.0".into(), Series { t_s: vec![0.0, 1.0], columns })]);
+        let flows = vec![FlowResult { id: "a.0".into(), end_s: 2.0, ..FlowResult::default() }];
+        let result = RunResult { duration_s: 4.0, flows, series, ..RunResult::default() };
+        evaluate(&plan, &result)[0].found
+    };
+    assert_eq!(found("cwnd_packets'\naggregate = 'mean'"), Some(6.0));
+    assert_eq!([found("cwnd_packets'\nat = '2s'"), found("cwnd_packets'\nat = '3s'")], [Some(8.0), None]);
+    assert_eq!(found("acked_bytes'\nat = '3s'"), Some(30.0));
+}
+
 #[test]
 fn series_over_time() {
     let found = |how: &str, when: &str| {
@@ -337,6 +360,9 @@ fn a_flow_that_had_not_ended_took_at_least_so_long() {
         ("op = 'at_most'\ntarget = '9s'\naggregate = 'p99'", false, 3.0, true),
         ("op = 'at_most'\ntarget = '1s'\naggregate = 'min'", true, 1.0, false),
         ("op = 'within'\ntarget = '3s'\ntolerance = '50%'\naggregate = 'max'", false, 3.0, true),
+        // Of 1, 2 and 3 s it is 0.82, of 1, 2 and any other time at least 0.41: it may grow and shrink.
+        ("op = 'at_least'\ntarget = '1ms'\naggregate = 'deviation'", false, 0.0, true),
+        ("op = 'at_most'\ntarget = '9s'\naggregate = 'deviation'", false, 0.0, true),
     ] {
         let e = unfinished(check);
         assert_eq!((e.ok, e.found, e.at_least), (ok, Some(found), at_least), "{check}: {e:?}");
@@ -368,8 +394,9 @@ fn a_sum_of_rates_is_of_one_window() {
         evaluate(&plan, &result)[0].found
     };
     assert_eq!(
-        [sum("until = '2s'"), sum(""), sum("from = '500ms'\nuntil = '1500ms'")],
-        [Some(10e6), Some(5e6), Some(10e6)]
+        // From 3 s on they are over, and receive nothing.
+        [sum("until = '2s'"), sum(""), sum("from = '500ms'\nuntil = '1500ms'"), sum("from = '3s'")],
+        [Some(10e6), Some(5e6), Some(10e6), Some(0.0)]
     );
 }
 
@@ -391,7 +418,7 @@ fn bins_without_a_byte_may_be_left_out() {
     let bin = Duration::from_millis(10);
     let whole: Vec<u64> = (0..400).map(|n| if (200..300).contains(&n) { FULL } else { 0 }).collect();
     for (how, bps) in [
-        ("goodput_bps'", 2.5e6),
+        ("goodput_bps'\nuntil = '3s'", 10e6 / 3.0),
         ("goodput_bps'\nfrom = '1s'", 10e6 / 3.0),
         ("max_bps'\nwindow = '1s'", 10e6),
         ("max_bps'\nwindow = '2s'", 5e6),
@@ -402,4 +429,85 @@ fn bins_without_a_byte_may_be_left_out() {
         assert_eq!(found(Series::received_from(bin, 200, &whole[200..300]), how), Some(all), "{how}");
         assert_eq!(found(Series::received(bin, &[]), how), Some(0.0), "{how}");
     }
+}
+
+/// A flow of 1 Gbit/s receives 1 MB in 8 ms and 250 kB in 2 ms more; a second one of 1 Mbit/s receives 125
+/// bytes a millisecond for 4 s. No bin of 10 ms lies inside the first one's life.
+#[test]
+fn a_flow_shorter_than_a_bin_counts() {
+    let bin = Duration::from_millis(10);
+    let row = |id: &str, start_s, end_s, bytes, goodput_bps| FlowResult {
+        id: id.into(),
+        start_s,
+        end_s,
+        bytes,
+        goodput_bps,
+        ..FlowResult::default()
+    };
+    let flows = vec![row("a.0", 1.002, 1.012, 1_250_000, 1e9), row("a.1", 0.0, 4.0, 500_000, 1e6)];
+    let short = Series::received_from(bin, 100, &[1_000_000, 250_000]);
+    let series = BTreeMap::from([("a.0".into(), short), ("a.1".into(), Series::received(bin, &[1250; 400]))]);
+    let result = RunResult { duration_s: 4.0, flows, series, ..RunResult::default() };
+    let check = |what: &str| {
+        let text = format!(
+            "name = 't'\nduration = '4s'\npath.wan = {{ rate = '1Gbit' }}\n[[flow]]\nid = 'a'\ncount = 2
+            [[expect]]\nwhat = 'flow.a.*.{what}"
+        );
+        let plan = experiment::parse(&Source::new("t.toml", text)).unwrap_or_else(|e| panic!("{e}")).plan;
+        let found = evaluate(&plan, &result).remove(0);
+        (found.ok, found.found.unwrap(), found.at_least)
+    };
+    // All of its life is measured: the rate is that of its row.
+    assert_eq!(check("goodput_bps'\nop = 'at_most'\ntarget = '2Mbit'"), (false, 1e9, false));
+    assert_eq!(
+        check("goodput_bps'\naggregate = 'mean'\nop = 'at_most'\ntarget = '2Mbit'"),
+        (false, 1.001e9 / 2.0, false)
+    );
+    // A window of a second with all of its life in it has 10 Mbit.
+    for over in ["max_bps'\nwindow = '1s'", "interval_bps'\nevery = '1s'"] {
+        assert_eq!(
+            check(&format!("{over}\nop = 'at_most'\ntarget = '2Mbit'")),
+            (false, 10e6, false),
+            "{over}"
+        );
+    }
+    assert_eq!(check("min_bps'\nwindow = '1s'\nop = 'at_least'\ntarget = '9Mbit'").1, 1e6);
+    // Of 8 ms of its life there may be all of the bytes in their bin, or none.
+    let part = "goodput_bps'\nfrom = '1s'\nuntil = '1010ms'\nop = 'at_most'\ntarget =";
+    assert_eq!(check(&format!("{part} '999Mbit'")), (false, 0.0, true));
+    assert!(check(&format!("{part} '1Gbit'")).0);
+}
+
+/// One of two flows took more than 3 s, and none has a sample of the round-trip time. An interrupted run has
+/// no counterparts of a paper's values.
+#[test]
+fn counterparts_of_a_papers_values_are_bounds_too() {
+    let text = "name = 't'\nduration = '4s'\npath.wan = { rate = '1Mbit' }
+        [[flow]]\nid = 'f'\ncount = 2\nbytes = 1000
+        [reference]\nsource = 'a paper'
+        [[reference.row]]\nname = 'time'\npaper = '1 s'\nwhat = 'flow.*.fct_s'
+        [[reference.row]]\nname = 'round trip'\npaper = '1 ms'\nwhat = 'flow.*.rtt_us.p50'";
+    let plan = experiment::parse(&Source::new("t.toml", text)).unwrap_or_else(|e| panic!("{e}")).plan;
+    let flow = |id: &str, fct_s: Option<f64>| FlowResult {
+        id: id.into(),
+        cc: "reno".into(),
+        end_s: 4.0,
+        fct_s,
+        fct_at_least_s: fct_s.is_none().then_some(3.0),
+        ..FlowResult::default()
+    };
+    let flows = vec![flow("f.0", Some(0.5)), flow("f.1", None)];
+    let mut result = RunResult { duration_s: 4.0, flows, ..RunResult::default() };
+    conclude(&plan, &mut result);
+    let found: Vec<_> = result.reference.iter().map(|row| (row.low, row.high, row.at_least)).collect();
+    assert_eq!(found, [(Some(0.5), Some(3.0), true), (None, None, true)]);
+    let shown = crate::report::table::render(&result, &plan, false);
+    assert!(
+        shown.contains("0.5000 to >=3 s")
+            && shown.lines().any(|l| l.starts_with("round trip") && l.ends_with(" -")),
+        "{shown}"
+    );
+    let mut cut = RunResult { status: Status::Interrupted, reference: vec![], ..result };
+    conclude(&plan, &mut cut);
+    assert_eq!(cut.reference, []);
 }

@@ -4,7 +4,7 @@ use super::grid::{Column, Grid};
 use super::{clean, Ink, Lines};
 use crate::experiment::plan::Plan;
 use crate::result::unit::Unit;
-use crate::result::{ExpectResult, RunResult, Status};
+use crate::result::{ExpectResult, ReferenceResult, RunResult, Status};
 
 /// Lists the checks with their outcomes.
 pub(super) fn checks(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
@@ -45,13 +45,29 @@ pub(super) fn outcome(e: &ExpectResult, unit: Unit) -> String {
 
 /// Lists a paper's values beside the measured ones.
 pub(super) fn reference(result: &RunResult, plan: &Plan, ink: Ink) -> Lines {
-    let Some(reference) = &plan.reference else { return Vec::new() };
+    let Some(reference) = plan.reference.as_ref().filter(|_| !result.reference.is_empty()) else {
+        return Vec::new();
+    };
     let mut grid = Grid::new(vec![Column::words(""), Column::words("paper"), Column::words("ours")]);
     for (row, found) in reference.rows.iter().zip(&result.reference) {
-        let values: Vec<f64> = found.low.into_iter().chain(found.high).collect();
-        let ours = row.measure.quantity.unit().show_range(&values);
-        grid.row(vec![clean(&row.name), clean(&row.paper), ours.unwrap_or("nothing measured".into())]);
+        let ours = ours(row.measure.quantity.unit(), &[found]);
+        grid.row(vec![clean(&row.name), clean(&row.paper), ours]);
     }
     let source = format!("beside {}", clean(&reference.source));
     std::iter::once(ink.bold(&source)).chain(ink.grid(&grid)).collect()
+}
+
+/// Formats the range of the values found in runs. Where some were not known, its end is a bound.
+pub(super) fn ours(unit: Unit, found: &[&ReferenceResult]) -> String {
+    let values: Vec<f64> = found.iter().flat_map(|row| row.low.into_iter().chain(row.high)).collect();
+    let range = unit.show_range(&values);
+    match (range, found.iter().any(|row| row.at_least)) {
+        (Some(range), false) => range,
+        (Some(range), true) => match range.split_once(" to ") {
+            Some((low, high)) => format!("{low} to >={high}"),
+            None => format!(">={range}"),
+        },
+        (None, true) => "-".into(),
+        (None, false) => "nothing measured".into(),
+    }
 }

@@ -142,11 +142,28 @@ fn distributions(c: &Comparison, all: &[Distributed], ink: Ink) -> Lines {
     ink.narrow(&grid)
 }
 
+/// Returns whether a side has a value of what is judged, in any group.
+fn is_measured(c: &Comparison, what: &str) -> bool {
+    let any = |[a, b]: &[Row; 2]| {
+        a.values
+            .iter()
+            .zip(b.values.iter())
+            .any(|((metric, a), (_, b))| metric.judged == Some(what) && (a.is_some() || b.is_some()))
+    };
+    c.settings.iter().flat_map(|settings| &settings.groups).any(any)
+}
+
 fn verdict(c: &Comparison, ink: Ink) -> Lines {
     let bounds = [("goodput", c.bounds.goodput), ("fct", c.bounds.fct)];
     let bounds: Vec<String> = bounds
         .into_iter()
-        .filter_map(|(what, bound)| Some(format!("{what} within {} %", round(bound? * 100.0))))
+        .filter_map(|(what, bound)| {
+            let percent = round(bound? * 100.0);
+            Some(match is_measured(c, what) {
+                true => format!("{what} within {percent} %"),
+                false => format!("no {what} to compare"),
+            })
+        })
         .collect();
     if bounds.is_empty() {
         return vec!["no parity is declared: nothing is judged".to_string()];
@@ -233,6 +250,11 @@ FAILED  parity: goodput within 5 %, fct within 10 %
         let wide =
             comparison(&compare(&all, Bounds { fct: Some(0.2), ..Bounds::default() }, false).unwrap(), false);
         assert!(wide.ends_with("ok      parity: goodput within 5 %, fct within 20 %\n"), "{wide}");
+        // No flow has ended on either side.
+        let mut endless = [run(Backend::Sim, 10e6, 2.0), run(Backend::Lab, 10e6, 2.0)];
+        endless.iter_mut().for_each(|file| file.runs[0].flows[0].fct_s = None);
+        let text = comparison(&compare(&endless, Bounds::default(), false).unwrap(), false);
+        assert!(text.ends_with("ok      parity: goodput within 5 %, no fct to compare\n"), "{text}");
     }
 
     #[test]

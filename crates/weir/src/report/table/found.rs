@@ -1,5 +1,6 @@
 //! Tables of several runs besides their flows: classes, checks, and values of a paper.
 
+use super::checks::ours;
 use super::columns::{number, rate_unit, unit};
 use super::grid::{Column, Grid};
 use super::{clean, Ink, Lines};
@@ -98,9 +99,8 @@ pub(super) fn reference(runs: &Runs, names: &[String], plan: &Plan, ink: Ink) ->
     for same in whole(runs) {
         let Some(first) = same.first() else { continue };
         for (i, row) in reference.rows.iter().enumerate() {
-            let found = same.iter().filter_map(|run| run.reference.get(i));
-            let values: Vec<f64> = found.flat_map(|r| r.low.into_iter().chain(r.high)).collect();
-            let ours = row.measure.quantity.unit().show_range(&values).unwrap_or("nothing measured".into());
+            let found: Vec<_> = same.iter().filter_map(|run| run.reference.get(i)).collect();
+            let ours = ours(row.measure.quantity.unit(), &found);
             let mut cells: Vec<String> = settings(&first.settings, names).collect();
             cells.extend([clean(&row.name), clean(&row.paper), ours]);
             grid.row(cells);

@@ -252,7 +252,7 @@ pub(super) fn put(
     read: fn(&DeValue, Option<&Path>) -> Result<RateTrace, Fault>,
 ) -> Result<(), Fault> {
     let trace = read(value, draft.directory.as_deref())?;
-    (draft.link.rate, draft.link.trace) = (Some(trace.mean()), Some(trace));
+    (draft.link.rate, draft.link.trace) = (Some(trace.mean(draft.run)), Some(trace));
     if let Some(bytes) = overhead(draft.link.trace) {
         draft.link.overhead = bytes;
     }
@@ -271,8 +271,8 @@ fn of_kind(draft: &Draft, is: fn(&RateTrace) -> bool) -> Option<RateTrace> {
 
 /// Describes the trace in words.
 pub(super) fn words(draft: &Draft, is: fn(&RateTrace) -> bool) -> Option<String> {
-    let of = |trace: RateTrace| format!("{} on average ({})", rounded(trace.mean()), file_name(trace.name()));
-    of_kind(draft, is).map(of)
+    let (trace, mean) = of_kind(draft, is).zip(draft.link.rate)?;
+    Some(format!("{} on average ({})", rounded(mean), file_name(trace.name())))
 }
 
 /// Formats an average rate in three digits.

@@ -17,6 +17,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
+use weir_core::time::Duration;
 
 /// Parses a file into its root table. Syntax errors are in the parser's words.
 pub fn parse_toml(source: &Source) -> Result<toml::Spanned<DeTable<'_>>, Errors> {
@@ -172,6 +173,16 @@ impl<'a> Section<'a> {
     /// Returns whether no fault was found so far in the file.
     pub fn all_well(&self) -> bool {
         self.sink.is_empty()
+    }
+
+    /// Notes the duration of the run.
+    pub fn lasts(&self, run: Option<Duration>) {
+        self.sink.run.set(run);
+    }
+
+    /// Returns the duration of the run; `None` if it has none.
+    pub fn run(&self) -> Option<Duration> {
+        self.sink.run.get()
     }
 
     /// Returns the directory of the files that this one names; empty for options.

@@ -3,7 +3,7 @@
 use crate::experiment::config::diag::{Diagnostic, Errors, Fault, Source};
 use crate::result::Backend;
 use core::ops::Range;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use weir_core::time::Duration;
 
@@ -16,6 +16,8 @@ pub struct Sink {
     pub(super) times: RefCell<Vec<(Range<usize>, Duration)>>,
     /// Directory of the files named in this one, unless their path is absolute.
     pub(super) directory: PathBuf,
+    /// Duration of the run, once it is known.
+    pub(super) run: Cell<Option<Duration>>,
 }
 
 /// Key or value that only one world supports.

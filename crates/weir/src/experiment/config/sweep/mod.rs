@@ -10,9 +10,10 @@ use super::changes;
 use super::diag::{Diagnostic, Errors, Fault, Source};
 use super::experiment::{self, Experiment};
 use super::reader::{parse_toml, Sink};
+use super::units;
+use crate::result::Setting;
 use core::ops::Range;
 use place::{place, set};
-use std::collections::HashSet;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
@@ -53,6 +54,15 @@ fn runs_of(source: &Source, mut table: Spanned<DeTable<'_>>) -> Result<Vec<Run>,
     let sink = Sink::of(source);
     let axes = axes(&sink, source, key.span(), &sweep);
     check(&sink, &axes, table.get_ref(), key.span());
+    if sink.is_empty() {
+        let left = changes::places(source, with(&table, &axes, &vec![0; axes.len()]).get_ref());
+        for place in
+            changes::places(source, table.get_ref()).into_iter().filter(|place| !left.contains(place))
+        {
+            let help = "leave one of the two out";
+            sink.push(place, Fault::new("this value has no effect: `[sweep]` varies it", help));
+        }
+    }
     let (axes, _) = sink.finish(source, Some(axes))?;
     let mut good = Vec::new();
     let mut bad = Faults::default();
@@ -90,6 +100,21 @@ struct Axis<'a> {
 impl Axis<'_> {
     fn name(&self) -> String {
         self.path.join(".")
+    }
+}
+
+/// Value of a list, whatever its notation: `10ms` is `0.01s`.
+#[derive(PartialEq)]
+enum Value {
+    /// Whole number, which may be too large for a setting to be exact.
+    Whole(i128),
+    Other(Setting),
+}
+
+impl Value {
+    fn of(value: &DeValue, text: &str) -> Value {
+        let whole = value.as_integer().and_then(|n| i128::from_str_radix(n.as_str(), n.radix()).ok());
+        whole.map_or_else(|| Value::Other(units::setting(text)), Value::Whole)
     }
 }
 
@@ -160,12 +185,17 @@ fn check(sink: &Sink, axes: &[Axis], table: &DeTable, key: Range<usize>) {
                 Fault::bare(format!("`sweep.{name}`: a second list for the same value")),
             );
         }
-        let mut seen = HashSet::new();
+        let mut seen: Vec<(Value, &str)> = Vec::new();
         for (value, text) in &axis.values {
-            if !seen.insert(text) {
-                let message = format!("`sweep.{name}`: the value {text} is there twice");
+            let set = Value::of(value.get_ref(), text);
+            let before = seen.iter().find(|(before, _)| *before == set).map(|(_, text)| *text);
+            if let Some(before) = before {
+                let twice = format!("`sweep.{name}`: the value {text} is there twice");
+                let message =
+                    if before == text.as_str() { twice } else { format!("{twice}, first as {before}") };
                 sink.push(value.span(), Fault::new(message, "its runs would be the same"));
             }
+            seen.push((set, text));
         }
         if let Err(fault) = place(table, &axis.path) {
             sink.push(axis.span.clone(), fault);
@@ -268,6 +298,22 @@ mod tests {
 
     fn runs_of(sweep: &str) -> Vec<Run> {
         runs(&source(sweep)).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// Notations of one time, one share and one number of bytes. Whole numbers differ, however large.
+    #[test]
+    fn a_value_is_there_once_whatever_its_notation() {
+        for twice in [
+            "'path.rtt' = ['10ms', '20ms', '0.01s']",
+            "'path.wan.loss' = ['1%', 0.01]",
+            "'path.wan.queue' = ['64KiB', '65536B']",
+            "seed = [1000, 1_000]",
+        ] {
+            let said = runs(&source(twice)).map(|runs| runs.len()).unwrap_err().to_string();
+            assert!(said.contains("is there twice, first as"), "{said}");
+        }
+        assert_eq!(runs_of("seed = [9007199254740992, 9007199254740993]").len(), 2);
+        assert_eq!(runs_of("'path.wan.queue' = ['10p', '10kB']").len(), 2);
     }
 
     #[test]
