@@ -284,12 +284,6 @@ pub const CASES: &[(&str, &str, &str, &str)] = &[
     ("a sweep over no values", EXPERIMENT, "[path]", "[sweep]\nseed = []\n[path]"),
     ("a sweep over the same values", EXPERIMENT, "[path]", "[sweep]\nseed = [1, 2, 1]\n[path]"),
     (
-        "drops of a discipline that the link does not have",
-        EXPERIMENT,
-        "what = \"flow.bulk.*.goodput_bps\"\nop = \"within\"\ntarget = \"95Mbit\"\ntolerance = \"1%\"",
-        "what = \"link.wan.out.drops.aqm\"\nop = \"at_most\"\ntarget = 0",
-    ),
-    (
         "more samples than a series has rows",
         EXPERIMENT,
         "duration = \"10s\"",

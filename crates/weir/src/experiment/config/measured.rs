@@ -88,3 +88,22 @@ fn links(plan: &Plan) -> impl Iterator<Item = (String, &link::Config)> {
     let hosts = plan.hosts.iter().flat_map(|h| (0..h.count).flat_map(move |_| [&h.up, &h.down]));
     plan.links().into_iter().zip(path.into_iter().chain(hosts))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::config::{experiment, Source};
+
+    #[test]
+    fn drops_by_active_management_need_some() {
+        let accepted = |link: &str, reason: &str| {
+            let text = format!(
+                "name = 't'\nduration = '1s'\npath.wan = {{ rate = '1Mbit', {link} }}\n[[flow]]\nid = 'f'
+                [[expect]]\nwhat = 'link.wan.out.drops.{reason}'\nop = 'at_most'\ntarget = 0"
+            );
+            let parsed = experiment::parse(&Source::new("t.toml", text));
+            parsed.map(drop).map_err(|errors| errors.to_string())
+        };
+        assert!(accepted("", "aqm").unwrap_err().contains("the link has no `aqm`"));
+        assert_eq!((accepted("aqm = 'codel'", "aqm"), accepted("", "queue_full")), (Ok(()), Ok(())));
+    }
+}
