@@ -1,9 +1,9 @@
 //! Datagrams where flows have a rate of their own: 1 Mbit/s are 125 packets of 1,000 bytes a second.
 
 use crate::support::*;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use weir_core::ack::{AckControl, Release, ShareRelease, Unresponsive};
-use weir_core::gateway::{ClassConfig, Config, Direction, Gateway};
+use weir_core::gateway::{ClassConfig, Config, Direction, Gateway, Match};
 use weir_core::rate::Rate;
 use weir_core::steer::{admits, Judgement, Kind, Load, Records};
 use weir_core::wire::build::SegmentBuilder;
@@ -27,6 +27,12 @@ fn datagram(flow: u16) -> SegmentBuilder {
         .udp()
         .ports(4_000 + flow, 9)
         .payload(972)
+}
+
+/// A packet of a flow over IPv6: as many bytes, where it has a fragment header.
+fn datagram_v6(flow: u16) -> SegmentBuilder {
+    let address = |last| Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last);
+    SegmentBuilder::v6(address(1), address(2)).udp().ports(4_000 + flow, 9).payload(944)
 }
 
 /// Packets that pass in ten seconds from the first on, of each of these that come once a millisecond.
@@ -63,6 +69,19 @@ fn fragments_of_tcp_have_a_queue() {
     let of = |protocol| datagram(1).protocol(protocol).fragment(8, true);
     let packets = [of(TCP).payload(960), of(UDP).payload(972)];
     assert_each(&passed(&gateway, &packets), 125);
+}
+
+/// An atomic fragment is a whole packet (RFC 6946 §4), so a rule that names ports finds it.
+#[test]
+fn atomic_fragments_are_of_the_class_of_their_ports() {
+    let named = config(AckControl::ack_share(Rate::mbit(1)));
+    let ports = Match { src_port: Some(4_001..=4_001), ..Match::default() };
+    let class = ClassConfig { matches: vec![ports], ..named.classes[0].clone() };
+    let gateway = Gateway::hooked(Config { classes: vec![class], ..named });
+    let of = |flow| datagram_v6(flow).fragment(0, false);
+    let passed = passed(&gateway, &[of(1), of(2)]);
+    assert_each(&passed[..1], 125);
+    assert_eq!(passed[1], 10_000, "another port");
 }
 
 /// In a fair class no flow of a host is held by what its others send.

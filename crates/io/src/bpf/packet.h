@@ -183,6 +183,12 @@ static __always_inline bool is_extension(__u8 next)
 	       next == IPPROTO_FRAGMENT;
 }
 
+/* A fragment that is no whole packet has more behind it, or an offset (RFC 6946, RFC 8200 section 4.5). */
+static __always_inline bool is_fragment(const __u8 *ext)
+{
+	return *(const __be16 *)(ext + 2) & bpf_htons(0xfff9);
+}
+
 /* The same of an IPv6 packet, whose payload is at `at`. */
 static __always_inline bool begin_ipv6(struct __sk_buff *skb, struct packet *p, const struct ipv6 *ip, __u32 at)
 {
@@ -218,22 +224,23 @@ static __always_inline enum parsed read_ipv6(struct __sk_buff *skb, struct packe
 			return PARSED_OTHER;
 		if ((void *)(ext + 8) > end)
 			return PARSED_SHORT;
-		if (next == IPPROTO_FRAGMENT) {
+		if (next == IPPROTO_FRAGMENT && is_fragment(ext)) {
 			p->l4 = at + 8;
 			return read_other(skb, p, ext[0], true);
 		}
 		/* Segments left: the checksum counts another destination than the header shows. */
 		if (next == IPPROTO_ROUTING && ext[3])
-			break;
+			goto found;
+		at += next == IPPROTO_FRAGMENT ? 8 : (ext[1] + 1) * 8;
 		next = ext[0];
-		at += (ext[1] + 1) * 8;
 	}
+	/* More of them than are followed. */
+	if (is_extension(next))
+		return PARSED_OTHER;
+found:
 	p->l4 = at;
 	if (next == IPPROTO_TCP)
 		return read_tcp(skb, p);
-	/* More of them than are followed. */
-	if (next == IPPROTO_HOPOPTS || next == IPPROTO_DSTOPTS || next == IPPROTO_FRAGMENT)
-		return PARSED_OTHER;
 	return read_other(skb, p, next, false);
 }
 

@@ -74,7 +74,7 @@ pub enum Reject {
     Truncated,
     /// A length, version or checksum of the headers contradicts the rest.
     Malformed,
-    /// A fragment of an IP packet, the first one and "atomic" ones (RFC 6946) included.
+    /// A fragment of an IP packet, the first one included. An "atomic" one (RFC 6946) is a whole packet.
     Fragment,
 }
 

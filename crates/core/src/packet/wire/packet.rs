@@ -222,33 +222,41 @@ fn ipv6(bytes: &[u8], frame_len: usize, vlan: Vlan, l3: usize) -> Result<Packet,
     })
 }
 
+/// Returns whether this number of a next header is that of an extension header that is stepped over.
+const fn is_extension(next: u8) -> bool {
+    matches!(next, HOP_BY_HOP | ROUTING | FRAGMENT | DESTINATION_OPTIONS)
+}
+
 /// Steps over extension headers (RFC 8200 §4) from `at` to the transport header or, in a fragment, to the
-/// bytes behind the fragment header.
+/// bytes behind the fragment header. A fragment with all of its packet is none (RFC 6946 §4).
 fn extensions(bytes: &[u8], mut next: u8, mut at: usize, end: usize) -> Result<(u8, usize, bool), Reject> {
     for step in 0..=MAX_EXTENSIONS {
-        match next {
-            FRAGMENT => {
-                let [protocol] = array(bytes, at).ok_or(Reject::Truncated)?;
-                return Ok((protocol, at + 8, true));
-            }
-            // Allowed only directly after the IPv6 header.
-            HOP_BY_HOP if step > 0 => return Err(Reject::Malformed),
-            HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS => {}
-            _ => return Ok((next, at, false)),
+        if !is_extension(next) {
+            return Ok((next, at, false));
         }
-        if at + 8 > end {
+        // A hop-by-hop header is allowed only directly after the IPv6 header.
+        if step == MAX_EXTENSIONS || (next == HOP_BY_HOP && step > 0) || at + 8 > end {
             return Err(Reject::Malformed);
         }
         let head: [u8; 8] = array(bytes, at).ok_or(Reject::Truncated)?;
+        if next == FRAGMENT && is_fragment(head) {
+            return Ok((head[0], at + 8, true));
+        }
         // Segments left: the transport checksum covers another destination.
         if next == ROUTING && head[3] != 0 {
             return Ok((next, at, false));
         }
-        at += 8 * (head[1] as usize + 1);
+        // A fragment header has no length; a reserved field is in that one's place.
+        at += if next == FRAGMENT { 8 } else { 8 * (head[1] as usize + 1) };
         if at > end {
             return Err(Reject::Malformed);
         }
         next = head[0];
     }
     Err(Reject::Malformed)
+}
+
+/// Returns whether a fragment header has an offset, or more fragments behind it (RFC 8200 §4.5).
+fn is_fragment(head: [u8; 8]) -> bool {
+    u16::from_be_bytes([head[2], head[3]]) & 0xfff9 != 0
 }

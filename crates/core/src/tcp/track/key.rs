@@ -241,6 +241,13 @@ mod tests {
         assert_eq!(key(&frame), Key::new(UDP, end("[::1]:0"), end("[::2]:0")));
     }
 
+    /// A fragment header in a whole packet hides no ports (RFC 6946 §4).
+    #[test]
+    fn an_atomic_fragment_has_its_ports() {
+        let frame = ipv6(44, &[17, 0, 0, 0, 0, 0, 0, 9, 0x13, 0x89, 0, 80, 0, 8, 0, 0]);
+        assert_eq!(key(&frame), Key::new(UDP, end("[::1]:5001"), end("[::2]:80")));
+    }
+
     #[test]
     fn a_glimpse_is_the_key_of_what_is_acknowledged() {
         let segment = SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).ports(1, 2);
