@@ -71,6 +71,19 @@ fn fragments_of_tcp_have_a_queue() {
     assert_each(&passed(&gateway, &packets), 125);
 }
 
+/// The next header in a later fragment of IPv6 says nothing (RFC 8200 §4.5), so it tells no flows apart. Nor
+/// does the first one in front of more extension headers than are followed.
+#[test]
+fn fragments_of_any_next_header_are_one_flow() {
+    let gateway = gateway(each(Rate::mbit(1)));
+    let fragment = |n: u8| datagram_v6(1).protocol(150 + n).fragment(u16::from(n), n < 5);
+    let deep = |kind| (0..6).fold(datagram_v6(1).extension(kind, &[0; 6]), |s, _| s.extension(60, &[0; 6]));
+    let mut packets: Vec<SegmentBuilder> = (1..=5).map(fragment).collect();
+    packets.extend([0, 43, 60].map(|kind| deep(kind).payload(896)));
+    let passed = passed(&gateway, &packets);
+    assert_each(&[passed.iter().sum()], 125);
+}
+
 /// An atomic fragment is a whole packet (RFC 6946 §4), so a rule that names ports finds it.
 #[test]
 fn atomic_fragments_are_of_the_class_of_their_ports() {

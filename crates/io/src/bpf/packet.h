@@ -226,7 +226,7 @@ static __always_inline enum parsed read_ipv6(struct __sk_buff *skb, struct packe
 			return PARSED_SHORT;
 		if (next == IPPROTO_FRAGMENT && is_fragment(ext)) {
 			p->l4 = at + 8;
-			return read_other(skb, p, ext[0], true);
+			return read_other(skb, p, IPPROTO_FRAGMENT, true);
 		}
 		/* Segments left: the checksum counts another destination than the header shows. */
 		if (next == IPPROTO_ROUTING && ext[3])
@@ -418,7 +418,7 @@ __noinline int find_addresses(struct __sk_buff *skb, struct packet *p)
 		__builtin_memcpy(p->key.dst + 12, head + 16, 4);
 	} else if (head[0] >> 4 == 6 && !bpf_skb_load_bytes(skb, at, head, sizeof(head))) {
 		p->l4 = at + sizeof(head);
-		protocol = head[6];
+		protocol = is_extension(head[6]) ? IPPROTO_FRAGMENT : head[6];
 		p->ecn = p->ether == bpf_htons(ETH_P_IPV6) ? head[1] >> 4 & 3 : 0;
 		__builtin_memcpy(p->key.src, head + 8, 16);
 		__builtin_memcpy(p->key.dst, head + 24, 16);

@@ -29,8 +29,8 @@ pub struct Packet {
     pub src: [u8; 16],
     /// Destination address. IPv4 as `::ffff:a.b.c.d`.
     pub dst: [u8; 16],
-    /// Protocol of the transport header, after IPv6 extension headers. ESP, AH and a routing header before
-    /// its last hop are not parsed further and appear here themselves.
+    /// Protocol of the transport header, after IPv6 extension headers. ESP, AH, a routing header before its
+    /// last hop and a fragment header are not parsed further and appear here themselves.
     pub protocol: u8,
     /// Offset of the transport header.
     pub l4: u16,
@@ -105,9 +105,9 @@ pub fn any_packet(bytes: &[u8], frame_len: usize) -> Result<Packet, Reject> {
 
 /// Parses a frame that is no TCP segment as [`any_packet`] does. Of a packet that cannot be read as a whole,
 /// a TCP segment that is none among them, it returns the addresses and the protocol that the IP header
-/// names, as of a fragment: without ports, and with all that is left of the frame. The packet may be inside
-/// of MPLS, of more tags than two, or of PPPoE whose header says another length. `None` if no addresses are
-/// found.
+/// names, as of a fragment: without ports, and with all that is left of the frame. Where an extension header
+/// follows that of IPv6, the protocol is that of fragments. The packet may be inside of MPLS, of more tags
+/// than two, or of PPPoE whose header says another length. `None` if no addresses are found.
 pub fn other_packet(bytes: &[u8], frame_len: usize) -> Option<Packet> {
     match any_packet(bytes, frame_len) {
         Ok(packet) if packet.protocol != TCP || packet.fragment => Some(packet),
@@ -126,13 +126,17 @@ fn addresses(bytes: &[u8], frame_len: usize) -> Option<Packet> {
         _ => return None,
     };
     let four = len == 20;
+    let protocol = match fixed[if four { 9 } else { 6 }] {
+        next if !four && is_extension(next) => FRAGMENT,
+        protocol => protocol,
+    };
     Some(Packet {
         vlan,
         l3: l3 as u16,
         version: fixed[0] >> 4,
         src,
         dst,
-        protocol: fixed[if four { 9 } else { 6 }],
+        protocol,
         l4: (l3 + len) as u16,
         end: frame_len as u32,
         tos: if four { fixed[1] } else { fixed[0] << 4 | fixed[1] >> 4 },
@@ -240,7 +244,9 @@ fn extensions(bytes: &[u8], mut next: u8, mut at: usize, end: usize) -> Result<(
         }
         let head: [u8; 8] = array(bytes, at).ok_or(Reject::Truncated)?;
         if next == FRAGMENT && is_fragment(head) {
-            return Ok((head[0], at + 8, true));
+            // Receivers read the next header of the first fragment alone, so a sender may write any into the
+            // others.
+            return Ok((FRAGMENT, at + 8, true));
         }
         // Segments left: the transport checksum covers another destination.
         if next == ROUTING && head[3] != 0 {

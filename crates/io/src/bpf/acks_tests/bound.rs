@@ -157,6 +157,13 @@ fn packet(random: &mut Random) -> Vec<u8> {
         1 => s.protocol(1),
         _ => s,
     };
+    if random.percent(10) {
+        s = s.fragment(random.below(2) as u16, random.percent(30));
+    }
+    if random.percent(5) {
+        let most = 5 + random.below(3);
+        s = (0..most).fold(s, |s, n| s.extension(if n == 0 { 43 } else { 60 }, &[0; 6]));
+    }
     s.build()
 }
 
