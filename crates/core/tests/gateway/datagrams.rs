@@ -97,6 +97,25 @@ fn atomic_fragments_are_of_the_class_of_their_ports() {
     assert_eq!(passed[1], 10_000, "another port");
 }
 
+/// 1,000 solicitations of neighbours a second, of 60 bytes, pass beside a flood that takes all of their
+/// class: no IPv6 passes without (RFC 4861 section 7.2). A flood of advertisements of 500 bytes has a class's
+/// rate and three quarters of the room, 64 kB and 50 ms, beside what is its host's own.
+#[test]
+fn neighbour_discovery_is_no_class_s() {
+    let of_type = |kind: u16| datagram_v6(1).ports(kind << 8, 0).protocol(58).payload(0);
+    let mut ack = AckControl::ack_share(Rate::mbit(1));
+    ack.release.set_unresponsive(Unresponsive::Bound);
+    let asks = of_type(135).ttl(255);
+    let counts = passed(&gateway(ack), &[datagram_v6(2), asks.clone(), asks.ttl(254)]);
+    assert_eq!(counts[1], 10_000, "{counts:?}");
+    assert!(counts[0] < 1_350 && counts[2] < 5_000, "{counts:?}");
+    let long = of_type(136).payload(452).ttl(255);
+    let passed = passed(&gateway(ack), &[long, datagram_v6(2)]);
+    let most = (10 * 131_250 + 64_000 + 6_562) / 500;
+    assert!(passed[0] <= most && passed[0] >= 10 * 131_250 / 500, "{passed:?} of {most}");
+    assert!(passed[1] >= 1_250, "{passed:?}");
+}
+
 /// In a fair class no flow of a host is held by what its others send.
 #[test]
 fn a_fair_class_holds_each_flow_to_its_most() {

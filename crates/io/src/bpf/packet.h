@@ -55,7 +55,7 @@ struct packet {
 	__u32 slot; /* number of the flow's slot, where it has been looked up */
 	__u32 use; /* tag of its flow's slot */
 	bool other; /* no segment of TCP, but key, l3, l4 and end are those of an IP packet */
-	bool unread; /* no addresses either; from l3 to end are bytes of whatever it is */
+	bool unread; /* of no class: it has no addresses either, or is the link's own */
 	bool control; /* and it passes whatever others do */
 	__u8 ecn; /* ECN field of an IP packet (RFC 3168) */
 	__u64 coarse; /* now, by the coarse clock; each reading costs as much as a look-up */
@@ -433,6 +433,51 @@ __noinline int find_addresses(struct __sk_buff *skb, struct packet *p)
 	p->unread = false;
 	p->other = true;
 	return 0;
+}
+
+/* `LINK_MOST`, `BFD` and its echo */
+#define LINK_MOST 576
+#define BFD 3784
+#define BFD_ECHO 3785
+
+/* `is_neighbour_discovery`, by the first and the last of these types */
+#define NDISC_FIRST 133
+#define NDISC_LAST 137
+
+/* `is_of_scope`: an address of IPv6, by its first 16 bits */
+static __always_inline bool is_of_scope(__be16 first)
+{
+	return (first & bpf_htons(0xffc0)) == bpf_htons(0xfe80) || (first & bpf_htons(0xff0f)) == bpf_htons(0xff02);
+}
+
+/*
+ * `wire::is_of_link`: is this a packet that no router forwards, and that is no longer than such packets are?
+ * Verified once.
+ */
+__noinline int is_of_link(struct __sk_buff *skb, struct packet *p)
+{
+	__u32 protocol, first[4];
+	__u8 head[9], type = 0;
+
+	if (!p || p->unread || p->end - p->l3 > LINK_MOST)
+		return false;
+	__builtin_memcpy(first, p->key.dst, sizeof(first));
+	if (!first[0] && !first[1] && first[2] == bpf_htonl(0xffff)) {
+		if (!~first[3] || (first[3] & bpf_htonl(0xffffff00)) == bpf_htonl(0xe0000000))
+			return true;
+	} else if (is_of_scope(*(__be16 *)p->key.dst) || is_of_scope(*(__be16 *)p->key.src)) {
+		return true;
+	}
+	protocol = (bpf_ntohs(p->key.outer) >> 12) << 4 | bpf_ntohs(p->key.inner) >> 12;
+	if (protocol == IPPROTO_ICMPV6) {
+		if (bpf_skb_load_bytes(skb, p->l4, &type, sizeof(type)) || type < NDISC_FIRST || type > NDISC_LAST)
+			return false;
+	} else if (protocol != IPPROTO_UDP ||
+		   (p->key.dport != bpf_htons(BFD) && p->key.dport != bpf_htons(BFD_ECHO))) {
+		return false;
+	}
+	/* No router has had it. */
+	return !bpf_skb_load_bytes(skb, p->l3, head, sizeof(head)) && head[head[0] >> 4 == 4 ? 8 : 7] == 255;
 }
 
 /* Where the usual headers of a segment of TCP are: no tag, no options or extension headers of IP. */

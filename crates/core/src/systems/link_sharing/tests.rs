@@ -78,6 +78,25 @@ fn classes_wait_and_all_else_passes() {
     r.finish();
 }
 
+/// A neighbour is asked for its address (RFC 4861 section 4.3) in front of all that waits.
+#[test]
+fn neighbour_discovery_waits_in_no_class() {
+    let mut config = config();
+    config.classes[0].matches.clear();
+    let mut r = rig(config);
+    // The first byte behind the header of IPv6 is the type, 135.
+    let asks = |hops| SegmentBuilder::v6([1; 16], [2; 16]).ports(135 << 8, 0).protocol(58).ttl(hops).build();
+    r.at(ms(1)).inject(LAN, packet(false, 1, 1000)).inject(LAN, packet(false, 2, 1000));
+    for hops in [255, 254] {
+        r.inject(LAN, TestFrame::bytes(&asks(hops)));
+    }
+    let hops = |s: &Sent| (s.bytes[12] == 0x86).then(|| (s.at.as_nanos() / 1000, s.bytes[21]));
+    let sent: Vec<(u64, u8)> = r.run_until(ms(100)).iter().filter_map(hops).collect();
+    assert_eq!(sent.iter().map(|s| s.1).collect::<Vec<_>>(), [255, 254]);
+    assert!(sent[0].0 == 1000 && sent[1].0 > 1000, "{sent:?}");
+    r.finish();
+}
+
 /// A tree beside a paced class has no credit for the time in which nothing waited.
 #[test]
 fn a_tree_beside_a_paced_class_saves_nothing_while_idle() {

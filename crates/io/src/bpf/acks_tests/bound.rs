@@ -265,6 +265,68 @@ fn what_cannot_be_read_has_a_bound() {
     }
 }
 
+/// Packets that no router forwards are known as by the core, and have what packets without addresses have:
+/// no flood in a class holds up neighbour discovery.
+#[test]
+fn packets_of_the_link_are_of_no_class() {
+    if !privileged() {
+        return;
+    }
+    let rig = bounded(LIMIT);
+    rig.acks.unread()[0].set(Some(LIMIT));
+    let from_v6 = |src: &str, dst: &str| {
+        let [src, dst] = [src, dst].map(|address| address.parse::<Ipv6Addr>().unwrap());
+        SegmentBuilder::v6(src, dst)
+    };
+    let of_type = |kind: u16| from_v6("2001:db8::1", "2001:db8::2").ports(kind << 8, 0).protocol(58).ttl(255);
+    let to = |last: [u8; 4]| SegmentBuilder::v4(B, Ipv4Addr::from(last)).udp();
+    let bfd = |port, ttl| SegmentBuilder::v4(B, A).udp().ports(49_152, port).ttl(ttl);
+    let mut packets = vec![
+        of_type(135).ttl(254),
+        of_type(135).vlan(5),
+        of_type(135).pppoe(7),
+        of_type(135).extension(0, &[0; 6]),
+        of_type(135).fragment(1, false),
+        from_v6("fe80::1", "2001:db8::2").udp(),
+        from_v6("2001:db8::1", "ff02::5").protocol(89),
+        from_v6("2001:db8::1", "ff05::1:3").udp(),
+        from_v6("2001:db8::1", "fec0::1").udp().ports(1, 3785).ttl(255),
+        to([224, 0, 0, 18]).protocol(112),
+        to([224, 0, 0, 5]).fragment(1, true),
+        to([224, 0, 1, 5]),
+        to([255; 4]).payload(548),
+        to([255; 4]).payload(549),
+        to([255, 255, 255, 254]),
+        bfd(3784, 255),
+        bfd(3785, 255),
+        bfd(3784, 254),
+        bfd(3786, 255),
+        bfd(3784, 255).fragment(0, true),
+        bfd(3784, 255).ip_options(&[1; 8]),
+    ];
+    packets.extend((128..=143).map(of_type));
+    // The room of the class is full.
+    let flood = SegmentBuilder::v4(B, A).ports(80, 7).udp().payload(972).build();
+    (0..200).for_each(|_| drop(rig.hook(Hook::Egress, &flood, 0)));
+    let alone = || rig.acks.unread()[0].passed().free;
+    let mut of_link = 0;
+    for packet in packets {
+        let frame = packet.build();
+        let expected = wire::is_of_link(&frame, &wire::other_packet(&frame, frame.len()).unwrap());
+        let before = alone();
+        assert!(rig.hook(Hook::Egress, &frame, 0).0 == PASS || !expected, "{packet:?}");
+        assert_eq!(alone() > before, expected, "{packet:?}");
+        of_link += u32::from(expected);
+    }
+    assert_eq!(of_link, 17);
+    // 100 of 500 bytes: no more than three quarters of 70,562 bytes, and what is served meanwhile.
+    let from = now();
+    let long = of_type(136).payload(440).build();
+    let passed = (0..200).filter(|_| rig.hook(Hook::Egress, &long, 0).0 == PASS).count();
+    let served = now().since(from).as_micros() as usize * 131 / 500_000;
+    assert!((95..=106 + served).contains(&passed), "{passed}");
+}
+
 /// A host that sends 200 frames of 1,000 bytes without readable addresses leaves a quarter of the room to
 /// others, told by their Ethernet addresses: 17 frames.
 #[test]
