@@ -3,11 +3,12 @@
 use crate::support::*;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use weir_core::ack::{AckControl, Release, ShareRelease, Unresponsive};
-use weir_core::gateway::{ClassConfig, Config, Direction, Gateway, Match};
+use weir_core::gateway::{ClassConfig, Config, Direction, Gateway, Match, LAN};
 use weir_core::rate::Rate;
+use weir_core::rig::{Rig, TestFrame};
 use weir_core::steer::{admits, Judgement, Kind, Load, Records};
 use weir_core::wire::build::SegmentBuilder;
-use weir_core::wire::{TCP, UDP};
+use weir_core::wire::{Flags, TCP, UDP};
 
 fn gateway(ack: AckControl) -> Gateway {
     Gateway::hooked(config(ack))
@@ -160,4 +161,24 @@ fn a_class_without_a_rate_has_no_bucket() {
             assert!((3_000..4_000).all(|at| passes(&gateway, at, kind)), "{unresponsive:?}");
         }
     }
+}
+
+/// Hooks have judged what they take, and charged its class with it. 3,000 segments without data, of 80
+/// bytes each, are more than a class has room for at once: 64 kB, and 50 ms at 20 Mbit/s.
+#[test]
+fn what_hooks_took_is_not_judged_again() {
+    let config = config(AckControl::ack_share(Rate::mbit(1)));
+    let passed = |gateway| {
+        let mut rig = Rig::new(gateway);
+        for port in 0..3_000 {
+            let reset = SegmentBuilder::v4(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 9, 0, 1))
+                .ports(1_000 + port, 9)
+                .flags(Flags::RST)
+                .raw_options(&[1; 40]);
+            rig.at(ms(1)).inject(LAN, TestFrame::bytes(&reset.build()));
+        }
+        rig.run_until(ms(2)).len()
+    };
+    assert_eq!(passed(Gateway::hooked(config.clone())), 3_000);
+    assert!(passed(Gateway::new(config)) <= (64_000 + 125_000) / 80);
 }
