@@ -453,7 +453,10 @@ impl Register {
     ) -> bool {
         let Some(place) = self.controls(direction, key) else { return true };
         let back = || Some(self.controls(direction.reversed(), &key.reversed())?.0);
-        steer::admits_bare(self.bounds.all(), place.0, bytes, now, back, is_held)
+        let inward = direction == Direction::In;
+        let hash = hash_of_source(if inward { &key.dst } else { &key.src }, self.config.seed | 1);
+        let host = self.strangers.get_or_init(Strangers::default).of_bare(hash, place.0, inward);
+        steer::admits_bare(self.bounds.all(), place.0, bytes, now, back, is_held, host)
     }
 
     /// As [`Register::admits`], to the class at this place.

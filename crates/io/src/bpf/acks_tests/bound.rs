@@ -14,8 +14,8 @@ use weir_core::gateway::{ClassConfig, Compiled, Config, Direction, Match, Prefix
 use weir_core::packet::mark;
 use weir_core::rate::Rate;
 use weir_core::steer::{
-    admits, admits_bare, judge, slot_flag, Bound, FairLimit, Fields, FlowBound, FlowLimit, FlowQueues,
-    Judgement, Kind, Limit, Load, Passed, Records, Share, Tally,
+    admits, admits_bare, hash_of_source, judge, slot_flag, Bound, FairLimit, Fields, FlowBound, FlowLimit,
+    FlowQueues, Judgement, Kind, Limit, Load, Passed, Records, Share, Strangers, Tally,
 };
 use weir_core::time::{Duration, Time};
 use weir_core::wire;
@@ -1209,8 +1209,9 @@ fn both_ways(limits: &[Limit]) -> (Rig, Vec<Bound>) {
     (rig, bounds)
 }
 
-/// Segments without data of few connections, which acknowledge data of classes of 32 and 64 kbit/s. The same
-/// pass as with the core. A segment takes 76 ms and longer to serve, and the room is 64,000 bytes.
+/// Segments without data of few connections, which acknowledge data of classes of 32 and 64 kbit/s, and now
+/// and then such data. The same pass as with the core. A segment takes 76 ms and longer to serve, and the
+/// room is 64,000 bytes.
 #[test]
 fn segments_without_data_are_bounded_as_by_the_core() {
     if !privileged() {
@@ -1224,9 +1225,17 @@ fn segments_without_data_are_bounded_as_by_the_core() {
         std::thread::sleep(std::time::Duration::from_millis(20));
         let (from, mut found) = (now(), Vec::new());
         let hosts = 1 + random.below(2);
+        let (strangers, tallies) = (Strangers::default(), limits.map(|_| Tally::default()));
         for _ in 0..1_400 {
             // ACKs of B's for data of A's, in the flow that has a slot or in others.
             let host = random.below(hosts) as u8;
+            if random.percent(10) {
+                let to = Ipv4Addr::new(10, 2, 0, host);
+                let data = SegmentBuilder::v4(A, to).ports(80, 5001).payload(60).build();
+                let load = Load { packets: 1, bytes: 100, payload: 60, ecn: 0, kind: Kind::Free };
+                assert!(admits(&bounds, &tallies, 1 + u32::from(host), Records::default(), &load, now()));
+                assert_eq!(rig.hook(Hook::Ingress, &data, 0).0, PASS);
+            }
             let held = random.percent(10);
             let s = match held {
                 true => SegmentBuilder::v4(A, B).ports(5001, 80),
@@ -1234,7 +1243,10 @@ fn segments_without_data_are_bounded_as_by_the_core() {
             };
             let frame = s.raw_options(&[1; 40]).flags(wire::Flags::ACK).build();
             let back = if !held && host == 1 { Some(2) } else { Some(1) };
-            let core = admits_bare(&bounds, 0, 80, now(), || back, || held);
+            let address = if held { A } else { Ipv4Addr::new(10, 2, 0, host) };
+            let hash = hash_of_source(&address.to_ipv6_mapped().octets(), rig.acks.secret.seed);
+            let of = strangers.of_bare(hash, 0, false);
+            let core = admits_bare(&bounds, 0, 80, now(), || back, || held, of);
             let policed = rig.acks.counters().unwrap().policed;
             rig.hook(Hook::Egress, &frame, 0);
             found.push((rig.acks.counters().unwrap().policed == policed, core));
