@@ -67,7 +67,8 @@ impl Gateway {
         if frame.checksum == Checksum::Unknown {
             frame.checksum = wire::checksum::verify_frame(cx.frames, &frame, &segment.packet);
         }
-        if !self.flows.admits_data(cx, from_lan, &segment, &frame) {
+        // Hooks have judged what they take.
+        if !self.flows.hooked && !self.flows.admits_data(cx, from_lan, &segment, &frame) {
             self.flows.stats.ledger.drops.count(DropReason::Policed);
             return cx.drop(frame, DropReason::Policed);
         }

@@ -1,13 +1,14 @@
 //! Datagrams where flows have a rate of their own: 1 Mbit/s are 125 packets of 1,000 bytes a second.
 
 use crate::support::*;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use weir_core::ack::{AckControl, Release, ShareRelease, Unresponsive};
-use weir_core::gateway::{ClassConfig, Config, Direction, Gateway};
+use weir_core::gateway::{ClassConfig, Config, Direction, Gateway, Match, LAN};
 use weir_core::rate::Rate;
+use weir_core::rig::{Rig, TestFrame};
 use weir_core::steer::{admits, Judgement, Kind, Load, Records};
 use weir_core::wire::build::SegmentBuilder;
-use weir_core::wire::{TCP, UDP};
+use weir_core::wire::{Flags, TCP, UDP};
 
 fn gateway(ack: AckControl) -> Gateway {
     Gateway::hooked(config(ack))
@@ -27,6 +28,12 @@ fn datagram(flow: u16) -> SegmentBuilder {
         .udp()
         .ports(4_000 + flow, 9)
         .payload(972)
+}
+
+/// A packet of a flow over IPv6: as many bytes, where it has a fragment header.
+fn datagram_v6(flow: u16) -> SegmentBuilder {
+    let address = |last| Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last);
+    SegmentBuilder::v6(address(1), address(2)).udp().ports(4_000 + flow, 9).payload(944)
 }
 
 /// Packets that pass in ten seconds from the first on, of each of these that come once a millisecond.
@@ -63,6 +70,51 @@ fn fragments_of_tcp_have_a_queue() {
     let of = |protocol| datagram(1).protocol(protocol).fragment(8, true);
     let packets = [of(TCP).payload(960), of(UDP).payload(972)];
     assert_each(&passed(&gateway, &packets), 125);
+}
+
+/// The next header in a later fragment of IPv6 says nothing (RFC 8200 §4.5), so it tells no flows apart. Nor
+/// does the first one in front of more extension headers than are followed.
+#[test]
+fn fragments_of_any_next_header_are_one_flow() {
+    let gateway = gateway(each(Rate::mbit(1)));
+    let fragment = |n: u8| datagram_v6(1).protocol(150 + n).fragment(u16::from(n), n < 5);
+    let deep = |kind| (0..6).fold(datagram_v6(1).extension(kind, &[0; 6]), |s, _| s.extension(60, &[0; 6]));
+    let mut packets: Vec<SegmentBuilder> = (1..=5).map(fragment).collect();
+    packets.extend([0, 43, 60].map(|kind| deep(kind).payload(896)));
+    let passed = passed(&gateway, &packets);
+    assert_each(&[passed.iter().sum()], 125);
+}
+
+/// An atomic fragment is a whole packet (RFC 6946 §4), so a rule that names ports finds it.
+#[test]
+fn atomic_fragments_are_of_the_class_of_their_ports() {
+    let named = config(AckControl::ack_share(Rate::mbit(1)));
+    let ports = Match { src_port: Some(4_001..=4_001), ..Match::default() };
+    let class = ClassConfig { matches: vec![ports], ..named.classes[0].clone() };
+    let gateway = Gateway::hooked(Config { classes: vec![class], ..named });
+    let of = |flow| datagram_v6(flow).fragment(0, false);
+    let passed = passed(&gateway, &[of(1), of(2)]);
+    assert_each(&passed[..1], 125);
+    assert_eq!(passed[1], 10_000, "another port");
+}
+
+/// 1,000 solicitations of neighbours a second, of 60 bytes, pass beside a flood that takes all of their
+/// class: no IPv6 passes without (RFC 4861 section 7.2). A flood of advertisements of 500 bytes has a class's
+/// rate and three quarters of the room, 64 kB and 50 ms, beside what is its host's own.
+#[test]
+fn neighbour_discovery_is_no_class_s() {
+    let of_type = |kind: u16| datagram_v6(1).ports(kind << 8, 0).protocol(58).payload(0);
+    let mut ack = AckControl::ack_share(Rate::mbit(1));
+    ack.release.set_unresponsive(Unresponsive::Bound);
+    let asks = of_type(135).ttl(255);
+    let counts = passed(&gateway(ack), &[datagram_v6(2), asks.clone(), asks.ttl(254)]);
+    assert_eq!(counts[1], 10_000, "{counts:?}");
+    assert!(counts[0] < 1_350 && counts[2] < 5_000, "{counts:?}");
+    let long = of_type(136).payload(452).ttl(255);
+    let passed = passed(&gateway(ack), &[long, datagram_v6(2)]);
+    let most = (10 * 131_250 + 64_000 + 6_562) / 500;
+    assert!(passed[0] <= most && passed[0] >= 10 * 131_250 / 500, "{passed:?} of {most}");
+    assert!(passed[1] >= 1_250, "{passed:?}");
 }
 
 /// In a fair class no flow of a host is held by what its others send.
@@ -109,4 +161,24 @@ fn a_class_without_a_rate_has_no_bucket() {
             assert!((3_000..4_000).all(|at| passes(&gateway, at, kind)), "{unresponsive:?}");
         }
     }
+}
+
+/// Hooks have judged what they take, and charged its class with it. 3,000 segments without data, of 80
+/// bytes each, are more than a class has room for at once: 64 kB, and 50 ms at 20 Mbit/s.
+#[test]
+fn what_hooks_took_is_not_judged_again() {
+    let config = config(AckControl::ack_share(Rate::mbit(1)));
+    let passed = |gateway| {
+        let mut rig = Rig::new(gateway);
+        for port in 0..3_000 {
+            let reset = SegmentBuilder::v4(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 9, 0, 1))
+                .ports(1_000 + port, 9)
+                .flags(Flags::RST)
+                .raw_options(&[1; 40]);
+            rig.at(ms(1)).inject(LAN, TestFrame::bytes(&reset.build()));
+        }
+        rig.run_until(ms(2)).len()
+    };
+    assert_eq!(passed(Gateway::hooked(config.clone())), 3_000);
+    assert!(passed(Gateway::new(config)) <= (64_000 + 125_000) / 80);
 }

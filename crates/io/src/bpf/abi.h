@@ -247,6 +247,8 @@ struct bound {
 	__u64 repeated;
 	__u64 reordered;
 	struct fair_share fair;
+	__u64 acked;
+	__u64 spares[7];
 };
 
 /* Layout of weir_core::steer::VirtualQueue, which says what each field means. */

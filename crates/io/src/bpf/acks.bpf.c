@@ -366,6 +366,8 @@ static __always_inline int segment(struct hook *h)
 	if (parsed == PARSED_TCP || fields & FIELDS_COUNTED)
 		p.coarse = bpf_ktime_get_coarse_ns();
 	p.seen.at = p.coarse >> 20;
+	if (parsed != PARSED_TCP && rules_of(h) & RULES_BOUND && is_of_link(h->skb, &p))
+		p.unread = true;
 	if (parsed != PARSED_TCP) {
 		h->count->passed_other++;
 		count_kind(h, &p);

@@ -208,7 +208,7 @@ pub struct Acks {
     pub(super) counted: MapHandle,
     /// Ring of each engine.
     rings: Vec<Ring>,
-    secret: Secret,
+    pub(super) secret: Secret,
     /// There is one where there are several engines.
     homes: Option<MapHandle>,
     unlisted: MapHandle,

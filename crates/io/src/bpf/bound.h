@@ -329,13 +329,19 @@ static __always_inline bool is_known(struct recent *recent, struct flow_key *key
 #define ROOM 64000
 #define ROOM_TIME 50000000
 
-/* `Bound::has_room`, in all of the room or in three quarters of it. */
-static __always_inline bool has_room(__u64 due, __u64 per_byte, bool part, __u64 bytes, __u64 now)
+/* `Bound::has_room`, in so many quarters of the room. */
+static __always_inline bool has_room_in(__u64 due, __u64 per_byte, __u32 quarters, __u64 bytes, __u64 now)
 {
 	__u64 room = served(ROOM, per_byte) + ROOM_TIME;
 	__s64 wait = due - now;
 
-	return wait <= 0 || wait + served(bytes, per_byte) <= room / 4 * (part ? 3 : 4);
+	return wait <= 0 || wait + served(bytes, per_byte) <= room / 4 * quarters;
+}
+
+/* As above, in all of the room or in three quarters of it. */
+static __always_inline bool has_room(__u64 due, __u64 per_byte, bool part, __u64 bytes, __u64 now)
+{
+	return has_room_in(due, per_byte, part ? 3 : 4, bytes, now);
 }
 
 /* `Bound::is_within` */
@@ -1242,9 +1248,23 @@ __noinline __u32 judged(struct __sk_buff *skb, struct packet *p, __u32 number, _
 	return judge(b, &j, sender, flow);
 }
 
-/* `PART` and `UNKNOWN` */
+/* `PART`, `UNKNOWN`, `ACK` and `ACKS` */
 #define BARE_PART 8
 #define BARE_UNKNOWN (400ULL << TALLY_FRACTION)
+#define BARE_ACK 72
+#define BARE_ACKS 1000
+
+/* `OF_ALL`, `OF_QUIET` and `OF_HELD` */
+#define BARE_OF_ALL 2
+#define BARE_OF_QUIET 3
+#define BARE_OF_HELD 4
+
+/* `Strangers::of_bare`, `QUIET` and `QUIET_ROOM`: of segments that go out, and then of those that come in. */
+#define BARE_BITS 10
+#define BARE_HOSTS (1 << BARE_BITS)
+#define BARE_QUIET 16
+#define BARE_QUIET_ROOM 4000
+static __u64 bare_due[2 * BARE_HOSTS];
 
 /* `per_byte_of`. Verified once. */
 __noinline __u64 per_byte_of(__u32 place)
@@ -1327,8 +1347,8 @@ __noinline int learn_above(__u32 next, __u32 by)
 	return 0;
 }
 
-/* As `above`, of segments without data. Verified once. */
-__noinline int bare_above(__u32 next, __u64 bytes, __u64 now, __u32 with)
+/* As `above`, of segments without data, in so many quarters of the room; 0: charges them. Verified once. */
+__noinline int bare_above(__u32 next, __u64 bytes, __u64 now, __u32 quarters)
 {
 	for (int i = 0; i < DEEPEST - 1; i++) {
 		struct bound *b;
@@ -1341,9 +1361,9 @@ __noinline int bare_above(__u32 next, __u64 bytes, __u64 now, __u32 with)
 		if (!b)
 			break;
 		per_byte = per_bare_byte_above(b);
-		if (with == CHARGED)
+		if (!quarters)
 			charge(&b->bare_due, served(bytes, per_byte), now);
-		else if (!has_room(READ64(b->bare_due), per_byte, with == KEPT_IN_PART, bytes, now))
+		else if (!has_room_in(READ64(b->bare_due), per_byte, quarters, bytes, now))
 			return false;
 		next = READ(b->above);
 	}
@@ -1357,18 +1377,57 @@ enum bare_room {
 	BARE_OWN,
 };
 
-static __always_inline enum bare_room bare_room(struct bound *b, __u64 per_byte, bool part, __u64 bytes,
+static __always_inline enum bare_room bare_room(struct bound *b, __u64 per_byte, __u32 quarters, __u64 bytes,
 						__u64 now)
 {
 	__u32 next = READ(b->above);
 
-	if (!has_room(READ64(b->bare_due), per_byte, part, bytes, now))
+	if (!has_room_in(READ64(b->bare_due), per_byte, quarters, bytes, now))
 		return BARE_NONE;
-	if (!next || bare_above(next, bytes, now, part ? KEPT_IN_PART : KEPT))
+	if (!next || bare_above(next, bytes, now, quarters))
 		return BARE_SHARED;
 	if (READ(b->counts) & COUNTS_OWN && has_room(READ64(b->own_due), READ64(b->own_per_byte), false, bytes, now))
 		return BARE_OWN;
 	return BARE_NONE;
+}
+
+/* `make_room`. Verified once. */
+__noinline int bare_make_room(__u32 place, __u32 by, __u64 per_byte, __u64 now)
+{
+	struct bound *own = bpf_map_lookup_elem(&bounds, &place);
+	struct bound *data = bpf_map_lookup_elem(&bounds, &by);
+	__u64 packets, acked, room;
+	__s64 wait;
+
+	if (!own || !data)
+		return 0;
+	packets = READ64(data->packets);
+	acked = READ64(data->acked);
+	/* The second may have been read later. */
+	if (packets <= acked || __sync_val_compare_and_swap(&data->acked, acked, packets) != acked)
+		return 0;
+	packets -= acked;
+	room = served((packets < BARE_ACKS ? packets : BARE_ACKS) * BARE_ACK, per_byte);
+	wait = READ64(own->bare_due) - now;
+	if (wait > 0)
+		__sync_fetch_and_sub(&own->bare_due, room < wait ? room : wait);
+	return 0;
+}
+
+/* `is_quiet`, of the host with this record. Verified once. */
+__noinline int bare_is_quiet(__u32 host, __u64 bytes, __u64 per_byte, __u64 now)
+{
+	__u64 at = host;
+
+	/* Always so. */
+	APART(at);
+	if (at >= 2 * BARE_HOSTS)
+		return false;
+	per_byte *= BARE_QUIET;
+	if ((__s64)(READ64(bare_due[at]) - now) > (__s64)served(BARE_QUIET_ROOM, per_byte))
+		return false;
+	charge(&bare_due[at], served(bytes, per_byte), now);
+	return true;
 }
 
 /* Is it one of a flow whose ACKs are controlled? Verified once. */
@@ -1401,8 +1460,9 @@ enum bare {
 };
 
 /*
- * `admits_bare`: does a segment without data, of which this was found, exceed the bound of its class? `back`:
- * what `bare_by` has found, which is called from without: their stacks together are too much for Linux 6.1.
+ * `admits_bare`: does a segment without data, of which this was found, exceed the bound of its class? The
+ * lower half of it is the record of its host. `back`: what `bare_by` has found, which is called from without:
+ * their stacks together are too much for Linux 6.1.
  */
 __noinline int exceeds_bare(struct packet *p, __u32 bytes, __u32 number, __u32 back, __u64 found)
 {
@@ -1421,7 +1481,7 @@ __noinline int exceeds_bare(struct packet *p, __u32 bytes, __u32 number, __u32 b
 	by = READ(b->bare_by);
 	if (by) {
 		per_byte = per_bare_byte(place, by - 1);
-		room = bare_room(b, per_byte, true, bytes, p->coarse);
+		room = bare_room(b, per_byte, BARE_OF_ALL, bytes, p->coarse);
 	}
 	if (room == BARE_NONE) {
 		if (back == NOT_SOUGHT)
@@ -1431,15 +1491,21 @@ __noinline int exceeds_bare(struct packet *p, __u32 bytes, __u32 number, __u32 b
 			WRITE(b->bare_by, back + 1);
 			per_byte = faster;
 		}
-		if (back != place)
+		if (back != place) {
 			learn_above(READ(b->above), back);
-		room = bare_room(b, per_byte, true, bytes, p->coarse);
-		if (room == BARE_NONE && is_of_held(p))
-			room = bare_room(b, per_byte, false, bytes, p->coarse);
+			bare_make_room(place, back, per_byte, p->coarse);
+		}
+		for (__u32 quarters = BARE_OF_ALL; quarters <= BARE_OF_HELD && room == BARE_NONE; quarters++) {
+			if (quarters == BARE_OF_QUIET && !bare_is_quiet(found, bytes, per_byte, p->coarse))
+				continue;
+			if (quarters == BARE_OF_HELD && !is_of_held(p))
+				continue;
+			room = bare_room(b, per_byte, quarters, bytes, p->coarse);
+		}
 	}
 	if (room != BARE_NONE) {
 		charge(&b->bare_due, served(bytes, per_byte), p->coarse);
-		bare_above(READ(b->above), bytes, p->coarse, CHARGED);
+		bare_above(READ(b->above), bytes, p->coarse, 0);
 		if (room == BARE_OWN)
 			charge(&b->own_due, served(bytes, READ64(b->own_per_byte)), p->coarse);
 		return BARE_PASSES;
@@ -1556,6 +1622,14 @@ static __always_inline void count_quic(struct __sk_buff *skb, struct packet *p, 
 		__sync_fetch_and_add(&b->quic, bytes_of(skb, p, packets_of(skb)));
 }
 
+/* `Strangers::of_bare` */
+static __always_inline __u32 bare_host(struct hook *h, struct packet *p, __u32 place)
+{
+	__u64 hash = hash_of_source(h->ingress ? p->key.dst : p->key.src) ^ place * QUEUE_SPREAD;
+
+	return (hash >> (64 - BARE_BITS)) + (h->ingress ? BARE_HOSTS : 0);
+}
+
 /* Judges a packet, in a direction with bounds. `charged`: it has data, or is no segment of TCP. */
 static __always_inline __u32 judge_packet(struct hook *h, struct packet *p, bool charged)
 {
@@ -1578,7 +1652,10 @@ static __always_inline __u32 judge_packet(struct hook *h, struct packet *p, bool
 	}
 	if (!charged) {
 		__u32 bytes = charged_len(h->skb, p), number = engine_number(h), back;
-		int bare = exceeds_bare(p, bytes, number, NOT_SOUGHT, found);
+		int bare;
+
+		found = found >> FOUND_KIND << FOUND_KIND | bare_host(h, p, found >> FOUND_PLACE);
+		bare = exceeds_bare(p, bytes, number, NOT_SOUGHT, found);
 
 		if (bare == BARE_SEEKS) {
 			back = bare_by(p, number, h->ingress, found >> FOUND_PLACE);

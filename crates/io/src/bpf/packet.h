@@ -55,7 +55,7 @@ struct packet {
 	__u32 slot; /* number of the flow's slot, where it has been looked up */
 	__u32 use; /* tag of its flow's slot */
 	bool other; /* no segment of TCP, but key, l3, l4 and end are those of an IP packet */
-	bool unread; /* no addresses either; from l3 to end are bytes of whatever it is */
+	bool unread; /* of no class: it has no addresses either, or is the link's own */
 	bool control; /* and it passes whatever others do */
 	__u8 ecn; /* ECN field of an IP packet (RFC 3168) */
 	__u64 coarse; /* now, by the coarse clock; each reading costs as much as a look-up */
@@ -183,6 +183,12 @@ static __always_inline bool is_extension(__u8 next)
 	       next == IPPROTO_FRAGMENT;
 }
 
+/* A fragment that is no whole packet has more behind it, or an offset (RFC 6946, RFC 8200 section 4.5). */
+static __always_inline bool is_fragment(const __u8 *ext)
+{
+	return *(const __be16 *)(ext + 2) & bpf_htons(0xfff9);
+}
+
 /* The same of an IPv6 packet, whose payload is at `at`. */
 static __always_inline bool begin_ipv6(struct __sk_buff *skb, struct packet *p, const struct ipv6 *ip, __u32 at)
 {
@@ -218,22 +224,23 @@ static __always_inline enum parsed read_ipv6(struct __sk_buff *skb, struct packe
 			return PARSED_OTHER;
 		if ((void *)(ext + 8) > end)
 			return PARSED_SHORT;
-		if (next == IPPROTO_FRAGMENT) {
+		if (next == IPPROTO_FRAGMENT && is_fragment(ext)) {
 			p->l4 = at + 8;
-			return read_other(skb, p, ext[0], true);
+			return read_other(skb, p, IPPROTO_FRAGMENT, true);
 		}
 		/* Segments left: the checksum counts another destination than the header shows. */
 		if (next == IPPROTO_ROUTING && ext[3])
-			break;
+			goto found;
+		at += next == IPPROTO_FRAGMENT ? 8 : (ext[1] + 1) * 8;
 		next = ext[0];
-		at += (ext[1] + 1) * 8;
 	}
+	/* More of them than are followed. */
+	if (is_extension(next))
+		return PARSED_OTHER;
+found:
 	p->l4 = at;
 	if (next == IPPROTO_TCP)
 		return read_tcp(skb, p);
-	/* More of them than are followed. */
-	if (next == IPPROTO_HOPOPTS || next == IPPROTO_DSTOPTS || next == IPPROTO_FRAGMENT)
-		return PARSED_OTHER;
 	return read_other(skb, p, next, false);
 }
 
@@ -411,7 +418,7 @@ __noinline int find_addresses(struct __sk_buff *skb, struct packet *p)
 		__builtin_memcpy(p->key.dst + 12, head + 16, 4);
 	} else if (head[0] >> 4 == 6 && !bpf_skb_load_bytes(skb, at, head, sizeof(head))) {
 		p->l4 = at + sizeof(head);
-		protocol = head[6];
+		protocol = is_extension(head[6]) ? IPPROTO_FRAGMENT : head[6];
 		p->ecn = p->ether == bpf_htons(ETH_P_IPV6) ? head[1] >> 4 & 3 : 0;
 		__builtin_memcpy(p->key.src, head + 8, 16);
 		__builtin_memcpy(p->key.dst, head + 24, 16);
@@ -426,6 +433,51 @@ __noinline int find_addresses(struct __sk_buff *skb, struct packet *p)
 	p->unread = false;
 	p->other = true;
 	return 0;
+}
+
+/* `LINK_MOST`, `BFD` and its echo */
+#define LINK_MOST 576
+#define BFD 3784
+#define BFD_ECHO 3785
+
+/* `is_neighbour_discovery`, by the first and the last of these types */
+#define NDISC_FIRST 133
+#define NDISC_LAST 137
+
+/* `is_of_scope`: an address of IPv6, by its first 16 bits */
+static __always_inline bool is_of_scope(__be16 first)
+{
+	return (first & bpf_htons(0xffc0)) == bpf_htons(0xfe80) || (first & bpf_htons(0xff0f)) == bpf_htons(0xff02);
+}
+
+/*
+ * `wire::is_of_link`: is this a packet that no router forwards, and that is no longer than such packets are?
+ * Verified once.
+ */
+__noinline int is_of_link(struct __sk_buff *skb, struct packet *p)
+{
+	__u32 protocol, first[4];
+	__u8 head[9], type = 0;
+
+	if (!p || p->unread || p->end - p->l3 > LINK_MOST)
+		return false;
+	__builtin_memcpy(first, p->key.dst, sizeof(first));
+	if (!first[0] && !first[1] && first[2] == bpf_htonl(0xffff)) {
+		if (!~first[3] || (first[3] & bpf_htonl(0xffffff00)) == bpf_htonl(0xe0000000))
+			return true;
+	} else if (is_of_scope(*(__be16 *)p->key.dst) || is_of_scope(*(__be16 *)p->key.src)) {
+		return true;
+	}
+	protocol = (bpf_ntohs(p->key.outer) >> 12) << 4 | bpf_ntohs(p->key.inner) >> 12;
+	if (protocol == IPPROTO_ICMPV6) {
+		if (bpf_skb_load_bytes(skb, p->l4, &type, sizeof(type)) || type < NDISC_FIRST || type > NDISC_LAST)
+			return false;
+	} else if (protocol != IPPROTO_UDP ||
+		   (p->key.dport != bpf_htons(BFD) && p->key.dport != bpf_htons(BFD_ECHO))) {
+		return false;
+	}
+	/* No router has had it. */
+	return !bpf_skb_load_bytes(skb, p->l3, head, sizeof(head)) && head[head[0] >> 4 == 4 ? 8 : 7] == 255;
 }
 
 /* Where the usual headers of a segment of TCP are: no tag, no options or extension headers of IP. */

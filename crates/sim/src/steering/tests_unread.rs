@@ -156,14 +156,14 @@ fn bare<N: Node>(node: N, gap: u64) -> [u64; 3] {
 /// Verifies that segments without data pass as far as there may be data for their ACKs, and a flood of them
 /// does not. Of the class of 8 Mbit/s, 40,000 a second are four times the rate. Without a class for the data
 /// they have 20 Mbit/s, which are more than their own; with one of 16 Mbit/s, an eighth of 1.05 times that.
-/// In the first second come three quarters of the room on top.
+/// In the first second comes half of the room on top.
 #[test]
 fn segments_without_data_have_a_bound_of_their_own() {
     let downloads = ClassConfig::controlled("in", Direction::In, AckControl::ack_share(Rate::mbit(16)));
     let mut both = config();
     both.classes.push(downloads);
     for (said, config, second) in [("uploads", config(), 2_500_000), ("both", both, 262_500)] {
-        let room = (64_000 + second / 20) / 4 * 3;
+        let room = (64_000 + second / 20) / 2;
         let nodes = [bare(Steered::new(config.clone()), 25), bare(Gateway::new(config.clone()), 25)];
         for passed in nodes {
             let expected = [second + room, second, second];

@@ -222,6 +222,12 @@ impl Register {
             };
         };
         let (bytes, ecn) = (packet.charged_len(len), mark::field(head));
+        if wire::is_of_link(head, &packet) {
+            return match self.admits_alone(direction, head, bytes, now) {
+                true => Judgement::Passes,
+                false => Judgement::Dropped,
+            };
+        }
         let load = Load { packets: 1, bytes, payload: 0, ecn, kind: Kind::Counted };
         let key = Key::of_packet(head, &packet);
         let source = self.bounds_flows(direction).then(|| self.flow_bound_of(None, direction, &key));
@@ -353,8 +359,8 @@ impl Register {
         }
     }
 
-    /// Packets without readable addresses may have what the fastest class of their direction may have. None
-    /// of them is a class's, so all of them together are worth one.
+    /// Packets without readable addresses, and those of the link's own, may have what the fastest class of
+    /// their direction may have. None of them is a class's, so all of them together are worth one.
     fn set_unread(&self) {
         for (bound, direction) in self.unread.all().iter().zip([Direction::Out, Direction::In]) {
             let classes = self.config.classes.iter().enumerate();
@@ -373,7 +379,6 @@ impl Register {
     /// Returns whether a frame of `len` bytes with this head and without readable addresses may pass. It is
     /// charged to what its direction has for all such frames, and to its host's part of it.
     pub fn admits_unread(&self, direction: Direction, head: &[u8], len: usize, now: Time) -> bool {
-        let Some(bound) = self.unread.all().get(usize::from(direction == Direction::In)) else { return true };
         let (l3, control) = wire::network_layer(head);
         let bytes = len.saturating_sub(l3) as u64;
         // Without these nothing else would pass. Their packets have no room for anything but themselves.
@@ -382,10 +387,14 @@ impl Register {
             Some(Control::Ppp) => PPP_CONTROL_MOST,
             None => 0,
         };
-        if bytes <= most {
-            return true;
-        }
+        bytes <= most || self.admits_alone(direction, head, bytes, now)
+    }
+
+    /// Returns whether so many bytes of no class may pass, of a frame with this head. See
+    /// [`Register::admits_unread`].
+    fn admits_alone(&self, direction: Direction, head: &[u8], bytes: u64, now: Time) -> bool {
         let inward = direction == Direction::In;
+        let Some(bound) = self.unread.all().get(usize::from(inward)) else { return true };
         let hash = hash_of_host(head, inward, self.config.seed | 1);
         bound.admits_alone(bytes, self.strangers.get_or_init(Strangers::default).of_host(hash, inward), now)
     }
@@ -444,7 +453,10 @@ impl Register {
     ) -> bool {
         let Some(place) = self.controls(direction, key) else { return true };
         let back = || Some(self.controls(direction.reversed(), &key.reversed())?.0);
-        steer::admits_bare(self.bounds.all(), place.0, bytes, now, back, is_held)
+        let inward = direction == Direction::In;
+        let hash = hash_of_source(if inward { &key.dst } else { &key.src }, self.config.seed | 1);
+        let host = self.strangers.get_or_init(Strangers::default).of_bare(hash, place.0, inward);
+        steer::admits_bare(self.bounds.all(), place.0, bytes, now, back, is_held, host)
     }
 
     /// As [`Register::admits`], to the class at this place.

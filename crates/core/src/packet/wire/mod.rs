@@ -23,6 +23,7 @@
 mod accecn;
 mod emit;
 mod ethernet;
+mod link;
 mod options;
 mod packet;
 mod plain;
@@ -47,6 +48,7 @@ pub(crate) use emit::emit_known;
 pub use emit::{ack_len, emit_ack, AckFields, MAX_ACK_LEN};
 pub(crate) use ethernet::network;
 pub use ethernet::{network_layer, Control, Vlan};
+pub use link::is_of_link;
 pub use options::{fast_open_cookie, read_options, tcp_options, SackBlocks, TcpOptions, Timestamps};
 pub(crate) use packet::mapped;
 pub use packet::{any_packet, other_packet, packet, Packet};
@@ -74,7 +76,7 @@ pub enum Reject {
     Truncated,
     /// A length, version or checksum of the headers contradicts the rest.
     Malformed,
-    /// A fragment of an IP packet, the first one and "atomic" ones (RFC 6946) included.
+    /// A fragment of an IP packet, the first one included. An "atomic" one (RFC 6946) is a whole packet.
     Fragment,
 }
 

@@ -29,8 +29,8 @@ pub struct Packet {
     pub src: [u8; 16],
     /// Destination address. IPv4 as `::ffff:a.b.c.d`.
     pub dst: [u8; 16],
-    /// Protocol of the transport header, after IPv6 extension headers. ESP, AH and a routing header before
-    /// its last hop are not parsed further and appear here themselves.
+    /// Protocol of the transport header, after IPv6 extension headers. ESP, AH, a routing header before its
+    /// last hop and a fragment header are not parsed further and appear here themselves.
     pub protocol: u8,
     /// Offset of the transport header.
     pub l4: u16,
@@ -105,9 +105,9 @@ pub fn any_packet(bytes: &[u8], frame_len: usize) -> Result<Packet, Reject> {
 
 /// Parses a frame that is no TCP segment as [`any_packet`] does. Of a packet that cannot be read as a whole,
 /// a TCP segment that is none among them, it returns the addresses and the protocol that the IP header
-/// names, as of a fragment: without ports, and with all that is left of the frame. The packet may be inside
-/// of MPLS, of more tags than two, or of PPPoE whose header says another length. `None` if no addresses are
-/// found.
+/// names, as of a fragment: without ports, and with all that is left of the frame. Where an extension header
+/// follows that of IPv6, the protocol is that of fragments. The packet may be inside of MPLS, of more tags
+/// than two, or of PPPoE whose header says another length. `None` if no addresses are found.
 pub fn other_packet(bytes: &[u8], frame_len: usize) -> Option<Packet> {
     match any_packet(bytes, frame_len) {
         Ok(packet) if packet.protocol != TCP || packet.fragment => Some(packet),
@@ -126,13 +126,17 @@ fn addresses(bytes: &[u8], frame_len: usize) -> Option<Packet> {
         _ => return None,
     };
     let four = len == 20;
+    let protocol = match fixed[if four { 9 } else { 6 }] {
+        next if !four && is_extension(next) => FRAGMENT,
+        protocol => protocol,
+    };
     Some(Packet {
         vlan,
         l3: l3 as u16,
         version: fixed[0] >> 4,
         src,
         dst,
-        protocol: fixed[if four { 9 } else { 6 }],
+        protocol,
         l4: (l3 + len) as u16,
         end: frame_len as u32,
         tos: if four { fixed[1] } else { fixed[0] << 4 | fixed[1] >> 4 },
@@ -222,33 +226,43 @@ fn ipv6(bytes: &[u8], frame_len: usize, vlan: Vlan, l3: usize) -> Result<Packet,
     })
 }
 
+/// Returns whether this number of a next header is that of an extension header that is stepped over.
+const fn is_extension(next: u8) -> bool {
+    matches!(next, HOP_BY_HOP | ROUTING | FRAGMENT | DESTINATION_OPTIONS)
+}
+
 /// Steps over extension headers (RFC 8200 §4) from `at` to the transport header or, in a fragment, to the
-/// bytes behind the fragment header.
+/// bytes behind the fragment header. A fragment with all of its packet is none (RFC 6946 §4).
 fn extensions(bytes: &[u8], mut next: u8, mut at: usize, end: usize) -> Result<(u8, usize, bool), Reject> {
     for step in 0..=MAX_EXTENSIONS {
-        match next {
-            FRAGMENT => {
-                let [protocol] = array(bytes, at).ok_or(Reject::Truncated)?;
-                return Ok((protocol, at + 8, true));
-            }
-            // Allowed only directly after the IPv6 header.
-            HOP_BY_HOP if step > 0 => return Err(Reject::Malformed),
-            HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS => {}
-            _ => return Ok((next, at, false)),
+        if !is_extension(next) {
+            return Ok((next, at, false));
         }
-        if at + 8 > end {
+        // A hop-by-hop header is allowed only directly after the IPv6 header.
+        if step == MAX_EXTENSIONS || (next == HOP_BY_HOP && step > 0) || at + 8 > end {
             return Err(Reject::Malformed);
         }
         let head: [u8; 8] = array(bytes, at).ok_or(Reject::Truncated)?;
+        if next == FRAGMENT && is_fragment(head) {
+            // Receivers read the next header of the first fragment alone, so a sender may write any into the
+            // others.
+            return Ok((FRAGMENT, at + 8, true));
+        }
         // Segments left: the transport checksum covers another destination.
         if next == ROUTING && head[3] != 0 {
             return Ok((next, at, false));
         }
-        at += 8 * (head[1] as usize + 1);
+        // A fragment header has no length; a reserved field is in that one's place.
+        at += if next == FRAGMENT { 8 } else { 8 * (head[1] as usize + 1) };
         if at > end {
             return Err(Reject::Malformed);
         }
         next = head[0];
     }
     Err(Reject::Malformed)
+}
+
+/// Returns whether a fragment header has an offset, or more fragments behind it (RFC 8200 §4.5).
+fn is_fragment(head: [u8; 8]) -> bool {
+    u16::from_be_bytes([head[2], head[3]]) & 0xfff9 != 0
 }

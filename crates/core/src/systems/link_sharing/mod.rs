@@ -2,9 +2,10 @@
 //! rates of a [tree](classes). Each direction with queued classes has one tree.
 //!
 //! An IP packet belongs to the first class of its direction that matches its flow ([`Key::of_packet`]): UDP,
-//! QUIC and ICMP as well as TCP. For fragments only the addresses count. Packets that match no class, frames
-//! that are not IP, and all frames of a direction without queued classes pass at once, through no queue and
-//! at no rate.
+//! QUIC and ICMP as well as TCP. For fragments, and for what cannot be read as a whole, only the addresses
+//! count. Packets that match no class pass at once, through no queue and at no rate. So do those of the
+//! [link's own](wire::is_of_link), such as neighbour discovery, frames without readable addresses, and all
+//! frames of a direction without queued classes.
 //!
 //! A frame leaves when its transmission may begin, so the first frame of an idle link is not late. A giant
 //! segment is charged as the packets that it stands for and leaves as a whole. Where its time on the link
@@ -141,7 +142,10 @@ impl Sharing {
         if !self.ways[way].has_queues() {
             return None;
         }
-        let packet = wire::any_packet(bytes, len).ok()?;
+        let packet = wire::any_packet(bytes, len).ok().or_else(|| wire::other_packet(bytes, len))?;
+        if wire::is_of_link(bytes, &packet) {
+            return None;
+        }
         let key = Key::of_packet(bytes, &packet);
         let (config, places) = (&self.config, &self.places);
         let found = || places[config.classify(follow::DIRECTIONS[way], &key)?];

@@ -11,7 +11,7 @@ use crate::rate::Rate;
 use crate::rig::{Rig, Sent, TestFrame, Wake};
 use crate::systems::gap_pacing::{Backend, Class, Counts, Target};
 use crate::time::Duration;
-use crate::wire::build::SegmentBuilder;
+use crate::wire::build::{Disguise, SegmentBuilder};
 use crate::wire::{TCP, UDP};
 use proptest::prelude::*;
 
@@ -76,6 +76,45 @@ fn classes_wait_and_all_else_passes() {
     assert_eq!((stats.packets, stats.bytes, queue.stats().peak_packets), (2, 2000, 1));
     assert!(r.node().leaf(2).is_none() && r.node().ledger().held() == 0);
     r.finish();
+}
+
+/// A neighbour is asked for its address (RFC 4861 section 4.3) in front of all that waits.
+#[test]
+fn neighbour_discovery_waits_in_no_class() {
+    let mut config = config();
+    config.classes[0].matches.clear();
+    let mut r = rig(config);
+    // The first byte behind the header of IPv6 is the type, 135.
+    let asks = |hops| SegmentBuilder::v6([1; 16], [2; 16]).ports(135 << 8, 0).protocol(58).ttl(hops).build();
+    r.at(ms(1)).inject(LAN, packet(false, 1, 1000)).inject(LAN, packet(false, 2, 1000));
+    for hops in [255, 254] {
+        r.inject(LAN, TestFrame::bytes(&asks(hops)));
+    }
+    let hops = |s: &Sent| (s.bytes[12] == 0x86).then(|| (s.at.as_nanos() / 1000, s.bytes[21]));
+    let sent: Vec<(u64, u8)> = r.run_until(ms(100)).iter().filter_map(hops).collect();
+    assert_eq!(sent.iter().map(|s| s.1).collect::<Vec<_>>(), [255, 254]);
+    assert!(sent[0].0 == 1000 && sent[1].0 > 1000, "{sent:?}");
+    r.finish();
+}
+
+/// No header that a sender writes is a way around its class: what cannot be read as a whole waits as well.
+#[test]
+fn what_shows_its_addresses_waits_in_their_class() {
+    let mut config = config();
+    config.classes[0].matches.clear();
+    let v6 = || SegmentBuilder::v6([1; 16], [2; 16]).udp();
+    let chain = (0..7).fold(v6(), |s, _| s.extension(60, &[0; 6])).payload(900).build();
+    let whole = SegmentBuilder::v4([10, 0, 0, 1], [10, 0, 0, 2]).payload(960).build();
+    let shown = Disguise::ALL.into_iter().filter(|disguise| disguise.shows_addresses());
+    let frames: Vec<Vec<u8>> = shown.map(|disguise| disguise.put_on(whole.clone())).chain([chain]).collect();
+    assert!(frames.len() > 3);
+    for frame in frames {
+        let mut r = rig(config.clone());
+        r.at(ms(1)).inject(LAN, TestFrame::bytes(&frame)).inject(LAN, TestFrame::bytes(&frame));
+        let sent = r.run_until(ms(100));
+        assert!(sent.len() == 2 && sent[1].at >= ms(1) + Duration::from_micros(900), "{frame:02x?}");
+        r.finish();
+    }
 }
 
 /// A tree beside a paced class has no credit for the time in which nothing waited.

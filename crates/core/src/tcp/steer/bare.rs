@@ -8,8 +8,15 @@
 //! and 20 Mbit/s at least: that is an ACK of 52 bytes for each two segments of a gigabit per second.
 //!
 //! The queue of a class is served by the fastest such class that was found. It is looked for with the first
-//! segment, and where one finds no room, so that traffic within the bound pays for no other look-up. Segments
-//! of flows whose ACKs are controlled have a quarter of the room to themselves.
+//! segment, and where one finds no room, so that traffic within the bound pays for no other look-up.
+//!
+//! Small segments of data have more ACKs than that. So each packet of data that its class has let pass makes
+//! room for an ACK, for whichever segment that acknowledges data of this class finds none.
+//!
+//! Nobody fills the queue for all. The last quarter of the room is for segments of flows whose ACKs are
+//! controlled. The quarter before is for hosts, by their addresses on the LAN's side, that use up no more
+//! than a sixteenth of what the queue serves: new connections of the one open beside a flood of SYNs to the
+//! other.
 //!
 //! Each class above has such a queue for all that are below it: the ACKs of a site's customers together are
 //! bounded, too. The data is that of the class as far above the data's own class, or of the highest one
@@ -19,10 +26,22 @@
 use super::bound::{above, chain, Bound};
 use super::due::{charge, has_room, served, FRACTION};
 use crate::base::time::Time;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Bytes of data for each byte without.
 const PART: u64 = 8;
+/// Bytes for which a packet of data makes room: headers of IPv6 and TCP with timestamps (RFC 7323 §3.2).
+const ACK: u64 = 40 + 20 + 12;
+/// Most packets of data that make room at once: as much as there is.
+const ACKS: u64 = 1_000;
+/// A host has a part of what a queue serves, whatever others send: one by this. It may be ahead of it by so
+/// many bytes.
+const QUIET: u64 = 16;
+const QUIET_ROOM: u64 = 4_000;
+/// Quarters of the room that everybody has, that quiet hosts have, and that controlled flows have.
+const OF_ALL: u64 = 2;
+const OF_QUIET: u64 = 3;
+const OF_HELD: u64 = 4;
 /// Nanoseconds per byte at 20 Mbit/s, in units of 2^-20.
 const UNKNOWN: u64 = 400 << FRACTION;
 
@@ -69,6 +88,30 @@ fn learn_above(bounds: &[Bound], place: u32, back: u32) {
     }
 }
 
+/// Each packet of `data` that has passed makes room for an ACK in the queue of the class that is `own`,
+/// served at `per_byte`. Each does so once.
+fn make_room(own: &Bound, data: &Bound, per_byte: u64, now: u64) {
+    let (packets, acked) = (data.packets(), data.acked.load(Relaxed));
+    // The second may have been read later.
+    if packets <= acked || data.acked.compare_exchange(acked, packets, Relaxed, Relaxed).is_err() {
+        return;
+    }
+    let room = served(packets.wrapping_sub(acked).min(ACKS) * ACK, per_byte);
+    let wait = own.bare_due.load(Relaxed).saturating_sub(now);
+    own.bare_due.fetch_sub(room.min(wait), Relaxed);
+}
+
+/// Returns whether the host with this record uses up no more than its part of a queue that is served at
+/// `per_byte`. It is charged with so many bytes then.
+fn is_quiet(host: &AtomicU64, bytes: u64, per_byte: u64, now: u64) -> bool {
+    let per_byte = per_byte * QUIET;
+    if host.load(Relaxed).saturating_sub(now) > served(QUIET_ROOM, per_byte) {
+        return false;
+    }
+    charge(host, served(bytes, per_byte), now);
+    true
+}
+
 /// Room for a segment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Room {
@@ -81,7 +124,8 @@ enum Room {
 
 /// Returns whether a segment of `bytes`, without data, of the class at this place may pass at `now`. It is
 /// charged then. `back` finds the place of the class of the data that it acknowledges, and `is_held` says
-/// whether the ACKs of its flow are controlled.
+/// whether the ACKs of its flow are controlled. `host` is its host's
+/// [record](super::Strangers::of_bare).
 pub fn admits_bare(
     bounds: &[Bound],
     place: u32,
@@ -89,6 +133,7 @@ pub fn admits_bare(
     now: Time,
     back: impl FnOnce() -> Option<u32>,
     is_held: impl FnOnce() -> bool,
+    host: &AtomicU64,
 ) -> bool {
     let Some(own) = bounds.get(place as usize).filter(|_| per_byte_of(bounds, place) != 0) else {
         return true;
@@ -109,7 +154,7 @@ pub fn admits_bare(
             true => Room::None,
         }
     };
-    let mut found = if by == 0 { Room::None } else { room(per_byte, 3) };
+    let mut found = if by == 0 { Room::None } else { room(per_byte, OF_ALL) };
     if found == Room::None {
         let data = by_data_of(bounds, place, back());
         let faster = per_bare_byte(bounds, place, data);
@@ -119,10 +164,14 @@ pub fn admits_bare(
         }
         if data != place {
             learn_above(bounds, place, data);
+            make_room(own, &bounds[data as usize], per_byte, at);
         }
-        found = room(per_byte, 3);
+        found = room(per_byte, OF_ALL);
+        if found == Room::None && is_quiet(host, bytes, per_byte, at) {
+            found = room(per_byte, OF_QUIET);
+        }
         if found == Room::None && is_held() {
-            found = room(per_byte, 4);
+            found = room(per_byte, OF_HELD);
         }
     }
     if found == Room::None {
@@ -141,7 +190,8 @@ pub fn admits_bare(
 
 #[cfg(test)]
 mod tests {
-    use super::super::bound::Limit;
+    use super::super::bound::{admits, Kind, Limit, Load, Records};
+    use super::super::tally::Tally;
     use super::*;
     use crate::base::rate::Rate;
 
@@ -161,12 +211,12 @@ mod tests {
         rates.iter().map(bound).collect()
     }
 
-    /// Bytes that pass of a segment each 10 us, 41.6 Mbit/s, by second from `from` on.
+    /// Bytes that pass of a segment each 10 us, 41.6 Mbit/s, by second from `from` on. All are of one host.
     fn flood(bounds: &[Bound], from: u64, back: Option<u32>, held: bool) -> [u64; 3] {
-        let mut passed = [0; 3];
+        let (mut passed, host) = ([0; 3], AtomicU64::new(0));
         for n in 0..300_000u64 {
             let now = Time::from_micros(1_000_000 * from + 10 * n);
-            if admits_bare(bounds, 0, ACK, now, || back, || held) {
+            if admits_bare(bounds, 0, ACK, now, || back, || held, &host) {
                 passed[n as usize / 100_000] += ACK;
             }
         }
@@ -188,7 +238,7 @@ mod tests {
     #[test]
     fn a_flood_has_an_eighth_of_the_rate_of_the_data() {
         let room = 64_000 + second(2) / 20;
-        for (held, quarters) in [(true, 4), (false, 3)] {
+        for (held, quarters) in [(true, 4), (false, 2)] {
             let passed = flood(&bounds(&[Some(4), Some(16)]), 1, Some(1), held);
             let expected = [second(2) + room / 4 * quarters, second(2), second(2)];
             assert!(passed.iter().zip(expected).all(|(&n, m)| is(n, m)), "{held}: {passed:?}");
@@ -240,12 +290,12 @@ mod tests {
 
     /// Bytes that pass of segments of both classes, 41.6 Mbit/s of each, in the third second.
     fn both(bounds: &[Bound], held: bool) -> [u64; 2] {
-        let mut passed = [0; 2];
+        let (mut passed, host) = ([0; 2], AtomicU64::new(0));
         for n in 0..300_000u64 {
             let now = Time::from_micros(1_000_000 + 10 * n);
             for place in 0..2 {
                 let held = held && place == 1;
-                let passes = admits_bare(bounds, place, ACK, now, || Some(3 + place), || held);
+                let passes = admits_bare(bounds, place, ACK, now, || Some(3 + place), || held, &host);
                 passed[place as usize] += if passes && n >= 200_000 { ACK } else { 0 };
             }
         }
@@ -269,12 +319,13 @@ mod tests {
     #[test]
     fn a_sibling_takes_neither_guarantees_nor_the_part_of_controlled_flows() {
         let passed = |bounds: &[Bound]| {
-            let mut passed = 0;
+            let (mut passed, host) = (0, AtomicU64::new(0));
             for n in 0..300_000u64 {
                 let now = Time::from_micros(1_000_000 + 10 * n);
-                admits_bare(bounds, 0, ACK, now, || Some(3), || false);
+                admits_bare(bounds, 0, ACK, now, || Some(3), || false, &host);
                 // A segment each 416 us is 1 Mbit/s.
-                if n % 42 == 0 && n >= 200_000 && admits_bare(bounds, 1, ACK, now, || Some(4), || false) {
+                let passes = n % 42 == 0 && admits_bare(bounds, 1, ACK, now, || Some(4), || false, &host);
+                if passes && n >= 200_000 {
                     passed += ACK;
                 }
             }
@@ -290,12 +341,71 @@ mod tests {
     /// ACKs for each segment of 1,500 bytes of 80 Mbit/s, 100 ms of them at once: all pass.
     #[test]
     fn acks_of_data_at_its_rate_find_room() {
-        let bounds = bounds(&[Some(1), Some(80)]);
+        let (bounds, host) = (bounds(&[Some(1), Some(80)]), AtomicU64::new(0));
         let each = 80_000_000 / 8 / 1_500 / 10;
         let passes = |n: u64| {
             let now = Time::from_millis(1_000 + 100 * n);
-            (0..each).all(|_| admits_bare(&bounds, 0, ACK, now, || Some(1), || false))
+            (0..each).all(|_| admits_bare(&bounds, 0, ACK, now, || Some(1), || false, &host))
         };
         assert!((0..100).all(passes));
+    }
+
+    /// Segments of 60 bytes each, 1,000 a second, which are 0.9 Mbit/s with headers: each may have an ACK,
+    /// though an eighth of their class's 1 Mbit/s serves 315. A connection that opens beside them finds room.
+    #[test]
+    fn each_packet_of_data_has_its_ack() {
+        let (bounds, hosts) = (bounds(&[Some(20), Some(1)]), [0, 0].map(AtomicU64::new));
+        let small = Load { packets: 1, bytes: 112, payload: 60, ecn: 0, kind: Kind::Held };
+        let tallies = [0, 1].map(|_| Tally::default());
+        let passes = |n: u64, host: usize| {
+            let now = Time::from_millis(1_000 + n);
+            admits_bare(&bounds, 0, ACK, now, || Some(1), || host == 0, &hosts[host])
+        };
+        for n in 0..20_000 {
+            let now = Time::from_millis(1_000 + n);
+            assert!(admits(&bounds, &tallies, 1, Records::default(), &small, now), "{n}");
+            assert!(passes(n, 0) && (n % 100 > 0 || passes(n, 1)), "{n}");
+        }
+        // Without the data there is an eighth of the rate, and the room, which is made once again.
+        let acks = (20_000..40_000).filter(|&n| passes(n, 0)).count() as u64;
+        assert!(acks * ACK <= 20 * second(1) / 8 + 65_000 + ACKS * super::ACK, "{acks}");
+    }
+
+    /// A flood of ACKs beside packets of 1,500 bytes has an eighth of the rate, and 72 bytes for each packet.
+    #[test]
+    fn data_makes_room_for_one_ack_and_no_more() {
+        let (bounds, host) = (bounds(&[Some(1), Some(12)]), AtomicU64::new(0));
+        let full = Load { packets: 1, bytes: 1_500, payload: 1_448, ecn: 0, kind: Kind::Held };
+        let tallies = [0, 1].map(|_| Tally::default());
+        let mut acks = 0;
+        for n in 0..200_000u64 {
+            let now = Time::from_micros(1_000_000 + 50 * n);
+            // 1,000 packets a second.
+            let data = n % 20 == 0;
+            assert!(!data || admits(&bounds, &tallies, 1, Records::default(), &full, now));
+            let passes = admits_bare(&bounds, 0, ACK, now, || Some(1), || false, &host);
+            acks += u64::from(passes);
+        }
+        let expected = 10 * (second(12) / 8 + 1_000 * super::ACK) + 64_000 / 2;
+        assert!((acks * ACK).abs_diff(expected) <= expected / 100, "{acks} of {}", expected / ACK);
+    }
+
+    /// A flood of 900 SYNs a second to one host, of which 410 find room. At another host four connections a
+    /// second open, of four segments each: 832 of 1,025 bytes that a sixteenth of the queue serves.
+    #[test]
+    fn a_flood_to_one_host_leaves_a_part_to_others() {
+        let (bounds, hosts) = (bounds(&[Some(20), Some(1)]), [0, 0].map(AtomicU64::new));
+        let passes = |host: usize, bytes, at| {
+            let now = Time::from_micros(at);
+            admits_bare(&bounds, 0, bytes, now, || Some(1), || false, &hosts[host])
+        };
+        let mut syns = 0;
+        for n in 0..20_000u64 {
+            let at = 1_000_000 + 1_111 * n;
+            syns += u64::from(passes(1, 40, at));
+            assert!(n % 225 > 0 || (0..4).all(|_| passes(0, ACK, at)), "{n}");
+        }
+        let served = 20_000 * 1_111 * (second(1) / 8) / 1_000_000;
+        assert!((syns * 40).abs_diff(served + 32_000 - 18_500) <= 2_000, "{syns}");
     }
 }

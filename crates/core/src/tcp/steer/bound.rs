@@ -58,8 +58,8 @@ const FAIR: u32 = 1 << 20;
 /// It is served at the rate that each flow has, and only what is no TCP has one.
 const EACH: u32 = 1 << 21;
 
-/// Record of what a class may send and has sent. Four lines of memory that hooks and gateway share; the last
-/// three are for few classes.
+/// Record of what a class may send and has sent. Five lines of memory that hooks and gateway share; the last
+/// four are for few classes and packets.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Bound {
@@ -101,9 +101,12 @@ pub struct Bound {
     /// Packets of controlled TCP that others overtook.
     reordered: AtomicU64,
     fair: FairShare,
+    /// Packets of TCP with data for whose ACKs there was made room.
+    pub(super) acked: AtomicU64,
+    spares: [AtomicU64; 7],
 }
 
-const _: () = assert!(core::mem::size_of::<Bound>() == 256);
+const _: () = assert!(core::mem::size_of::<Bound>() == 320);
 
 /// Terms of a class's bound, from the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -441,6 +444,11 @@ impl Bound {
         self.free.fetch_add(bytes, Relaxed);
         self.packets.fetch_add(1, Relaxed);
         true
+    }
+
+    /// Packets of TCP with data that have passed.
+    pub(super) fn packets(&self) -> u64 {
+        self.packets.load(Relaxed)
     }
 
     /// Totals passed and dropped.

@@ -4,6 +4,7 @@
 //! port for each packet has no second one of any. Until then, and wherever there is no room for a record, all
 //! such flows of a source share one: they are worth one flow.
 
+use super::due::SPREAD;
 use super::flow_bound::FlowBound;
 use crate::base::time::Time;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,6 +15,9 @@ pub const SOURCES: usize = 4096;
 const YOUNG: usize = 8192;
 /// Hosts by Ethernet addresses, of each direction.
 const HOSTS: usize = 1024;
+/// Hosts by their addresses and class, of each direction: a power of two.
+const BARE: usize = 1 << BARE_BITS;
+const BARE_BITS: u32 = 10;
 /// Packets with which a flow gets a record of its own.
 const LASTS: u64 = 3;
 /// A second: 2^30 ns.
@@ -31,6 +35,9 @@ pub struct Strangers {
     /// Times at which the queues of hosts' frames without readable addresses are empty, by a hash of their
     /// Ethernet addresses: of frames that go out, and then of those that come in.
     hosts: Box<[AtomicU64]>,
+    /// Times at which is paid for what hosts have used up of the queues of segments without data, by a hash
+    /// of address and class: of segments that go out, and then of those that come in.
+    bare: Box<[AtomicU64]>,
 }
 
 impl Default for Strangers {
@@ -39,6 +46,7 @@ impl Default for Strangers {
             sources: (0..2 * SOURCES).map(|_| FlowBound::default()).collect(),
             young: Young::default(),
             hosts: (0..2 * HOSTS).map(|_| AtomicU64::new(0)).collect(),
+            bare: (0..2 * BARE).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 }
@@ -75,6 +83,13 @@ impl Strangers {
     /// The record that hosts share with this hash of their Ethernet addresses.
     pub fn of_host(&self, hash: u64, inward: bool) -> &AtomicU64 {
         &self.hosts[(hash >> 32) as usize % HOSTS + if inward { HOSTS } else { 0 }]
+    }
+
+    /// The record of what a host has used up of a class's queue of segments without data, by the hash of its
+    /// address. The class is at `place`.
+    pub fn of_bare(&self, hash: u64, place: u32, inward: bool) -> &AtomicU64 {
+        let hash = hash ^ u64::from(place).wrapping_mul(SPREAD);
+        &self.bare[(hash >> (64 - BARE_BITS)) as usize + if inward { BARE } else { 0 }]
     }
 
     /// Counts a packet of a flow without a record, by the hash of its key. Returns whether the flow gets a

@@ -44,7 +44,8 @@ impl Key {
 
     /// Returns the flow of any IP packet, in the packet's direction, for `bytes` parsed into `p`. Ports are
     /// those of TCP and UDP. For an ICMP echo and its answer both are the identifier. They are 0 for other
-    /// protocols, and for fragments, since only the first has them.
+    /// protocols, and for fragments, since only the first has them. The protocol of IPv6's fragments is 44,
+    /// that of their header.
     pub fn of_packet(bytes: &[u8], p: &Packet) -> Key {
         let [src_port, dst_port] = ports(bytes, p).unwrap_or_default();
         let protocol = if p.protocol == OPENING { 0 } else { p.protocol };
@@ -237,8 +238,18 @@ mod tests {
             assert_eq!(wire::packet(&frame, frame.len()), Err(Reject::Fragment));
         }
         // A fragment header (RFC 8200 §4.5): next header, reserved, offset, identification.
-        let frame = ipv6(44, &[17, 0, 0, 1, 0, 0, 0, 9, 0x13, 0x89, 0, 80]);
-        assert_eq!(key(&frame), Key::new(UDP, end("[::1]:0"), end("[::2]:0")));
+        // Its receiver takes the next header from the first fragment alone.
+        for (next, field) in [(17, 1), (17, 9), (150, 9), (6, 8), (58, 16)] {
+            let frame = ipv6(44, &[next, 0, 0, field, 0, 0, 0, 9, 0x13, 0x89, 0, 80]);
+            assert_eq!(key(&frame), Key::new(44, end("[::1]:0"), end("[::2]:0")), "{next} {field}");
+        }
+    }
+
+    /// A fragment header in a whole packet hides no ports (RFC 6946 §4).
+    #[test]
+    fn an_atomic_fragment_has_its_ports() {
+        let frame = ipv6(44, &[17, 0, 0, 0, 0, 0, 0, 9, 0x13, 0x89, 0, 80, 0, 8, 0, 0]);
+        assert_eq!(key(&frame), Key::new(UDP, end("[::1]:5001"), end("[::2]:80")));
     }
 
     #[test]

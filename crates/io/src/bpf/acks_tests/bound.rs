@@ -14,8 +14,8 @@ use weir_core::gateway::{ClassConfig, Compiled, Config, Direction, Match, Prefix
 use weir_core::packet::mark;
 use weir_core::rate::Rate;
 use weir_core::steer::{
-    admits, admits_bare, judge, slot_flag, Bound, FairLimit, Fields, FlowBound, FlowLimit, FlowQueues,
-    Judgement, Kind, Limit, Load, Passed, Records, Share, Tally,
+    admits, admits_bare, hash_of_source, judge, slot_flag, Bound, FairLimit, Fields, FlowBound, FlowLimit,
+    FlowQueues, Judgement, Kind, Limit, Load, Passed, Records, Share, Strangers, Tally,
 };
 use weir_core::time::{Duration, Time};
 use weir_core::wire;
@@ -157,6 +157,13 @@ fn packet(random: &mut Random) -> Vec<u8> {
         1 => s.protocol(1),
         _ => s,
     };
+    if random.percent(10) {
+        s = s.fragment(random.below(2) as u16, random.percent(30));
+    }
+    if random.percent(5) {
+        let most = 5 + random.below(3);
+        s = (0..most).fold(s, |s, n| s.extension(if n == 0 { 43 } else { 60 }, &[0; 6]));
+    }
     s.build()
 }
 
@@ -256,6 +263,68 @@ fn what_cannot_be_read_has_a_bound() {
         let left = (0..200).filter(|_| rig.hook(Hook::Egress, &long, 0).0 == PASS).count();
         assert!(left <= 55 + served(), "{left}");
     }
+}
+
+/// Packets that no router forwards are known as by the core, and have what packets without addresses have:
+/// no flood in a class holds up neighbour discovery.
+#[test]
+fn packets_of_the_link_are_of_no_class() {
+    if !privileged() {
+        return;
+    }
+    let rig = bounded(LIMIT);
+    rig.acks.unread()[0].set(Some(LIMIT));
+    let from_v6 = |src: &str, dst: &str| {
+        let [src, dst] = [src, dst].map(|address| address.parse::<Ipv6Addr>().unwrap());
+        SegmentBuilder::v6(src, dst)
+    };
+    let of_type = |kind: u16| from_v6("2001:db8::1", "2001:db8::2").ports(kind << 8, 0).protocol(58).ttl(255);
+    let to = |last: [u8; 4]| SegmentBuilder::v4(B, Ipv4Addr::from(last)).udp();
+    let bfd = |port, ttl| SegmentBuilder::v4(B, A).udp().ports(49_152, port).ttl(ttl);
+    let mut packets = vec![
+        of_type(135).ttl(254),
+        of_type(135).vlan(5),
+        of_type(135).pppoe(7),
+        of_type(135).extension(0, &[0; 6]),
+        of_type(135).fragment(1, false),
+        from_v6("fe80::1", "2001:db8::2").udp(),
+        from_v6("2001:db8::1", "ff02::5").protocol(89),
+        from_v6("2001:db8::1", "ff05::1:3").udp(),
+        from_v6("2001:db8::1", "fec0::1").udp().ports(1, 3785).ttl(255),
+        to([224, 0, 0, 18]).protocol(112),
+        to([224, 0, 0, 5]).fragment(1, true),
+        to([224, 0, 1, 5]),
+        to([255; 4]).payload(548),
+        to([255; 4]).payload(549),
+        to([255, 255, 255, 254]),
+        bfd(3784, 255),
+        bfd(3785, 255),
+        bfd(3784, 254),
+        bfd(3786, 255),
+        bfd(3784, 255).fragment(0, true),
+        bfd(3784, 255).ip_options(&[1; 8]),
+    ];
+    packets.extend((128..=143).map(of_type));
+    // The room of the class is full.
+    let flood = SegmentBuilder::v4(B, A).ports(80, 7).udp().payload(972).build();
+    (0..200).for_each(|_| drop(rig.hook(Hook::Egress, &flood, 0)));
+    let alone = || rig.acks.unread()[0].passed().free;
+    let mut of_link = 0;
+    for packet in packets {
+        let frame = packet.build();
+        let expected = wire::is_of_link(&frame, &wire::other_packet(&frame, frame.len()).unwrap());
+        let before = alone();
+        assert!(rig.hook(Hook::Egress, &frame, 0).0 == PASS || !expected, "{packet:?}");
+        assert_eq!(alone() > before, expected, "{packet:?}");
+        of_link += u32::from(expected);
+    }
+    assert_eq!(of_link, 17);
+    // 100 of 500 bytes: no more than three quarters of 70,562 bytes, and what is served meanwhile.
+    let from = now();
+    let long = of_type(136).payload(440).build();
+    let passed = (0..200).filter(|_| rig.hook(Hook::Egress, &long, 0).0 == PASS).count();
+    let served = now().since(from).as_micros() as usize * 131 / 500_000;
+    assert!((95..=106 + served).contains(&passed), "{passed}");
 }
 
 /// A host that sends 200 frames of 1,000 bytes without readable addresses leaves a quarter of the room to
@@ -1140,8 +1209,9 @@ fn both_ways(limits: &[Limit]) -> (Rig, Vec<Bound>) {
     (rig, bounds)
 }
 
-/// Segments without data of few connections, which acknowledge data of classes of 32 and 64 kbit/s. The same
-/// pass as with the core. A segment takes 76 ms and longer to serve, and the room is 64,000 bytes.
+/// Segments without data of few connections, which acknowledge data of classes of 32 and 64 kbit/s, and now
+/// and then such data. The same pass as with the core. A segment takes 76 ms and longer to serve, and the
+/// room is 64,000 bytes.
 #[test]
 fn segments_without_data_are_bounded_as_by_the_core() {
     if !privileged() {
@@ -1155,9 +1225,17 @@ fn segments_without_data_are_bounded_as_by_the_core() {
         std::thread::sleep(std::time::Duration::from_millis(20));
         let (from, mut found) = (now(), Vec::new());
         let hosts = 1 + random.below(2);
+        let (strangers, tallies) = (Strangers::default(), limits.map(|_| Tally::default()));
         for _ in 0..1_400 {
             // ACKs of B's for data of A's, in the flow that has a slot or in others.
             let host = random.below(hosts) as u8;
+            if random.percent(10) {
+                let to = Ipv4Addr::new(10, 2, 0, host);
+                let data = SegmentBuilder::v4(A, to).ports(80, 5001).payload(60).build();
+                let load = Load { packets: 1, bytes: 100, payload: 60, ecn: 0, kind: Kind::Free };
+                assert!(admits(&bounds, &tallies, 1 + u32::from(host), Records::default(), &load, now()));
+                assert_eq!(rig.hook(Hook::Ingress, &data, 0).0, PASS);
+            }
             let held = random.percent(10);
             let s = match held {
                 true => SegmentBuilder::v4(A, B).ports(5001, 80),
@@ -1165,7 +1243,10 @@ fn segments_without_data_are_bounded_as_by_the_core() {
             };
             let frame = s.raw_options(&[1; 40]).flags(wire::Flags::ACK).build();
             let back = if !held && host == 1 { Some(2) } else { Some(1) };
-            let core = admits_bare(&bounds, 0, 80, now(), || back, || held);
+            let address = if held { A } else { Ipv4Addr::new(10, 2, 0, host) };
+            let hash = hash_of_source(&address.to_ipv6_mapped().octets(), rig.acks.secret.seed);
+            let of = strangers.of_bare(hash, 0, false);
+            let core = admits_bare(&bounds, 0, 80, now(), || back, || held, of);
             let policed = rig.acks.counters().unwrap().policed;
             rig.hook(Hook::Egress, &frame, 0);
             found.push((rig.acks.counters().unwrap().policed == policed, core));

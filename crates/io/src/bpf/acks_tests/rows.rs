@@ -169,6 +169,7 @@ fn tags_sessions_and_extension_headers_are_followed() {
         (v4().ip_options(&[1; 8]), key4(0, 0)),
         (v6().extension(0, &[0; 6]).extension(60, &[0; 14]), key6(0, 0)),
         (v6().vlan(5).extension(43, &[0; 6]), key6(5, 0)),
+        (v6().fragment(0, false), key6(0, 0)),
         (v4().pppoe(1), key4(0, 0)),
         (v6().vlan(5).pppoe(0xffff), key6(5, 0)),
         (v6().tag(0x88a8, 7).tag(0x8100, 9).pppoe(7).extension(60, &[0; 6]), key6(7, 9)),

@@ -59,10 +59,33 @@ fn ipv6_headers() {
     assert_eq!(parse(&with_byte(&s, 19, 0)), Err(Reject::Malformed), "no payload or a jumbogram");
     assert_eq!(parse(&with_byte(&s, 18, 1)), Err(Reject::Truncated), "longer than the frame");
     assert_eq!(parse(&with_byte(&s, 19, 19)), Err(Reject::Malformed), "no room for TCP");
-    assert_eq!(parse(&v6().fragment(0, false).build()), Err(Reject::Fragment), "atomic fragment");
+    for (offset, more) in [(0, true), (1, false), (0x1fff, true)] {
+        assert_eq!(parse(&v6().fragment(offset, more).build()), Err(Reject::Fragment), "{offset} {more}");
+    }
     for protocol in [50, 51, 59, 135] {
         assert_eq!(parse(&v6().protocol(protocol).build()), Err(Reject::NotTcp), "{protocol}");
     }
+}
+
+/// RFC 6946 §4: a fragment with all of its packet is a whole packet. The second byte of its header and two
+/// bits behind the offset are reserved (RFC 8200 §4.5).
+#[test]
+fn an_atomic_fragment_is_a_whole_packet() {
+    let s = v6().extension(0, &[0; 6]).fragment(0, false).payload(9);
+    for (at, value) in [(63, 0), (63, 200), (65, 6)] {
+        let frame = with_byte(&s, at, value);
+        let p = packet(&frame, frame.len()).unwrap();
+        assert_eq!((p.protocol, p.l4, p.fragment, p.has_options()), (TCP, 70, false, true), "{at}: {value}");
+        assert_eq!(tcp(&frame, &p).unwrap().payload_len, 9);
+        assert_eq!(checksum::verify(&frame, frame.len(), &p), Checksum::Valid);
+    }
+    // In the other places of the field it is a fragment.
+    for (at, value) in [(64, 1), (65, 8), (65, 1)] {
+        assert_eq!(parse(&with_byte(&s, at, value)), Err(Reject::Fragment), "{at}: {value}");
+    }
+    let mut cut = s.build();
+    cut.truncate(68);
+    assert_eq!(packet(&cut, 200), Err(Reject::Truncated));
 }
 
 #[test]
@@ -163,7 +186,7 @@ fn addresses_are_found_in_what_cannot_be_read() {
     }
     let chain = (0..7).fold(v6(), |s, _| s.extension(60, &[])).build();
     let found = other_packet(&chain, chain.len()).unwrap();
-    assert_eq!((found.src, found.dst, found.protocol), ([1; 16], [2; 16], 60));
+    assert_eq!((found.src, found.dst, found.protocol), ([1; 16], [2; 16], 44), "as of a fragment");
     assert!(other_packet(&arp([10, 0, 0, 1], [10, 0, 0, 2]), 60).is_none());
     // What can be read is as it was.
     let datagram = v4().udp().build();
