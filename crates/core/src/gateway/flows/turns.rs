@@ -375,7 +375,7 @@ impl Register {
     }
 
     /// Charges the class what has passed that is none of its flows', and what their senders were not
-    /// permitted. Returns whether there was any.
+    /// permitted. Returns whether there was any lately.
     fn charge_others_of(&mut self, place: ClassId, now: Time) -> bool {
         let Some(tally) = self.tallies.all().get(place.index()) else { return false };
         let (counted, bound) = (tally.counted(), self.bounds.all().get(place.index()));
@@ -389,6 +389,7 @@ impl Register {
             let bytes = share.others.look_beyond(passed.beyond.wrapping_add(passed.free));
             share.law.counts.counted_by_hooks(bytes)
         });
+        let runs = share.others.meter.runs();
         let any = cost > 0 || beyond > 0 || owes;
         if any {
             let mut tree = self.tree(place);
@@ -398,7 +399,7 @@ impl Register {
             stats.others_bytes += cost;
             stats.forgiven_bytes += forgiven;
         }
-        any
+        any || runs
     }
 
     /// As [`Register::window_limit_at`], of a flow that shares its class's rate.

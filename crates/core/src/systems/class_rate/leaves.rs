@@ -2,7 +2,7 @@
 //! cannot slow.
 //!
 //! A few are looked at in each call. What a class is charged late comes as a lump, which stops the others of
-//! its tree for so long. Classes that had such traffic at their last look are therefore looked at first.
+//! its tree for so long. Classes that have had such traffic lately are therefore looked at first.
 
 use crate::flow::ClassId;
 use std::collections::VecDeque;
