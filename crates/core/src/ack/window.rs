@@ -34,7 +34,7 @@ pub fn field_for(r: &Record, ack: Seq, limit: Option<u32>) -> u16 {
     let offered = u32::from(r.window) << r.scale;
     let mut goal = ack.plus(limit.unwrap_or(offered).min(offered).max(1));
     if r.has(flag::EDGE_KNOWN) && r.edge.is_after(goal) {
-        goal = if is_silent(r, ack, limit) { r.edge.plus(ack.beyond(r.tx) / 2) } else { r.edge };
+        goal = if is_silent(r, ack, limit) { half_on(r, ack) } else { r.edge };
     }
     fit(ack, u32::from(r.scale), goal, r.right)
 }
@@ -44,6 +44,19 @@ pub fn field_for(r: &Record, ack: Seq, limit: Option<u32>) -> u16 {
 fn is_silent(r: &Record, ack: Seq, limit: Option<u32>) -> bool {
     limit.is_some_and(|limit| r.rx.beyond(ack) > limit && r.edge.beyond(r.rx) <= limit / 2)
         && !r.has(flag::SHARED)
+}
+
+/// Returns the edge moved by half of what `ack` acknowledges, rounded down to a whole window. Rounded up, a
+/// large unit would let it move by all of that.
+#[cold]
+fn half_on(r: &Record, ack: Seq) -> Seq {
+    let half = r.edge.plus(ack.beyond(r.tx) / 2);
+    let whole = ack.plus(half.beyond(ack) >> r.scale << r.scale);
+    if whole.is_after(r.edge) {
+        whole
+    } else {
+        r.edge
+    }
 }
 
 /// Returns the field for a closed window or an unknown scale. Up to the number with which the window was
@@ -233,6 +246,26 @@ mod tests {
         assert!(!is_news(&r, 1_001, Some(12_800)) && !is_news(&r, 999, Some(12_800)));
         assert!(is_news(&r, 1_001, Some(12_900)));
         assert!(is_news(&r, 1_001, None));
+    }
+
+    /// A sender that uses up whatever it is told comes down to the limit, where more than a unit of its window
+    /// is acknowledged at once.
+    #[test]
+    fn a_window_far_too_large_shrinks() {
+        for (scale, step) in [(7, 1_448), (9, 1_448), (9, 2_896), (11, 2_896), (11, 12_500)] {
+            let mut r = record(scale, 0, (512_000u32 >> scale) as u16);
+            r.flags |= flag::SYNCED;
+            advertise(&mut r, Seq(0), None);
+            for _ in 0..4_000 {
+                r.rx = r.edge;
+                let (rx, window) = (r.rx, r.window);
+                received(&mut r, rx, window);
+                let (to, _) = on_grid(&r, r.tx.plus(step.min(r.held())), Some(51_200));
+                advertise(&mut r, to, Some(51_200));
+                r.tx = to;
+            }
+            assert_eq!(r.edge.since(r.tx), 51_200, "{scale} {step}");
+        }
     }
 
     proptest! {

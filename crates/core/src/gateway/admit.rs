@@ -106,7 +106,7 @@ impl Gateway {
         if (hearsay
             || r.doubt.is_odd()
             || reason == PassReason::Early
-            || !ahead && self.flows.is_too_early(r, segment.tcp.ack))
+            || self.flows.is_too_early(r, segment.tcp.ack))
             && self.flush(cx, i)
         {
             self.flows.pass_until_clean(i, reason);

@@ -632,16 +632,21 @@ fn payload_that_passed_unseen_is_made_up_for() {
     assert!(numbers[0].0 < 140_000, "held");
 }
 
-/// An ACK behind such payload frees no flow, though its class has nothing to spare for what it acknowledges.
+/// Where its class has nothing to spare, an ACK behind such payload waits, and frees no flow.
 #[test]
 fn payload_that_passed_unseen_frees_no_flow() {
     let mut w = Net::established(AckControl::ack_share(Rate::mbit(10)));
     w.ack_at(ms(1_000), 200_000);
     w.run(ms(1_005));
-    let behind = w.ack_segment(250_000).seq(RECEIVER_ISN.wrapping_add(1 + 1_448));
-    w.inject_at(ms(1_006), WAN, behind);
+    let behind = |n| w.ack_segment(n).seq(RECEIVER_ISN.wrapping_add(1 + 1_448));
+    let (first, second) = (behind(250_000), behind(260_000));
+    w.inject_at(ms(1_006), WAN, first);
     let sent = w.run(ms(1_007));
-    assert_eq!(to_sender(&w, &sent).last(), Some(&(ms(1_006), 250_000)));
+    assert!(to_sender(&w, &sent).iter().all(|sent| sent.1 < 250_000));
+    w.inject_at(ms(1_008), WAN, second);
+    let sent = w.run(ms(1_500));
+    assert_eq!(to_sender(&w, &sent).last().unwrap().1, 260_000);
+    assert_eq!(w.tcp(sent.last().unwrap()).seq.0, RECEIVER_ISN.wrapping_add(1 + 1_448));
     assert_eq!(w.class().flows_passed, [0; PassReason::ALL.len()]);
 }
 

@@ -202,19 +202,20 @@ impl Register {
         }
     }
 
-    /// An ACK without payload may tell of payload that no hook has read, such as that of a fragment. A made
-    /// ACK would have a number that its sender has had, and be refused (RFC 9293 section 3.10.7.4). Returns
-    /// whether the ACK is the first that says so, and is to pass as it came. A second one is believed.
+    /// Notes whether an ACK without payload tells of payload that no hook has read, such as that of a
+    /// fragment. A made ACK has a number that its sender has had then, and may be refused (RFC 9293 section
+    /// 3.10.7.4). A second one that says so is believed. Returns whether it is the first, and may pass as it
+    /// came: if the payload was lost, nothing is urgent.
     pub(in crate::gateway) fn is_ahead(&mut self, i: FlowId, seen: &Seen) -> bool {
         let slot = &self.slots[i];
         if !seen.is_pure() || !seen.seq.is_after(slot.nxt()) {
             return false;
         }
-        let again = self.table[i].doubt.leads(seen.seq);
-        if again {
+        if self.table[i].doubt.leads(seen.seq, self.now) {
             slot.set_nxt(seen.seq);
+            return false;
         }
-        !again
+        !self.is_too_early(&self.table[i], seen.ack)
     }
 
     /// An ACK of a flow passes as it came.

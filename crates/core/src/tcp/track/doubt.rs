@@ -113,9 +113,9 @@ impl Doubt {
 
     /// Notes an acknowledgement with a sequence number ahead of those that have passed. Returns true if the
     /// one before it had the same.
-    pub fn leads(&mut self, seq: Seq) -> bool {
+    pub fn leads(&mut self, seq: Seq, now: Time) -> bool {
         let again = self.behind == seq && self.late >> 4 != 0;
-        (self.behind, self.late) = (seq, 1 << 4 | self.late & LOW);
+        (self.behind, self.behind_since, self.late) = (seq, ticks(now), 1 << 4 | self.late & LOW);
         again
     }
 
@@ -330,6 +330,17 @@ mod tests {
         assert_eq!((d.count(), d.late), (0, 0xf0));
         d.in_sequence();
         assert_eq!((d.extensions(), d.has_retracted(), d.late), (Extensions::AO, true, 0));
+    }
+
+    /// What leads is no evidence that it lags: its payload may come behind it.
+    #[test]
+    fn a_number_that_led_does_not_lag_at_once() {
+        let mut d = Doubt::default();
+        let at = |us: u64| Time::from_micros(5_000_000 + us);
+        assert!(!d.leads(Seq(9), at(0)));
+        assert!(!(1..100).any(|n| d.lags(Seq(9), at(n))));
+        assert!(d.lags(Seq(9), at(102_000)));
+        assert!(d.leads(Seq(9), at(102_001)));
     }
 
     #[test]
