@@ -141,7 +141,7 @@ fn logged(text: &str) -> Vec<String> {
     calls.map(literal).flat_map(parts).filter(|part| part.trim().len() >= 6).collect()
 }
 
-/// The page of messages has each warning and error of the log, and each feature that a kernel may lack.
+/// The page's file has the same meaning as the options beside it.
 #[test]
 fn the_uplink_s_file_is_what_its_options_stand_for() {
     let page = text_of("docs/uplink.md");
@@ -153,6 +153,7 @@ fn the_uplink_s_file_is_what_its_options_stand_for() {
     assert_eq!(written.gateway, meant.gateway);
 }
 
+/// The page of messages has each warning and error of the log, and each feature that a kernel may lack.
 #[test]
 fn the_page_of_messages_has_what_is_logged() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -222,6 +222,8 @@ static __always_inline enum parsed read_ipv6(struct __sk_buff *skb, struct packe
 			break;
 		if (next == IPPROTO_HOPOPTS && i)
 			return PARSED_OTHER;
+		if (at + 8 > p->end)
+			return PARSED_OTHER;
 		if ((void *)(ext + 8) > end)
 			return PARSED_SHORT;
 		if (next == IPPROTO_FRAGMENT && is_fragment(ext)) {
@@ -232,6 +234,8 @@ static __always_inline enum parsed read_ipv6(struct __sk_buff *skb, struct packe
 		if (next == IPPROTO_ROUTING && ext[3])
 			goto found;
 		at += next == IPPROTO_FRAGMENT ? 8 : (ext[1] + 1) * 8;
+		if (at > p->end)
+			return PARSED_OTHER;
 		next = ext[0];
 	}
 	/* More of them than are followed. */
@@ -435,10 +439,9 @@ __noinline int find_addresses(struct __sk_buff *skb, struct packet *p)
 	return 0;
 }
 
-/* `LINK_MOST`, `BFD` and its echo */
+/* `LINK_MOST` and `NEIGHBOUR_MOST` */
 #define LINK_MOST 576
-#define BFD 3784
-#define BFD_ECHO 3785
+#define NEIGHBOUR_MOST 128
 
 /* `is_neighbour_discovery`, by the first and the last of these types */
 #define NDISC_FIRST 133
@@ -451,33 +454,29 @@ static __always_inline bool is_of_scope(__be16 first)
 }
 
 /*
- * `wire::is_of_link`: is this a packet that no router forwards, and that is no longer than such packets are?
- * Verified once.
+ * `wire::is_of_link`: is this a packet of the link's own, and no longer than such packets are? Verified once.
  */
 __noinline int is_of_link(struct __sk_buff *skb, struct packet *p)
 {
-	__u32 protocol, first[4];
-	__u8 head[9], type = 0;
+	__u32 protocol, first[4], bytes;
+	__u8 head[8], type = 0;
+	bool of_link;
 
-	if (!p || p->unread || p->end - p->l3 > LINK_MOST)
+	if (!p || p->unread)
 		return false;
-	__builtin_memcpy(first, p->key.dst, sizeof(first));
-	if (!first[0] && !first[1] && first[2] == bpf_htonl(0xffff)) {
-		if (!~first[3] || (first[3] & bpf_htonl(0xffffff00)) == bpf_htonl(0xe0000000))
-			return true;
-	} else if (is_of_scope(*(__be16 *)p->key.dst) || is_of_scope(*(__be16 *)p->key.src)) {
-		return true;
-	}
+	bytes = p->end - p->l3;
 	protocol = (bpf_ntohs(p->key.outer) >> 12) << 4 | bpf_ntohs(p->key.inner) >> 12;
-	if (protocol == IPPROTO_ICMPV6) {
-		if (bpf_skb_load_bytes(skb, p->l4, &type, sizeof(type)) || type < NDISC_FIRST || type > NDISC_LAST)
-			return false;
-	} else if (protocol != IPPROTO_UDP ||
-		   (p->key.dport != bpf_htons(BFD) && p->key.dport != bpf_htons(BFD_ECHO))) {
+	__builtin_memcpy(first, p->key.dst, sizeof(first));
+	of_link = is_of_scope(*(__be16 *)p->key.dst) || is_of_scope(*(__be16 *)p->key.src);
+	if (!first[0] && !first[1] && first[2] == bpf_htonl(0xffff))
+		of_link = of_link || !~first[3] || (first[3] & bpf_htonl(0xffffff00)) == bpf_htonl(0xe0000000);
+	if (of_link && protocol != IPPROTO_TCP && bytes <= LINK_MOST)
+		return true;
+	if (protocol != IPPROTO_ICMPV6 || bytes > NEIGHBOUR_MOST ||
+	    bpf_skb_load_bytes(skb, p->l4, &type, sizeof(type)) || type < NDISC_FIRST || type > NDISC_LAST)
 		return false;
-	}
 	/* No router has had it. */
-	return !bpf_skb_load_bytes(skb, p->l3, head, sizeof(head)) && head[head[0] >> 4 == 4 ? 8 : 7] == 255;
+	return !bpf_skb_load_bytes(skb, p->l3, head, sizeof(head)) && head[0] >> 4 == 6 && head[7] == 255;
 }
 
 /* Where the usual headers of a segment of TCP are: no tag, no options or extension headers of IP. */

@@ -195,10 +195,10 @@ impl Register {
     pub(in crate::gateway) fn check_sequence(&mut self, i: FlowId, seq: Seq, now: Time) {
         let slot = &self.slots[i];
         let doubt = &mut self.table[i].doubt;
-        if !slot.nxt().is_after(seq) {
-            doubt.in_sequence();
-        } else if doubt.lags(seq, now) {
-            slot.set_nxt(seq);
+        match seq.ahead_of(slot.nxt()) {
+            0 => doubt.in_sequence(),
+            ..0 if doubt.lags(seq, now) => slot.set_nxt(seq),
+            _ => {}
         }
     }
 

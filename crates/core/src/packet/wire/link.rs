@@ -1,32 +1,39 @@
 //! Packets that no router forwards: hosts and routers of one link find each other by them.
 
 use super::packet::Packet;
-use super::{array, be16, UDP};
+use super::{array, TCP};
 use core::net::Ipv6Addr;
 
 const ICMPV6: u8 = 58;
-/// Ports of control and echo of BFD over one hop (RFC 5881 §4).
-const BFD: [u16; 2] = [3784, 3785];
 /// Most bytes of such a packet from its IP header on: as many as any host can take (RFC 1122 §3.3.2), and no
 /// message of DHCP is longer unless its receiver says so (RFC 2131 §2).
 const LINK_MOST: u32 = 576;
+/// Most bytes of one of neighbour discovery between other addresses: few options are in use with them.
+const NEIGHBOUR_MOST: u32 = 128;
 
-/// Returns whether this is a packet of the link's own, of whatever protocol:
-///
-/// - from or to an address of its scope (RFC 4291 §2.5.6, §2.7), to 224.0.0.0/24 (RFC 5771 §4) or to all of
-///   its hosts (RFC 919 §7). So are multicast listener discovery, IGMP's queries, DHCP, OSPF and VRRP;
-/// - neighbour discovery (RFC 4861 §4) and BFD over one hop (RFC 5881 §5), whose addresses may be any. No
-///   router has had them if the hop limit is 255.
-///
-/// A longer one is a packet like others.
+/// Returns whether this is a packet of the link's own: [by its addresses](has_address_of_link), or one of
+/// IPv6's neighbour discovery with a hop limit of 255 (RFC 4861 §4), whose addresses may be any. It has come
+/// by no router, but one behind a bridge may forward it.
 pub fn is_of_link(bytes: &[u8], p: &Packet) -> bool {
-    if p.end.saturating_sub(p.l3.into()) > LINK_MOST {
-        return false;
-    }
-    if is_to_all(p.dst) || is_of_scope(p.src) || is_of_scope(p.dst) {
-        return true;
-    }
-    p.ttl == 255 && (is_neighbour_discovery(bytes, p) || is_bfd(bytes, p))
+    has_address_of_link(p)
+        || p.version == 6
+            && p.ttl == 255
+            && !p.fragment
+            && is_within(p, NEIGHBOUR_MOST)
+            && is_neighbour_discovery(bytes, p)
+}
+
+/// Returns whether this is from or to an address of the link's scope (RFC 4291 §2.5.6, §2.7), to 224.0.0.0/24
+/// (RFC 5771 §4) or to all of its hosts (RFC 919 §7), which no router forwards. So are multicast listener
+/// discovery, IGMP's queries, DHCP, OSPF and VRRP. A segment of TCP is none, nor is a longer packet.
+pub fn has_address_of_link(p: &Packet) -> bool {
+    let has = is_to_all(p.dst) || is_of_scope(p.src) || is_of_scope(p.dst);
+    has && p.protocol != TCP && is_within(p, LINK_MOST)
+}
+
+/// Returns whether the packet has at most this many bytes from its IP header on.
+fn is_within(p: &Packet, most: u32) -> bool {
+    p.end.saturating_sub(p.l3.into()) <= most
 }
 
 /// Returns whether this is the limited broadcast, or a multicast group of the link, of IPv4.
@@ -46,15 +53,10 @@ fn is_neighbour_discovery(bytes: &[u8], p: &Packet) -> bool {
     p.protocol == ICMPV6 && kind.is_some_and(|kind| (133..=137).contains(&kind))
 }
 
-fn is_bfd(bytes: &[u8], p: &Packet) -> bool {
-    let port = be16(bytes, usize::from(p.l4) + 2);
-    p.protocol == UDP && !p.fragment && port.is_some_and(|port| BFD.contains(&port))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::build::SegmentBuilder;
-    use super::super::{other_packet, TCP};
+    use super::super::other_packet;
     use super::*;
     use core::net::Ipv4Addr;
 
@@ -91,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbour_discovery_and_bfd_have_had_no_router() {
+    fn neighbour_discovery_has_had_no_router() {
         let [src, dst] = GLOBAL;
         // The type is the first byte behind the headers.
         let of_type = |kind: u16| v6(src, dst).ports(kind << 8, 0).protocol(ICMPV6);
@@ -100,14 +102,17 @@ mod tests {
             assert!(!is(of_type(kind).ttl(254)), "{kind}");
         }
         assert!(is(of_type(136).ttl(255).extension(0, &[0; 6])));
-        for (port, ttl, expected) in
-            [(3784, 255, true), (3785, 255, true), (3784, 254, false), (3786, 255, false)]
-        {
-            assert_eq!(is(v4("10.0.0.1", "10.0.0.2").ports(49_152, port).ttl(ttl)), expected, "{port} {ttl}");
-            assert_eq!(is(v6(src, dst).ports(49_152, port).ttl(ttl)), expected, "{port} {ttl}");
-        }
-        let other = v4("10.0.0.1", "10.0.0.2").ports(9, 3784).ttl(255);
-        assert!(!is(other.clone().protocol(TCP).fragment(0, true)) && !is(other.fragment(0, true)));
+        assert!(!is(of_type(136).ttl(255).fragment(0, true)));
+        assert!(is(of_type(136).ttl(255).payload(68)) && !is(of_type(136).ttl(255).payload(69)));
+        let four = v4("10.0.0.1", "10.0.0.2").ports(135 << 8, 0).protocol(ICMPV6).ttl(255);
+        assert!(!is(four), "IPv4 has none");
+    }
+
+    #[test]
+    fn a_segment_of_tcp_is_none() {
+        let [src, dst] = ["fe80::1", "fe80::2"].map(|address| address.parse::<Ipv6Addr>().unwrap());
+        let frame = SegmentBuilder::v6(src, dst).build();
+        assert!(!has_address_of_link(&super::super::packet(&frame, frame.len()).unwrap()));
     }
 
     /// 576 bytes are as many as any host can take (RFC 1122 section 3.3.2).

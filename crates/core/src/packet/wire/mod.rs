@@ -48,7 +48,7 @@ pub(crate) use emit::emit_known;
 pub use emit::{ack_len, emit_ack, AckFields, MAX_ACK_LEN};
 pub(crate) use ethernet::network;
 pub use ethernet::{network_layer, Control, Vlan};
-pub use link::is_of_link;
+pub use link::{has_address_of_link, is_of_link};
 pub use options::{fast_open_cookie, read_options, tcp_options, SackBlocks, TcpOptions, Timestamps};
 pub(crate) use packet::mapped;
 pub use packet::{any_packet, other_packet, packet, Packet};

@@ -18,12 +18,12 @@ pub(crate) struct Leaves {
 }
 
 impl Leaves {
-    /// A class is one of them. Nothing is known of its traffic.
+    /// Adds a class of whose traffic nothing is known.
     pub(crate) fn add(&mut self, place: ClassId) {
         self.idle.push_back(place);
     }
 
-    /// There are none any more.
+    /// Removes all.
     pub(crate) fn clear(&mut self) {
         self.busy.clear();
         self.idle.clear();
@@ -31,7 +31,8 @@ impl Leaves {
 
     /// Returns those to look at now. They are to be [put back](Leaves::put).
     pub(crate) fn take(&mut self) -> impl Iterator<Item = ClassId> + 'static {
-        let of_idle = self.idle.len().min(LOOKS / 2);
+        let all = (self.busy.len() + self.idle.len()).max(1);
+        let of_idle = (LOOKS * self.idle.len()).div_ceil(all).min(LOOKS / 2);
         let of_busy = self.busy.len().min(LOOKS - of_idle);
         let of_idle = self.idle.len().min(LOOKS - of_busy);
         let mut taken = [None; LOOKS];
@@ -40,7 +41,7 @@ impl Leaves {
         taken.into_iter().flatten()
     }
 
-    /// A class that was taken had such traffic, or not.
+    /// Puts back a class that was taken. `busy` says whether it had such traffic lately.
     pub(crate) fn put(&mut self, place: ClassId, busy: bool) {
         if busy { &mut self.busy } else { &mut self.idle }.push_back(place);
     }

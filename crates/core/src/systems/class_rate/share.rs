@@ -288,7 +288,7 @@ impl Share {
     /// class has a bucket.
     pub(crate) fn count_in(&mut self, tally: &Tally, shares: bool) -> Option<(Rate, Duration, i64)> {
         if shares && !self.others.begun {
-            self.others.counted = tally.counted();
+            (self.others.counted, self.others.beyond) = (tally.counted(), None);
         }
         self.others.begun = shares;
         let law = &self.law;

@@ -143,7 +143,7 @@ impl Sharing {
             return None;
         }
         let packet = wire::any_packet(bytes, len).ok().or_else(|| wire::other_packet(bytes, len))?;
-        if wire::is_of_link(bytes, &packet) {
+        if wire::has_address_of_link(&packet) {
             return None;
         }
         let key = Key::of_packet(bytes, &packet);

@@ -280,7 +280,6 @@ fn packets_of_the_link_are_of_no_class() {
     };
     let of_type = |kind: u16| from_v6("2001:db8::1", "2001:db8::2").ports(kind << 8, 0).protocol(58).ttl(255);
     let to = |last: [u8; 4]| SegmentBuilder::v4(B, Ipv4Addr::from(last)).udp();
-    let bfd = |port, ttl| SegmentBuilder::v4(B, A).udp().ports(49_152, port).ttl(ttl);
     let mut packets = vec![
         of_type(135).ttl(254),
         of_type(135).vlan(5),
@@ -297,12 +296,12 @@ fn packets_of_the_link_are_of_no_class() {
         to([255; 4]).payload(548),
         to([255; 4]).payload(549),
         to([255, 255, 255, 254]),
-        bfd(3784, 255),
-        bfd(3785, 255),
-        bfd(3784, 254),
-        bfd(3786, 255),
-        bfd(3784, 255).fragment(0, true),
-        bfd(3784, 255).ip_options(&[1; 8]),
+        of_type(135).payload(68),
+        of_type(135).payload(69),
+        from_v6("fe80::1", "::ffff:10.0.0.1").udp(),
+        from_v6("2001:db8::1", "::ffff:10.0.0.1").udp(),
+        SegmentBuilder::v4(B, A).ports(135 << 8, 0).protocol(58).ttl(255),
+        to([224, 0, 0, 5]).protocol(6).fragment(1, true),
     ];
     packets.extend((128..=143).map(of_type));
     // The room of the class is full.
@@ -321,7 +320,7 @@ fn packets_of_the_link_are_of_no_class() {
     assert_eq!(of_link, 17);
     // 100 of 500 bytes: no more than three quarters of 70,562 bytes, and what is served meanwhile.
     let from = now();
-    let long = of_type(136).payload(440).build();
+    let long = from_v6("fe80::1", "fe80::2").udp().payload(452).build();
     let passed = (0..200).filter(|_| rig.hook(Hook::Egress, &long, 0).0 == PASS).count();
     let served = now().since(from).as_micros() as usize * 131 / 500_000;
     assert!((95..=106 + served).contains(&passed), "{passed}");

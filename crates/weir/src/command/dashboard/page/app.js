@@ -33,7 +33,7 @@ const rtt = (side, quantile) => (thing) => {
 };
 const PARTS = ['tcp_controlled_bytes', 'tcp_passed_bytes', 'unresponsive_bytes'];
 // A queue counts all bytes together.
-const hasParts = (load) => PARTS.some((key) => load[key] > 0);
+const hasParts = (load) => load.bytes === 0 || PARTS.some((key) => load[key] > 0);
 const unresponsive = (thing) => {
   const loads = [thing.in, thing.out].filter((load) => load && hasParts(load));
   const all = (key) => loads.reduce((n, load) => n + load[key], 0);
