@@ -317,7 +317,7 @@ fn packets_of_the_link_are_of_no_class() {
         assert_eq!(alone() > before, expected, "{packet:?}");
         of_link += u32::from(expected);
     }
-    assert_eq!(of_link, 17);
+    assert_eq!(of_link, 15);
     // 100 of 500 bytes: no more than three quarters of 70,562 bytes, and what is served meanwhile.
     let from = now();
     let long = from_v6("fe80::1", "fe80::2").udp().payload(452).build();
