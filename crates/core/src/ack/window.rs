@@ -248,7 +248,7 @@ mod tests {
         assert!(is_news(&r, 1_001, None));
     }
 
-    /// A sender that uses up whatever it is told comes down to the limit, where more than a unit of its window
+    /// A sender that uses up all that it is told comes down to the limit, where more than a unit of its window
     /// is acknowledged at once.
     #[test]
     fn a_window_far_too_large_shrinks() {

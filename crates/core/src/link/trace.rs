@@ -75,7 +75,7 @@ impl Opportunities {
     /// [`Config::overhead`](super::Config::overhead) as mahimahi counts.
     pub const OVERHEAD: u16 = 4;
 
-    /// Returns the bits, times 10^9, of so many opportunities.
+    /// Returns the bits, times 10^9, of this number of opportunities.
     fn bits(&self, opportunities: usize) -> u128 {
         opportunities as u128 * u128::from(8 * Opportunities::BYTES) * 1_000_000_000
     }
@@ -108,7 +108,7 @@ impl RateTrace {
         }
     }
 
-    /// Returns the mean rate in a run of this length, at least a bit per second. For a trace that repeats, it
+    /// Returns the mean rate in a run of this length, or 1 kbit/s where nothing can leave. For a trace that repeats, it
     /// is that of a round. For any other in a run without an end, it is that up to the last step.
     pub fn mean(&self, run: Option<Duration>) -> Rate {
         let time = match self {
@@ -167,15 +167,10 @@ impl Rates {
     /// See [`RateTrace::time_for`].
     fn time_for(&self, bytes: u64, from: Duration) -> Option<Duration> {
         let mut bits = u128::from(bytes) * 8 * 1_000_000_000;
-        let (mut at, mut took) = (from, Duration::ZERO);
-        if let Some(period) = self.period {
-            let round = self.bits(period);
-            let rounds = bits.saturating_sub(1).checked_div(round)?;
-            bits -= rounds * round;
-            took = period.saturating_mul(u64::try_from(rounds).ok()?);
-            at = Duration::from_nanos(from.as_nanos() % period.as_nanos());
-        }
+        let in_round = |period: Duration| Duration::from_nanos(from.as_nanos() % period.as_nanos());
+        let (mut at, mut took) = (self.period.map_or(from, in_round), Duration::ZERO);
         let mut step = self.steps.partition_point(|(begin, _)| *begin <= at).checked_sub(1)?;
+        let mut steps_left = self.steps.len();
         loop {
             let bps = u128::from(self.steps[step].1.map_or(0, Rate::bps));
             let end = self.steps.get(step + 1).map(|(next, _)| *next).or(self.period);
@@ -187,6 +182,14 @@ impl Rates {
             // An outage that never ends has no end here.
             let end = end?;
             (bits, took) = (bits - room, took + end.saturating_sub(at));
+            steps_left = steps_left.wrapping_sub(1);
+            if steps_left == 0 {
+                // Few queues take longer than a round, so only these sum one.
+                let (period, round) = (self.period?, self.bits(self.period?));
+                let rounds = bits.saturating_sub(1).checked_div(round)?;
+                bits -= rounds * round;
+                took = took + period.saturating_mul(u64::try_from(rounds).ok()?);
+            }
             let next = step + 1;
             (step, at) = if next < self.steps.len() { (next, end) } else { (0, Duration::ZERO) };
         }

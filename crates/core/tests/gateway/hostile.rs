@@ -632,7 +632,7 @@ fn payload_that_passed_unseen_is_made_up_for() {
     assert!(numbers[0].0 < 140_000, "held");
 }
 
-/// Where its class has nothing to spare, an ACK behind such payload waits, and frees no flow.
+/// An ACK behind such payload waits where its class has nothing to spare, and frees no flow.
 #[test]
 fn payload_that_passed_unseen_frees_no_flow() {
     let mut w = Net::established(AckControl::ack_share(Rate::mbit(10)));

@@ -390,7 +390,7 @@ impl Register {
         bytes <= most || self.admits_alone(direction, head, bytes, now)
     }
 
-    /// Returns whether so many bytes of no class may pass, of a frame with this head. See
+    /// Returns whether these bytes of no class may pass, of a frame with this head. See
     /// [`Register::admits_unread`].
     fn admits_alone(&self, direction: Direction, head: &[u8], bytes: u64, now: Time) -> bool {
         let inward = direction == Direction::In;

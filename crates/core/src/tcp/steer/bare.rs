@@ -102,7 +102,7 @@ fn make_room(own: &Bound, data: &Bound, per_byte: u64, now: u64) {
 }
 
 /// Returns whether the host with this record uses up no more than its part of a queue that is served at
-/// `per_byte`. It is charged with so many bytes then.
+/// `per_byte`. It is charged with the bytes then.
 fn is_quiet(host: &AtomicU64, bytes: u64, per_byte: u64, now: u64) -> bool {
     let per_byte = per_byte * QUIET;
     if host.load(Relaxed).saturating_sub(now) > served(QUIET_ROOM, per_byte) {

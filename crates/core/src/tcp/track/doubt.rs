@@ -332,7 +332,7 @@ mod tests {
         assert_eq!((d.extensions(), d.has_retracted(), d.late), (Extensions::AO, true, 0));
     }
 
-    /// What leads is no evidence that it lags: its payload may come behind it.
+    /// A number that led does not lag because of that: its payload may come behind it.
     #[test]
     fn a_number_that_led_does_not_lag_at_once() {
         let mut d = Doubt::default();
