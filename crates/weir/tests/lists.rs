@@ -177,7 +177,7 @@ fn many_faults_take_no_longer_than_many_rows() {
     let keys: String = (0..30_000).map(|n| format!(",\"key {n}\":0")).collect();
     let sites = format!("{{\"Top\":{{\"downloadBandwidthMbps\":100,\"uploadBandwidthMbps\":50{keys}}}}}");
     assert_eq!(parse(one, ("s.json", &sites)).unwrap().notes.len(), 30_000);
-    assert!(begin.elapsed().as_secs() < 20, "{:?}", begin.elapsed());
+    assert!(begin.elapsed().as_secs() < 100, "{:?}", begin.elapsed());
 }
 
 #[test]

@@ -248,8 +248,8 @@ mod tests {
         assert!(is_news(&r, 1_001, None));
     }
 
-    /// A sender that uses up all that it is told comes down to the limit, where more than a unit of its window
-    /// is acknowledged at once.
+    /// A sender that uses up all that it is told comes down to the limit, where more than a unit of its
+    /// window is acknowledged at once.
     #[test]
     fn a_window_far_too_large_shrinks() {
         for (scale, step) in [(7, 1_448), (9, 1_448), (9, 2_896), (11, 2_896), (11, 12_500)] {

@@ -108,8 +108,8 @@ impl RateTrace {
         }
     }
 
-    /// Returns the mean rate in a run of this length, or 1 kbit/s where nothing can leave. For a trace that repeats, it
-    /// is that of a round. For any other in a run without an end, it is that up to the last step.
+    /// Returns the mean rate in a run of this length, or 1 kbit/s where nothing can leave. For a trace that
+    /// repeats, it is that of a round. For any other in a run without an end, it is that up to the last step.
     pub fn mean(&self, run: Option<Duration>) -> Rate {
         let time = match self {
             RateTrace::Rates(Rates { period: Some(period), .. }) => *period,
