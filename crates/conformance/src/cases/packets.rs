@@ -2,8 +2,6 @@
 
 use super::{open, Case};
 use crate::script::{Script, Side, BACKLOG, MSS};
-use crate::trace::Trace;
-use crate::Verdict;
 use weir_core::rig::TestFrame;
 use weir_core::wire::build::{arp, SegmentBuilder, Sum};
 use weir_core::wire::Flags;
@@ -25,13 +23,6 @@ pub(super) const CASES: &[Case] = &[
         .check(|t| t.untouched("strange")),
     Case::new("ipv6-fragments", STRANGE, "RFC 8200 §4.5", |s| fragments(s, true))
         .check(|t| t.untouched("strange")),
-    Case::new(
-        "payload-in-fragments",
-        "ACKs behind payload that passed unread have the number behind it",
-        "RFC 9293 §3.10.7.4",
-        unread,
-    )
-    .check(numbered),
     Case::new("ipv4-options", STRANGE, "RFC 791 §3.1", ip_options).check(|t| t.untouched("strange")),
     Case::new(
         "ipv6-extension-headers",
@@ -116,31 +107,6 @@ fn fragments(s: &mut Script, v6: bool) {
             s.ack_for(BACKLOG).fragment(0, true),
         ]
     });
-}
-
-/// The receiver sends data in fragments, and acknowledges other data behind it.
-fn unread(s: &mut Script) {
-    open(s);
-    s.send(BACKLOG).wait_ms(20);
-    let data = s.ack_for(0).payload(800);
-    for fragment in [data.clone().fragment(0, true), data.fragment(103, false)] {
-        s.put(Side::Receiver, fragment);
-    }
-    s.has_said(800);
-    for n in 1..=BACKLOG / (2 * MSS) {
-        s.wait_us(20).ack(n * 2 * MSS);
-    }
-    s.wait_ms(2);
-}
-
-/// Checks that the sender is told of everything by an ACK that it accepts.
-fn numbered(trace: &Trace) -> Verdict {
-    let last = trace.to(Side::Sender).map(|(_, seg)| seg).filter(|seg| seg.is_ack()).last();
-    let seq = last.map(|seg| seg.tcp.seq.0);
-    if seq == Some(trace.script.said_seq(0)) {
-        return Ok(());
-    }
-    Err(format!("the last ACK has the number {seq:?}, and the receiver's is {}", trace.script.said_seq(0)))
 }
 
 fn ip_options(s: &mut Script) {

@@ -105,7 +105,6 @@ pub const FAULTS: &[(&str, Fault)] = &[
     ("ethernet-padding", |_, g| if pure(&g) && g.bytes.len() > 54 { lost() } else { pass(g) }),
     ("fragments", |_, g| if g.seg.is_none() { lost() } else { pass(g) }),
     ("ipv6-fragments", |_, g| if g.seg.is_none() { late(g) } else { pass(g) }),
-    ("payload-in-fragments", behind),
     ("ipv4-options", |_, g| if pure(&g) && g.bytes[14] != 0x45 { windowed(g, |w| w - 1) } else { pass(g) }),
     ("ipv6-extension-headers", |m, g| {
         if pure(&g) && g.bytes[20] != 6 && m.counted() > 9 {
@@ -314,15 +313,6 @@ fn in_sequence(m: &mut Memory, g: Given) -> Left {
         return changed(g, |bytes, p, t| assert!(wire::set_seq(bytes, p, t.seq.plus(1), Checksum::Valid)));
     }
     pass(g)
-}
-
-/// Gives ACKs the number of the first one.
-fn behind(m: &mut Memory, g: Given) -> Left {
-    if !pure(&g) {
-        return pass(g);
-    }
-    let first = *m.seq.get_or_insert(g.seg.as_ref().unwrap().tcp.seq.0);
-    changed(g, |bytes, p, _| assert!(wire::set_seq(bytes, p, Seq(first), Checksum::Valid)))
 }
 
 /// Once marked, always marked.
