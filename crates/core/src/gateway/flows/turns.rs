@@ -28,6 +28,9 @@ use crate::wire::Seq;
 /// was permitted.
 const UNSENT: Duration = Duration::from_millis(100);
 
+/// Classes of a tree that are looked at in one call.
+const LEAVES: usize = 4;
+
 /// Owner of the next turn of a class.
 pub(in crate::gateway) enum Ready {
     /// A flow whose ACKs are controlled.
@@ -361,26 +364,24 @@ impl Register {
     /// Charges the classes below one at the top what has passed that is none of their flows': some of them,
     /// each time others.
     pub(in crate::gateway) fn charge_others(&mut self, top: ClassId, now: Time) {
-        let Some(node) = self.classes.share_mut(top).and_then(Share::node_mut) else {
-            self.charge_others_of(top, now);
-            return;
-        };
-        node.looked = now;
-        for place in node.leaves.take() {
-            let busy = self.charge_others_of(place, now);
-            if let Some(node) = self.classes.share_mut(top).and_then(Share::node_mut) {
-                node.leaves.put(place, busy);
-            }
+        let leaves = |gateway: &Register| gateway.classes.share(top)?.node().map(|node| node.leaves.len());
+        let Some(leaves) = leaves(self) else { return self.charge_others_of(top, now) };
+        for _ in 0..LEAVES.min(leaves) {
+            let Some(node) = self.classes.share_mut(top).and_then(Share::node_mut) else { return };
+            let place = node.leaves[node.next_leaf % leaves];
+            node.next_leaf = (node.next_leaf + 1) % leaves;
+            node.looked = now;
+            self.charge_others_of(place, now);
         }
     }
 
     /// Charges the class what has passed that is none of its flows', and what their senders were not
-    /// permitted. Returns whether there was any lately.
-    fn charge_others_of(&mut self, place: ClassId, now: Time) -> bool {
-        let Some(tally) = self.tallies.all().get(place.index()) else { return false };
+    /// permitted.
+    fn charge_others_of(&mut self, place: ClassId, now: Time) {
+        let Some(tally) = self.tallies.all().get(place.index()) else { return };
         let (counted, bound) = (tally.counted(), self.bounds.all().get(place.index()));
         let owes = self.classes.shares.owe(place);
-        let Some(share) = self.classes.share_mut(place) else { return false };
+        let Some(share) = self.classes.share_mut(place) else { return };
         let (cost, since) = share.others.look(&share.law, counted, now);
         share.note_active(now);
         let beyond = bound.filter(|bound| bound.is_set()).map_or(0, |bound| {
@@ -389,9 +390,7 @@ impl Register {
             let bytes = share.others.look_beyond(passed.beyond.wrapping_add(passed.free));
             share.law.counts.counted_by_hooks(bytes)
         });
-        let runs = share.others.meter.runs();
-        let any = cost > 0 || beyond > 0 || owes;
-        if any {
+        if cost > 0 || beyond > 0 || owes {
             let mut tree = self.tree(place);
             tree.note_others(place, cost, now);
             let forgiven = tree.charge_unresponsive(place, cost + beyond, since, now);
@@ -399,7 +398,6 @@ impl Register {
             stats.others_bytes += cost;
             stats.forgiven_bytes += forgiven;
         }
-        any || runs
     }
 
     /// As [`Register::window_limit_at`], of a flow that shares its class's rate.

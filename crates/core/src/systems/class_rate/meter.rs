@@ -30,11 +30,6 @@ impl Meter {
         }
     }
 
-    /// Returns whether anything has come lately.
-    pub(crate) fn runs(&self) -> bool {
-        self.sum > 0 || self.bps() > 0
-    }
-
     /// Bits per second.
     pub(crate) fn bps(&self) -> u64 {
         self.average.value() / ONE
@@ -53,12 +48,5 @@ mod tests {
         assert!((7_990_000..=8_000_000).contains(&m.bps()), "{}", m.bps());
         m.note(0, Time::from_secs(2));
         assert!(m.bps() < 100_000, "{}", m.bps());
-        assert!(m.runs());
-        (3..=9).for_each(|s| m.note(0, Time::from_secs(s)));
-        assert!(!m.runs());
-        // A packet that no look has averaged yet.
-        m.note(1_500, Time::from_micros(9_000_200));
-        m.note(0, Time::from_micros(9_000_400));
-        assert!(m.runs());
     }
 }

@@ -17,7 +17,6 @@ mod debt;
 mod floor;
 mod grants;
 mod guarantee;
-mod leaves;
 mod meter;
 mod nested;
 mod node;

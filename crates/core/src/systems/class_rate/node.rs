@@ -4,7 +4,6 @@
 use super::average::{Average, ONE};
 use super::clock::Clock;
 use super::debt::Debt;
-use super::leaves::Leaves;
 use super::meter::{Meter, LESS};
 use super::Nested;
 use crate::base::linked::{LinkedList, Links};
@@ -94,8 +93,10 @@ pub(crate) struct Node {
     pub(crate) entitled: Time,
     /// Time up to which its permissions are ahead of the clocks above it, as these were then.
     pub(crate) ahead: Time,
-    /// At the top: the classes below that have flows.
-    pub(crate) leaves: Leaves,
+    /// At the top: the classes below that have flows, and which of them is looked at next for what ACKs
+    /// cannot slow.
+    pub(crate) leaves: Vec<ClassId>,
+    pub(crate) next_leaf: usize,
     /// Time at which any were.
     pub(crate) looked: Time,
 }
@@ -122,7 +123,8 @@ impl Node {
             debt: Debt::default(),
             entitled: Time::ZERO,
             ahead: Time::ZERO,
-            leaves: Leaves::default(),
+            leaves: Vec::new(),
+            next_leaf: 0,
             looked: Time::ZERO,
         };
         node.set(nested, parent);

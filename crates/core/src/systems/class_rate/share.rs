@@ -124,7 +124,7 @@ impl Share {
     /// A class with flows is below this one, which is at the top.
     pub(crate) fn has_leaf(&mut self, place: ClassId) {
         if let Some(node) = self.node_mut() {
-            node.leaves.add(place);
+            node.leaves.push(place);
         }
     }
 
