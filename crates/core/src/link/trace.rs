@@ -170,7 +170,7 @@ impl Rates {
         let in_round = |period: Duration| Duration::from_nanos(from.as_nanos() % period.as_nanos());
         let (mut at, mut took) = (self.period.map_or(from, in_round), Duration::ZERO);
         let mut step = self.steps.partition_point(|(begin, _)| *begin <= at).checked_sub(1)?;
-        let mut steps_left = self.steps.len();
+        let mut walked = 0;
         loop {
             let bps = u128::from(self.steps[step].1.map_or(0, Rate::bps));
             let end = self.steps.get(step + 1).map(|(next, _)| *next).or(self.period);
@@ -182,8 +182,8 @@ impl Rates {
             // An outage that never ends has no end here.
             let end = end?;
             (bits, took) = (bits - room, took + end.saturating_sub(at));
-            steps_left = steps_left.wrapping_sub(1);
-            if steps_left == 0 {
+            walked += 1;
+            if walked == self.steps.len() {
                 // Few queues take longer than a round, so only these sum one.
                 let (period, round) = (self.period?, self.bits(self.period?));
                 let rounds = bits.saturating_sub(1).checked_div(round)?;

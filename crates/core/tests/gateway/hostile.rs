@@ -610,6 +610,11 @@ fn no_share_grows_with_the_size_of_segments() {
     }
 }
 
+/// An ACK of the receiver behind 1,448 bytes of its own that nobody has seen.
+fn behind_unseen(w: &Net, n: u32) -> SegmentBuilder {
+    w.ack_segment(n).seq(RECEIVER_ISN.wrapping_add(1 + 1_448))
+}
+
 /// Payload of the receiver that no hook has read, such as that of a fragment, leaves made ACKs with a number
 /// that the sender has had: it refuses them (RFC 9293 section 3.10.7.4). The receiver's own ACKs say it: the
 /// first passes as it came, and those made after a second one have its number.
@@ -618,8 +623,7 @@ fn payload_that_passed_unseen_is_made_up_for() {
     let mut w = Net::established(basic());
     w.ack_at(ms(1_000), 100_000);
     w.run(ms(1_005));
-    let behind = |n| w.ack_segment(n).seq(RECEIVER_ISN.wrapping_add(1 + 1_448));
-    let (first, second) = (behind(110_000), behind(160_000));
+    let (first, second) = (behind_unseen(&w, 110_000), behind_unseen(&w, 160_000));
     w.inject_at(ms(1_006), WAN, first);
     let sent = w.run(ms(1_007));
     assert_eq!(to_sender(&w, &sent).last(), Some(&(ms(1_006), 110_000)), "it does not wait");
@@ -638,8 +642,7 @@ fn payload_that_passed_unseen_frees_no_flow() {
     let mut w = Net::established(AckControl::ack_share(Rate::mbit(10)));
     w.ack_at(ms(1_000), 200_000);
     w.run(ms(1_005));
-    let behind = |n| w.ack_segment(n).seq(RECEIVER_ISN.wrapping_add(1 + 1_448));
-    let (first, second) = (behind(250_000), behind(260_000));
+    let (first, second) = (behind_unseen(&w, 250_000), behind_unseen(&w, 260_000));
     w.inject_at(ms(1_006), WAN, first);
     let sent = w.run(ms(1_007));
     assert!(to_sender(&w, &sent).iter().all(|sent| sent.1 < 250_000));

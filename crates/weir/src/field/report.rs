@@ -35,7 +35,7 @@ pub(super) fn unlisted(report: &Report<'_>) -> Ways {
 /// Minimum age of the earlier look that rates are computed from.
 pub(super) const LEAST: Duration = Duration::from_millis(500);
 /// Maximum age, beyond which a rate would be an average of long ago.
-const LATEST: Duration = Duration::from_secs(2);
+pub(super) const LATEST: Duration = Duration::from_secs(2);
 
 /// Returns whether the rates since any of these looks are those of now.
 pub(super) fn are_known(looks: impl IntoIterator<Item = Time>, now: Time) -> bool {

@@ -1,6 +1,7 @@
 //! Addresses with traffic that no class takes, as rows of reports.
 
 use super::control::Ask;
+use super::report;
 use crate::result::running::GatewayReport;
 use crate::result::traffic::{Kind, Load, Shown, Traffic};
 use std::collections::HashMap;
@@ -10,11 +11,9 @@ use weir_io::bpf::{Unlisted, UnlistedAddress};
 
 /// Most addresses in a report.
 const MOST: usize = 100;
-/// Minimum age of the earlier look that rates are computed from.
-const LEAST: Duration = Duration::from_millis(500);
-
-/// Maximum age, beyond which rates would be those of long ago.
-const MOST_AGE: Duration = Duration::from_secs(2);
+/// Minimum and maximum age of the earlier look that rates are computed from.
+const LEAST: Duration = Duration::from_nanos(report::LEAST.as_nanos());
+const LATEST: Duration = Duration::from_nanos(report::LATEST.as_nanos());
 
 /// Bytes of addresses at one moment, sent and received.
 type Look = (Instant, HashMap<IpAddr, [u64; 2]>);
@@ -41,7 +40,7 @@ impl Addresses {
     fn knows(&self, now: Instant) -> bool {
         let mut ages =
             [&self.older, &self.newer].into_iter().flatten().map(|(at, _)| now.duration_since(*at));
-        ages.any(|age| (LEAST..=MOST_AGE).contains(&age))
+        ages.any(|age| (LEAST..=LATEST).contains(&age))
     }
 
     fn rows(&mut self, all: Vec<UnlistedAddress>, only: Option<IpAddr>, now: Instant) -> Vec<Traffic> {

@@ -16,11 +16,7 @@ const NEIGHBOUR_MOST: u32 = 128;
 /// by no router, but one behind a bridge may forward it.
 pub fn is_of_link(bytes: &[u8], p: &Packet) -> bool {
     has_address_of_link(p)
-        || p.version == 6
-            && p.ttl == 255
-            && !p.fragment
-            && is_within(p, NEIGHBOUR_MOST)
-            && is_neighbour_discovery(bytes, p)
+        || p.version == 6 && p.ttl == 255 && is_within(p, NEIGHBOUR_MOST) && is_neighbour_discovery(bytes, p)
 }
 
 /// Returns whether this is from or to an address of the link's scope (RFC 4291 §2.5.6, §2.7), to 224.0.0.0/24

@@ -3,8 +3,8 @@
 //!
 //! An IP packet belongs to the first class of its direction that matches its flow ([`Key::of_packet`]): UDP,
 //! QUIC and ICMP as well as TCP. For fragments, and for what cannot be read as a whole, only the addresses
-//! count. Packets that match no class pass at once, through no queue and at no rate. So do those of the
-//! [link's own](wire::is_of_link), such as neighbour discovery, frames without readable addresses, and all
+//! count. Packets that match no class pass at once, through no queue and at no rate. So do those
+//! with an [address of the link's](wire::has_address_of_link), frames without readable addresses, and all
 //! frames of a direction without queued classes.
 //!
 //! A frame leaves when its transmission may begin, so the first frame of an idle link is not late. A giant
