@@ -161,6 +161,44 @@ fn a_ceiling_holds_and_the_rest_is_used() {
     expect(&[rates[0] + rates[1], rates[2]], &[1_000, 7_000]);
 }
 
+/// Rates of two flows in the first two classes of a site, in bits per second. The second one also has
+/// datagrams with 1,500 bytes of payload, one in so many milliseconds.
+fn beside_datagrams(site_kbit: u64, ceil: [u64; 2], every: u64, classes: u16) -> Vec<u64> {
+    let of = |i: u16| {
+        let ceil = kbit(ceil[usize::from(i.min(1))]);
+        class(&format!("c{i}"), i..=i, Nested { ceil, ..OF(0) })
+    };
+    let mut busy = Busy::new(site(site_kbit, (0..classes).map(of).collect()), 2);
+    let mut before = Vec::new();
+    for t in 100..6_000 {
+        if t == 2_000 {
+            before = busy.acked.clone();
+        }
+        if t % every == 0 {
+            busy.uploads.node().flows.tallies()[2].count(1, 1_528);
+        }
+        busy.run(ms(t + 1));
+    }
+    busy.acked.iter().zip(before).map(|(now, then)| u64::from(now - then) * 8 / 4).collect()
+}
+
+/// 8 Mb/s of TCP beside 6 of TCP and 6 of datagrams fit in a site of 24 Mb/s, however many classes are in it.
+#[test]
+fn datagrams_of_a_neighbour_take_nothing_that_a_site_has_room_for() {
+    for classes in [2, 1_200] {
+        let rates = beside_datagrams(24_000, [8_000, 12_000], 2, classes);
+        expect(&[rates[0], rates[1] + 6_000_000], &[8_000, 12_000]);
+    }
+}
+
+/// Two classes of a site that is full have half of it each, of which one uses a half for its datagrams.
+#[test]
+fn datagrams_count_in_the_turns_of_their_class() {
+    for classes in [2, 1_200] {
+        expect(&beside_datagrams(16_000, [16_000, 16_000], 3, classes), &[8_000, 4_000]);
+    }
+}
+
 /// A class that goes while its flows live, and its parent with it.
 #[test]
 fn nothing_stalls_when_classes_come_and_go() {

@@ -135,6 +135,7 @@ impl Classes {
             if let Some(share) = self.shares.get_mut(top) {
                 share.has_leaf(place);
             }
+            self.shares.tell_others(place);
         }
     }
 

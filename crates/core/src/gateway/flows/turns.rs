@@ -28,8 +28,10 @@ use crate::wire::Seq;
 /// was permitted.
 const UNSENT: Duration = Duration::from_millis(100);
 
-/// Classes of a tree that are looked at in one call.
-const LEAVES: usize = 4;
+/// Classes of a tree that are looked at in one call: at least, and at most.
+const LEAVES: [usize; 2] = [4, 32];
+/// Time in which all are looked at, if that is no more than the most.
+const LAP: Duration = Duration::from_millis(100);
 
 /// Owner of the next turn of a class.
 pub(in crate::gateway) enum Ready {
@@ -364,9 +366,13 @@ impl Register {
     /// Charges the classes below one at the top what has passed that is none of their flows': some of them,
     /// each time others.
     pub(in crate::gateway) fn charge_others(&mut self, top: ClassId, now: Time) {
-        let leaves = |gateway: &Register| gateway.classes.share(top)?.node().map(|node| node.leaves.len());
-        let Some(leaves) = leaves(self) else { return self.charge_others_of(top, now) };
-        for _ in 0..LEAVES.min(leaves) {
+        let tree = |gateway: &Register| {
+            let node = gateway.classes.share(top)?.node()?;
+            Some((node.leaves.len(), now.since(node.looked).min(LAP)))
+        };
+        let Some((leaves, elapsed)) = tree(self) else { return self.charge_others_of(top, now) };
+        let due = leaves as u64 * elapsed.as_nanos() / LAP.as_nanos();
+        for _ in 0..(due as usize).clamp(LEAVES[0], LEAVES[1]).min(leaves) {
             let Some(node) = self.classes.share_mut(top).and_then(Share::node_mut) else { return };
             let place = node.leaves[node.next_leaf % leaves];
             node.next_leaf = (node.next_leaf + 1) % leaves;
@@ -387,12 +393,11 @@ impl Register {
         let beyond = bound.filter(|bound| bound.is_set()).map_or(0, |bound| {
             bound.fair().tell(share.law.rate_of_hooks(), share.active.value());
             let passed = bound.passed();
-            let bytes = share.others.look_beyond(passed.beyond.wrapping_add(passed.free));
-            share.law.counts.counted_by_hooks(bytes)
+            share.others.look_beyond(&share.law, passed.beyond.wrapping_add(passed.free), now)
         });
+        self.classes.shares.tell_others(place);
         if cost > 0 || beyond > 0 || owes {
             let mut tree = self.tree(place);
-            tree.note_others(place, cost, now);
             let forgiven = tree.charge_unresponsive(place, cost + beyond, since, now);
             let stats = &mut self.classes[place];
             stats.others_bytes += cost;

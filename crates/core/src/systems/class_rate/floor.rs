@@ -10,17 +10,15 @@
 //! tenth would be more than the share of one TCP flow beside forty others.
 
 use super::average::ONE;
+use super::debt::LUMP;
 use super::node::List;
 use super::{ClassTree, Share, ShareRelease, Shares};
 use crate::flow::ClassId;
 use crate::rate::Rate;
-use crate::time::{Duration, Time};
+use crate::time::Time;
 
 /// Part of the rate that TCP keeps in a fair class, whatever the shares are: one of so many.
 const FAIR_FLOOR: u64 = 500;
-
-/// Turns pay for so much time at once, at most: they are looked at more often while they are taken.
-const LUMP: Duration = Duration::from_millis(10);
 
 impl Share {
     /// Rate that TCP keeps of `rate` beside unresponsive traffic.
@@ -32,7 +30,7 @@ impl Share {
     }
 
     /// Rate at which unresponsive traffic may be charged against `rate` while TCP competes.
-    fn pace(&self, rate: Rate) -> Rate {
+    pub(super) fn pace(&self, rate: Rate) -> Rate {
         Rate::from_bps(rate.bps() - self.floor(rate).bps()).unwrap_or(rate)
     }
 
@@ -47,8 +45,8 @@ impl Share {
         let (turns, pace) = (self.pace(self.law.rate), self.pace(self.clock.rate()));
         let (rate, bounded, quantum) = (self.law.rate, self.is_bounded(), i64::from(self.quantum));
         if let Some(node) = self.node_mut() {
-            node.used.note(bytes, now);
-            let paid = node.debt.pay(bytes, turns, 0, LUMP, now);
+            node.debt.owe(bytes, since, now);
+            let paid = node.debt.pay(turns, 0, LUMP, now);
             let list = if node.is_below(now) { List::Below } else { List::Borrows };
             let deficit = &mut node.deficits[list as usize];
             // A class that takes no turns earns none: it begins with no more than a turn to make up for.

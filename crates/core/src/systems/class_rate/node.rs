@@ -5,6 +5,7 @@ use super::average::{Average, ONE};
 use super::clock::Clock;
 use super::debt::Debt;
 use super::meter::{Meter, LESS};
+use super::others::Beside;
 use super::Nested;
 use crate::base::linked::{LinkedList, Links};
 use crate::flow::ClassId;
@@ -84,9 +85,13 @@ pub(crate) struct Node {
     active: u32,
     rates: (u64, Average),
     weights: (u64, Average),
-    /// Rates of what it sends, and of the unresponsive part of that.
+    /// Rate of what its flows are permitted.
     pub(crate) used: Meter,
-    pub(crate) others: Meter,
+    /// Rates of what passes beside their turns, of all classes below together, each by its last look: a look
+    /// that comes late counts the bytes of a long time.
+    pub(crate) beside: Beside,
+    /// Rates that this class alone has told those above it.
+    pub(crate) told: Beside,
     /// Bytes of unresponsive traffic that its turns do not pay for yet.
     pub(crate) debt: Debt,
     /// Time at which its flows' part of the rate was found last.
@@ -119,7 +124,8 @@ impl Node {
             rates: Default::default(),
             weights: Default::default(),
             used: Meter::default(),
-            others: Meter::default(),
+            beside: Beside::default(),
+            told: Beside::default(),
             debt: Debt::default(),
             entitled: Time::ZERO,
             ahead: Time::ZERO,
@@ -148,6 +154,7 @@ impl Node {
         };
         (self.standing, self.links, self.lists) = (Standing::Idle, Links::NONE, [Children::NONE; 2]);
         (self.active, self.rates.0, self.weights.0) = (0, 0, 0);
+        (self.beside, self.told) = Default::default();
         self.entitled = Time::ZERO;
         self.leaves.clear();
     }
@@ -163,6 +170,11 @@ impl Node {
             List::Below => (self.own_bps / 1000).max(1),
             List::Borrows => u64::from(self.weight),
         }
+    }
+
+    /// Returns the rate of all that it sends, in bits per second.
+    pub(crate) fn used_bps(&self) -> u64 {
+        self.used.bps() + self.beside.sum()
     }
 
     /// Returns its own rate in bits per second.

@@ -17,7 +17,33 @@ pub(crate) struct Others {
     pub(crate) beyond: Option<u64>,
     /// Rate of the traffic. What is free for the flows is theirs after a round trip only, and windows that
     /// are still small would keep them from it.
-    pub(crate) meter: Meter,
+    meter: Meter,
+    /// Rate of TCP beyond what senders were permitted.
+    meter_beyond: Meter,
+}
+
+/// Rates of what passes beside the turns of flows, in bits per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Beside {
+    /// Unresponsive traffic.
+    pub(crate) others: u64,
+    /// TCP beyond what senders were permitted.
+    pub(crate) beyond: u64,
+}
+
+impl Beside {
+    /// Returns both together.
+    pub(crate) fn sum(self) -> u64 {
+        self.others + self.beyond
+    }
+
+    /// Returns these rates where one of several parts was `before` and is `after`.
+    pub(crate) fn with(self, before: Beside, after: Beside) -> Beside {
+        Beside {
+            others: (self.others + after.others).saturating_sub(before.others),
+            beyond: (self.beyond + after.beyond).saturating_sub(before.beyond),
+        }
+    }
 }
 
 impl Others {
@@ -26,9 +52,14 @@ impl Others {
         self.at
     }
 
-    /// Bits per second that pass, on average.
+    /// Bits per second of unresponsive traffic, on average.
     pub(crate) fn bps(&self) -> u64 {
         self.meter.bps()
+    }
+
+    /// Returns the rates of what passes beside the turns of flows, on average.
+    pub(crate) fn rates(&self) -> Beside {
+        Beside { others: self.meter.bps(), beyond: self.meter_beyond.bps() }
     }
 
     /// Returns what has passed since the last look, in the units of `law`, and the time of that look.
@@ -42,8 +73,11 @@ impl Others {
     }
 
     /// Returns the bytes of TCP that have passed since the last look beyond what senders were permitted, if
-    /// `beyond` have in total.
-    pub(crate) fn look_beyond(&mut self, beyond: u64) -> u64 {
-        beyond.wrapping_sub(self.beyond.replace(beyond).unwrap_or(beyond))
+    /// `beyond` have in total, in the units of `law`.
+    pub(crate) fn look_beyond(&mut self, law: &ShareRelease, beyond: u64, now: Time) -> u64 {
+        let passed = beyond.wrapping_sub(self.beyond.replace(beyond).unwrap_or(beyond));
+        let cost = law.counts.counted_by_hooks(passed);
+        self.meter_beyond.note(cost, now);
+        cost
     }
 }

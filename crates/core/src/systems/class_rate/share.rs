@@ -2,7 +2,7 @@
 
 use super::average::{Average, ONE};
 use super::clock::Clock;
-use super::debt::Debt;
+use super::debt::{Debt, LUMP};
 use super::node::{self, List, Node, Standing};
 use super::others::Others;
 use super::spill::Spilled;
@@ -245,11 +245,13 @@ impl Share {
 
     /// Charges this class alone, as [`ClassTree::charge`](super::ClassTree::charge) does with all above it.
     pub(crate) fn charge(&mut self, bytes: u64, since: Time, now: Time) -> u64 {
+        let turns = self.pace(self.law.rate);
         let Some(node) = self.node.as_deref_mut() else { return self.clock.charge_since(bytes, since, now) };
         node.used.note(bytes, now);
         let list = if node.is_below(now) { List::Below } else { List::Borrows };
+        let owed = node.debt.pay(turns, 0, LUMP, now);
         let deficit = &mut node.deficits[list as usize];
-        *deficit = deficit.saturating_sub_unsigned(bytes).max(-node.most_owed);
+        *deficit = deficit.saturating_sub_unsigned(bytes + owed).max(-node.most_owed);
         if let Some(own) = node.own.as_mut().filter(|_| list == List::Below) {
             own.charge_since(bytes, since, now);
         }

@@ -32,6 +32,22 @@ impl Shares {
         self.0.iter_mut().map(Option::as_mut)
     }
 
+    /// The classes above this one learn what passes beside the turns of its flows, by its last look.
+    pub(crate) fn tell_others(&mut self, place: ClassId) {
+        let Some(share) = self.get_mut(place) else { return };
+        let now = share.others.rates();
+        let Some(node) = share.node_mut() else { return };
+        let before = core::mem::replace(&mut node.told, now);
+        if before == now {
+            return;
+        }
+        let mut at = Some(place);
+        while let Some(node) = at.and_then(|place| self.get_mut(place)?.node_mut()) {
+            node.beside = node.beside.with(before, now);
+            at = node.parent;
+        }
+    }
+
     /// Returns the place of the class at the top of the tree that this one is in.
     pub(crate) fn top(&self, place: ClassId) -> ClassId {
         core::iter::successors(Some(place), |&at| self.get(at)?.parent()).last().unwrap_or(place)

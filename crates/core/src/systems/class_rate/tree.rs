@@ -250,13 +250,4 @@ impl ClassTree<'_> {
         self.settle(place, now);
         self.hasten(at, now);
     }
-
-    /// Notes bytes of unresponsive traffic that have passed of a class.
-    pub(crate) fn note_others(&mut self, place: ClassId, bytes: u64, now: Time) {
-        let mut at = Some(place);
-        while let Some(node) = at.and_then(|place| self.node_mut(place)) {
-            node.others.note(bytes, now);
-            at = node.parent;
-        }
-    }
 }

@@ -53,10 +53,10 @@ impl ClassTree<'_> {
     fn entitled(&self, child: ClassId, parent: ClassId, rate: u64) -> Option<u64> {
         let share = self.shares.get(child)?;
         let (c, p) = (share.node()?, self.node(parent)?);
-        let others = p.others.bps().saturating_sub(c.others.bps());
+        let others = p.beside.others.saturating_sub(c.beside.others);
         let there = rate.saturating_sub(others).max(rate / 10);
         let part = p.divide(there, c.own_bps(), c.portion(List::Borrows));
-        let left = rate.saturating_sub(p.used.bps().saturating_sub(c.used.bps()));
+        let left = rate.saturating_sub(p.used_bps().saturating_sub(c.used_bps()));
         let most = if c.bounded { share.clock.rate().bps() } else { u64::MAX };
         Some(part.max(left).max(LEAST).min(most))
     }
@@ -68,7 +68,6 @@ impl Share {
         self.note_active(now);
         if let Some(node) = self.node_mut() {
             node.used.note(0, now);
-            node.others.note(0, now);
             node.note_active(now);
         }
     }
