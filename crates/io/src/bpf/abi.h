@@ -404,8 +404,8 @@ struct acks_counters {
 	__u64 granted;	 /* passed by a grant, as they came or set back */
 	__u64 policed;	 /* dropped: they exceed their class's rate, and ACKs cannot slow them, or its bound */
 	__u64 broken;	 /* of TCP with a wrong checksum: nothing was learnt from it */
-	__u64 bytes_out; /* seen at egress, of frames with their headers */
-	__u64 bytes_in;	 /* ... and at ingress, but for the engine's own */
+	__u64 bytes_out; /* that leave, of frames with their headers */
+	__u64 bytes_in;	 /* that came in, dropped or not, but for the engine's own */
 	__u64 mpls;	 /* of `passed_other`: MPLS */
 	__u64 tunnels;	 /* ... GRE and IP in IP */
 	__u64 hairpins;	 /* segments that leave by the interface on which they came in, and are the ingress hook's */

@@ -293,9 +293,9 @@ pub struct AcksCounters {
     pub policed: u64,
     /// Segments with a wrong checksum. They passed as they came, and nothing was learnt from them.
     pub broken: u64,
-    /// Bytes of frames that were seen at egress.
+    /// Bytes of frames that leave: the hooks let them pass.
     pub bytes_out: u64,
-    /// Bytes of frames that were seen at ingress, but for the engine's own.
+    /// Bytes of frames that came in, dropped or not, but for the engine's own.
     pub bytes_in: u64,
     /// MPLS, of `passed_other`.
     pub mpls: u64,

@@ -260,7 +260,7 @@ static __always_inline bool counted_by(struct hook *h, struct packet *p, struct 
 {
 	__u32 number = READ(by->tally);
 	struct tally *tally = bpf_map_lookup_elem(&tallies, &number);
-	__u64 packets = packets_of(h->skb), bytes = bytes_of(h->skb, p, packets);
+	__u64 packets = load_packets(h->skb, p), bytes = bytes_of(h->skb, p, packets);
 
 	if (!tally)
 		return true;
@@ -420,10 +420,25 @@ static __always_inline int segment(struct hook *h)
 	return passes(h, &p) ? known_to_pass(h, &p) : unclassified(h, &p);
 }
 
+/* A frame of others. */
+static __always_inline int frame(struct hook *h)
+{
+	if (is_of_no_interest(h)) {
+		h->count->passed_known++;
+		return TC_ACT_UNSPEC;
+	}
+	if (is_of_no_class(h)) {
+		h->count->passed_other++;
+		return TC_ACT_UNSPEC;
+	}
+	return segment(h);
+}
+
 static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 {
 	struct hook h = { .skb = skb, .ingress = ingress, .ethernet = config.ethernet };
 	__u32 *role;
+	int action;
 
 	if (config.spills)
 		skb->cb[0] = 0;
@@ -432,24 +447,13 @@ static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 	if (config.assume)
 		return own_frame(skb, config.role, ingress);
 	role = sender_role(skb);
-	if (!ingress) {
-		h.count->bytes_out += wire_bytes(skb);
-		h.count->packets_out += wire_packets(skb);
-	} else if (!role) {
-		h.count->bytes_in += wire_bytes(skb);
-		h.count->packets_in += wire_packets(skb);
-	}
-	if (role)
-		return own_frame(skb, *role, ingress);
-	if (is_of_no_interest(&h)) {
-		h.count->passed_known++;
-		return TC_ACT_UNSPEC;
-	}
-	if (is_of_no_class(&h)) {
-		h.count->passed_other++;
-		return TC_ACT_UNSPEC;
-	}
-	return segment(&h);
+	if (ingress && !role)
+		count_frame(skb, &h.count->bytes_in, &h.count->packets_in);
+	action = role ? own_frame(skb, *role, ingress) : frame(&h);
+	/* Interfaces count in the same way: all that comes in, and what leaves of that which goes out. */
+	if (!ingress && action == TC_ACT_UNSPEC)
+		count_frame(skb, &h.count->bytes_out, &h.count->packets_out);
+	return action;
 }
 
 SEC("tc")

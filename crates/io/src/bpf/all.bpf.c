@@ -84,8 +84,7 @@ static __always_inline bool put_ethernet(struct __sk_buff *skb)
 
 static __always_inline void count_out(struct all_counters *count, struct __sk_buff *skb)
 {
-	count->bytes_out += wire_bytes(skb);
-	count->packets_out += wire_packets(skb);
+	count_frame(skb, &count->bytes_out, &count->packets_out);
 }
 
 /* A frame of the engine's, seen by a hook of the interface. */
@@ -99,11 +98,11 @@ static __always_inline int own(struct __sk_buff *skb, struct hooks *engine, stru
 	if (!ingress && to_ingress)
 		return bpf_redirect(skb->ifindex, BPF_F_INGRESS);
 	count->own++;
-	if (!ingress)
-		count_out(count, skb);
 	/* Those in front have counted it. */
 	if (!config.behind && has_arrived(skb, engine, role, to_ingress))
 		return bpf_redirect(0, 0);
+	if (!ingress)
+		count_out(count, skb);
 	return TC_ACT_UNSPEC;
 }
 
@@ -133,8 +132,7 @@ static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 	}
 	/* What is taken is counted when it leaves. */
 	if (ingress) {
-		count->bytes_in += wire_bytes(skb);
-		count->packets_in += wire_packets(skb);
+		count_frame(skb, &count->bytes_in, &count->packets_in);
 	} else if (!to) {
 		count_out(count, skb);
 	}
@@ -148,6 +146,8 @@ static __always_inline int run(struct __sk_buff *skb, const bool ingress)
 	}
 	if (!config.ethernet && !put_ethernet(skb)) {
 		count->failed++;
+		if (!ingress)
+			count_out(count, skb);
 		return TC_ACT_UNSPEC;
 	}
 	keep_metadata(skb, ingress, spilled);

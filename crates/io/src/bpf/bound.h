@@ -146,17 +146,17 @@ static __always_inline __u32 rules_of(struct hook *h)
 /* Headers of a packet that are counted for each of the packets that a giant one stands for. */
 static __always_inline __u32 headers(struct packet *p)
 {
-	return p->l4 - p->l3 + (p->other ? sizeof(struct udp) : sizeof(struct tcp) + p->options);
+	__u32 network = p->l4 > p->l3 ? p->l4 - p->l3 : 0;
+
+	return network + (p->other ? sizeof(struct udp) : sizeof(struct tcp) + p->options);
 }
 
-static __always_inline __u64 packets_of(struct __sk_buff *skb)
+static __always_inline __u64 load_packets(struct __sk_buff *skb, struct packet *p)
 {
-	__u32 packets = skb->gso_size ? skb->gso_segs : 1;
-
-	return packets ? packets : 1;
+	return packets_of(skb, p->l3 + headers(p));
 }
 
-/* `PADDING`: bytes behind a packet that may be Ethernet's. Giant packets have none. */
+/* `PADDING`: bytes behind a packet that may be Ethernet's. Giant ones have none, whatever their header says. */
 #define PADDING 46
 /* `BARE`: bytes of the longest segment without data. */
 #define BARE_MOST 100
@@ -164,7 +164,7 @@ static __always_inline __u64 packets_of(struct __sk_buff *skb)
 /* `Packet::charged_len` */
 static __always_inline __u32 charged_len(struct __sk_buff *skb, struct packet *p)
 {
-	__u32 end = skb->len > p->end + PADDING && !skb->gso_size ? skb->len : p->end;
+	__u32 end = skb->len > p->end + PADDING || skb->gso_size ? skb->len : p->end;
 
 	return end - p->l3;
 }
@@ -1188,7 +1188,7 @@ __noinline __u32 judged(struct __sk_buff *skb, struct packet *p, __u32 number, _
 	j.coarse = p->coarse;
 	unit = j.coarse >> UNIT_SHIFT;
 	j.load.kind = found >> FOUND_KIND & 3;
-	j.load.packets = packets_of(skb);
+	j.load.packets = load_packets(skb, p);
 	j.load.bytes = bytes_of(skb, p, j.load.packets);
 	j.load.payload = p->seen.payload;
 	if (is_unbounded(engine, j.coarse)) {
@@ -1526,15 +1526,16 @@ struct {
 /* Counts a packet that no class takes. */
 __noinline int count_unlisted(struct __sk_buff *skb, struct packet *p, __u32 ingress)
 {
-	__u64 packets = packets_of(skb), bytes;
 	struct unlisted *count, none = {};
 	struct acks_counters *all;
 	__u32 zero = 0, way = !!ingress;
 	__u8 address[16]; /* On the stack: see slot_of. */
+	__u64 packets, bytes;
 
 	all = bpf_map_lookup_elem(&counters, &zero);
 	if (!p || !all || p->unread)
 		return 0;
+	packets = load_packets(skb, p);
 	bytes = bytes_of(skb, p, packets);
 	all->unlisted_bytes[way] += bytes;
 	all->unlisted_packets[way] += packets;
@@ -1619,7 +1620,7 @@ static __always_inline void count_quic(struct __sk_buff *skb, struct packet *p, 
 	struct bound *b = bpf_map_lookup_elem(&bounds, &place);
 
 	if (b)
-		__sync_fetch_and_add(&b->quic, bytes_of(skb, p, packets_of(skb)));
+		__sync_fetch_and_add(&b->quic, bytes_of(skb, p, load_packets(skb, p)));
 }
 
 /* `Strangers::of_bare` */

@@ -7,6 +7,8 @@
 #ifndef WEIR_OWN_H
 #define WEIR_OWN_H
 
+#include "giant.h"
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 128); /* of eight engines, and of those that follow them */
@@ -39,20 +41,13 @@ static __always_inline __u32 *sender_role(struct __sk_buff *skb)
  */
 #define GIANT_HEADERS 66
 
-/* Bytes of a frame on the wire, about. */
-static __always_inline __u64 wire_bytes(struct __sk_buff *skb)
+/* Adds a frame as it is on the wire, about. */
+static __always_inline void count_frame(struct __sk_buff *skb, __u64 *bytes, __u64 *packets)
 {
-	__u32 packets = skb->gso_segs;
+	__u64 count = packets_of(skb, GIANT_HEADERS);
 
-	return skb->len + (packets > 1 ? (__u64)(packets - 1) * GIANT_HEADERS : 0);
-}
-
-/* Packets of a frame: of a giant one, its segments. */
-static __always_inline __u64 wire_packets(struct __sk_buff *skb)
-{
-	__u32 packets = skb->gso_segs;
-
-	return packets ? packets : 1;
+	*bytes += skb->len + (count - 1) * GIANT_HEADERS;
+	*packets += count;
 }
 
 /* A probe's addresses are all zero: frames of hosts, which go through the engine too, have others. */

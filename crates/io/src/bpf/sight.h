@@ -6,6 +6,7 @@
 #ifndef WEIR_SIGHT_H
 #define WEIR_SIGHT_H
 
+#include "giant.h"
 #include "packet.h"
 #include "slot.h"
 
@@ -69,8 +70,6 @@ static __always_inline __u64 sight_old(struct sight *s, struct packet *p, __u32 
 	__sync_val_compare_and_swap(&s->stage, STAGE_DATA, STAGE_NONE);
 	if (common > payload)
 		common = payload;
-	if (!packets)
-		packets = 1;
 	each = (payload + packets - 1) / packets;
 	if (!each)
 		each = 1;
@@ -136,7 +135,7 @@ __noinline __u64 sight_data(struct __sk_buff *skb, struct packet *p, __u32 numbe
 	slot = bpf_map_lookup_elem(&slots, &number);
 	if (!slot)
 		return REPEAT_NONE;
-	packets = skb->gso_size ? skb->gso_segs : 1;
+	packets = packets_of(skb, p->l4 + sizeof(struct tcp) + p->options);
 	end = READ(s->end);
 	last = p->seen.seq + p->seen.payload;
 	if (!sight_allows(slot, last) || (__s32)(end - p->seen.seq) > SIGHT_BEHIND)

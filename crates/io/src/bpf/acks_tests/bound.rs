@@ -388,14 +388,14 @@ fn what_no_class_takes_is_counted_by_address() {
     for frame in [&datagram, &tcp, &tcp, &listed, &arp(A, other)] {
         assert_eq!(rig.hook(Hook::Egress, frame, 0).0, PASS);
     }
-    // An ACK without payload is no data.
+    // An ACK without payload is no data. The engine has it, so it does not leave.
     rig.hook(Hook::Egress, &pure, 0);
     let found = rig.acks.unlisted().unwrap().read();
     let (bytes, packets) = ([3_000, 0], [3, 0]);
     assert_eq!(found, [UnlistedAddress { address: other.into(), bytes, packets }]);
     let counters = rig.acks.counters().unwrap();
     assert_eq!((counters.unlisted_bytes, counters.unlisted_packets), (bytes, packets));
-    assert_eq!(counters.packets_out, 6);
+    assert_eq!(counters.packets_out, 5);
 }
 
 /// Hooks that hold all packets at egress to one class's rate.
@@ -822,6 +822,10 @@ fn flows_are_bounded_as_by_the_core() {
                 false => SegmentBuilder::v4(address, A).ports(80, port),
             };
             let frame = s.payload(payload).build();
+            // Giants of virtual machines do not say how many they are.
+            let size = random.pick(&[0, 0, 500]);
+            let count = if size > 0 { payload.div_ceil(500) } else { 1 } as u64;
+            let said = random.pick(&[0, count as u16]);
             let (packets, seen) = own.entry((source, port)).or_insert_with(|| (FlowBound::default(), 0));
             *seen += u32::from(!controlled);
             let flow = match (controlled, *seen >= 3) {
@@ -830,7 +834,8 @@ fn flows_are_bounded_as_by_the_core() {
                 (_, false) => &shared[usize::from(source)],
             };
             let kind = if controlled { Kind::Held } else { Kind::Free };
-            let load = Load { packets: 1, bytes: 40 + payload as u64, payload: payload as u64, ecn: 0, kind };
+            let payload = payload as u64;
+            let load = Load { packets: count, bytes: 40 * count + payload, payload, ecn: 0, kind };
             let core = admits(
                 &bounds,
                 &tallies,
@@ -839,7 +844,8 @@ fn flows_are_bounded_as_by_the_core() {
                 &load,
                 now(),
             );
-            found.borrow_mut().push((rig.hook(Hook::Egress, &frame, 0).0 == PASS, core));
+            let passes = rig.giant(Hook::Egress, &frame, size, said).0 == PASS;
+            found.borrow_mut().push((passes, core));
         }
     });
     let found = found.into_inner();
@@ -848,7 +854,7 @@ fn flows_are_bounded_as_by_the_core() {
     }
     assert!(found.iter().all(|(hook, core)| hook == core), "{found:?}");
     let passed = found.iter().filter(|(hook, _)| *hook).count();
-    assert!(passed > 300 && found.len() - passed > 100, "{passed} of {}", found.len());
+    assert!(passed > 250 && found.len() - passed > 100, "{passed} of {}", found.len());
 }
 
 /// A sender that repeats itself, and now and then is permitted something: at 8 kbit/s a packet takes so long

@@ -5,6 +5,7 @@ mod absence;
 mod bound;
 mod count;
 mod differential;
+mod giants;
 mod many;
 mod observe;
 mod openings;

@@ -42,7 +42,7 @@ pub fn key6(vlan: u16, inner: u16) -> Key {
     flow_key((IpAddr::from(A6), 5001), (IpAddr::from(B6), 80), vlan, inner)
 }
 
-/// Offset of `gso_size` in `struct __sk_buff`, and its length.
+/// Offsets in `struct __sk_buff`, and its length.
 const GSO_SIZE: usize = 176;
 const GSO_SEGS: usize = 164;
 const CONTEXT: usize = 192;
@@ -113,7 +113,12 @@ impl Rig {
 
     /// Returns the answer of a hook, and the frame afterwards.
     pub fn hook(&self, hook: Hook, frame: &[u8], gso_size: u16) -> (u32, Vec<u8>) {
-        run(&self.acks, program(hook), frame, gso_size, 0)
+        self.giant(hook, frame, gso_size, if gso_size > 0 { 2 } else { 0 })
+    }
+
+    /// As [`Rig::hook`], of a frame whose sender has counted so many segments.
+    pub fn giant(&self, hook: Hook, frame: &[u8], gso_size: u16, gso_segs: u16) -> (u32, Vec<u8>) {
+        run(&self.acks, program(hook), frame, [gso_size, gso_segs], 0)
     }
 
     /// As [`Rig::hook`], with the number of the queue to which the frame spills.
@@ -136,12 +141,12 @@ impl Rig {
 
     /// As [`Rig::hook`] at egress, for a frame that came in on the same interface.
     pub fn hairpin(&self, frame: &[u8]) -> (u32, Vec<u8>) {
-        run(&self.acks, program(Hook::Egress), frame, 0, LOOPBACK)
+        run(&self.acks, program(Hook::Egress), frame, [0; 2], LOOPBACK)
     }
 
     /// Returns the answer to a frame that the engine sends, and the frame afterwards.
     pub fn send(&self, frame: &[u8]) -> (u32, Vec<u8>) {
-        run(&self.own, "acks_egress", frame, 0, 0)
+        run(&self.own, "acks_egress", frame, [0; 2], 0)
     }
 
     /// All records of the first engine. What was taken has come, as far as its slots are concerned.
@@ -190,12 +195,11 @@ pub fn begin(slot: &Slot, tag: u32, flags: u32) {
     slot.open(tag, flags, 1000, 1000, 1000, 1400, 1400, 100, ticks(clock::now()));
 }
 
-fn run(acks: &Acks, program: &str, frame: &[u8], gso_size: u16, from: u32) -> (u32, Vec<u8>) {
+fn run(acks: &Acks, program: &str, frame: &[u8], gso: [u16; 2], from: u32) -> (u32, Vec<u8>) {
     let mut out = vec![0; 4096];
     let mut context = [0; CONTEXT];
-    if gso_size > 0 {
-        context[GSO_SIZE..GSO_SIZE + 4].copy_from_slice(&u32::from(gso_size).to_ne_bytes());
-        context[GSO_SEGS] = 2;
+    for (at, value) in [GSO_SIZE, GSO_SEGS].into_iter().zip(gso) {
+        context[at..at + 4].copy_from_slice(&u32::from(value).to_ne_bytes());
     }
     context[INGRESS_IFINDEX..INGRESS_IFINDEX + 4].copy_from_slice(&from.to_ne_bytes());
     let input = ProgramInput {
