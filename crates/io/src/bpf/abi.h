@@ -378,6 +378,14 @@ struct metadata {
 	__u16 spilled; /* number of the queue of its flow, plus one; 0: that has not spilled */
 };
 
+/* Of a frame that the engine sends. */
+struct outgoing {
+	struct metadata metadata;
+	__be16 tag_proto; /* of the outer tag that it is sent without; 0: it has all its tags */
+	__u16 tag;
+	__u32 pad;
+};
+
 /* In `cb[0]`, by which programs that take ACKs tell those behind them of such a frame, above that number. */
 #define SPILLED 0x57450000
 

@@ -248,6 +248,22 @@ pub struct Metadata {
 // SAFETY: integers without padding: the size is asserted below.
 unsafe impl Pod for Metadata {}
 
+/// Record of a frame that the engine sends (`struct outgoing`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Outgoing {
+    /// Metadata that it leaves with.
+    pub metadata: Metadata,
+    /// Protocol of the outer tag that it is sent without, in network order; 0: it has all its tags.
+    pub tag_protocol: u16,
+    /// Value of that tag.
+    pub tag: u16,
+    /// Zero.
+    pub pad: u32,
+}
+// SAFETY: integers without padding: the size is asserted below.
+unsafe impl Pod for Outgoing {}
+
 /// Records of frames that arrive at the engine, and of frames that leave it.
 pub(crate) const ARRIVING: usize = 65_536;
 pub(crate) const LEAVING: usize = 16_384;
@@ -372,4 +388,4 @@ const _: () =
     assert!(size_of::<Flow>() == 16 && size_of::<AcksConfig>() == 176 && size_of::<AllConfig>() == 16);
 const _: () = assert!(size_of::<AcksCounters>() == 232 && size_of::<AllCounters>() == 72);
 const _: () = assert!(size_of::<SegmentHeader>() == SEGMENT_GSO && SEGMENT_SIZE == 216);
-const _: () = assert!(size_of::<Metadata>() == 24);
+const _: () = assert!(size_of::<Metadata>() == 24 && size_of::<Outgoing>() == 32);

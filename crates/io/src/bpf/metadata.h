@@ -10,6 +10,10 @@
  * unlike SO_MARK and SO_PRIORITY. As a time it would be long past, so it does no harm where no hook reads it.
  * Redirection to ingress clears priority and time, but not tc_index: there the hook at ingress finds the
  * number.
+ *
+ * A packet socket sends no frame that is longer than its device's MTU by more than one tag, or that begins with
+ * a service tag (`packet_snd()`), while the kernel forwards such frames, whose outer tag is beside their bytes.
+ * The engine sends them without that tag, and it is put back beside them.
  */
 #ifndef WEIR_METADATA_H
 #define WEIR_METADATA_H
@@ -21,7 +25,7 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, LEAVING);
 	__type(key, __u32);
-	__type(value, struct metadata);
+	__type(value, struct outgoing);
 } leaving SEC(".maps");
 
 /* Number of the record of a frame that the engine sends; 0: it has none. */
@@ -41,7 +45,7 @@ static __always_inline __u32 leaving_number(struct __sk_buff *skb, const bool in
 static __always_inline bool restore_metadata(struct __sk_buff *skb, const bool ingress, bool inward)
 {
 	__u32 number = leaving_number(skb, ingress), place = number - 1;
-	struct metadata *record;
+	const struct outgoing *record;
 
 	if (!number)
 		return false;
@@ -49,11 +53,14 @@ static __always_inline bool restore_metadata(struct __sk_buff *skb, const bool i
 	record = bpf_map_lookup_elem(&leaving, &place);
 	if (!record)
 		return false;
-	skb->mark = record->mark;
-	skb->priority = record->priority;
-	skb->queue_mapping = record->queue;
+	skb->mark = record->metadata.mark;
+	skb->priority = record->metadata.priority;
+	skb->queue_mapping = record->metadata.queue;
 	if (!ingress)
-		skb->tstamp = record->departure;
+		skb->tstamp = record->metadata.departure;
+	/* It has none beside its bytes yet, so there is nothing to fail. */
+	if (!ingress && record->tag_proto)
+		bpf_skb_vlan_push(skb, record->tag_proto, record->tag);
 	return true;
 }
 

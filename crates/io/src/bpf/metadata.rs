@@ -1,7 +1,7 @@
 //! Metadata of frames that go through user space (`metadata.h`): records in memory that hooks and engine have
 //! mapped.
 
-use super::abi::{Metadata, ARRIVING, LEAVING};
+use super::abi::{Metadata, Outgoing, ARRIVING, LEAVING};
 use super::map;
 use crate::sys::mmap::Mapping;
 use libbpf_rs::Object;
@@ -19,6 +19,9 @@ impl Metadata {
         (record.number != 0).then_some(record)
     }
 
+    /// Bit of a record's number in a headroom: its frame is sent without the outer tag.
+    pub const UNTAGGED: u32 = 1 << 31;
+
     /// Number of the record at the start of a frame's headroom; 0 if the frame has none.
     pub fn number_of(headroom: &[u8]) -> u32 {
         let number = headroom.get(NUMBER).and_then(|bytes| bytes.try_into().ok());
@@ -34,6 +37,8 @@ impl Metadata {
 }
 
 const NUMBER: Range<usize> = std::mem::offset_of!(Metadata, number)..std::mem::offset_of!(Metadata, mark);
+
+const OUTGOING: usize = size_of::<Outgoing>();
 
 /// Records of the frames that the hooks redirect to the engine.
 #[derive(Debug)]
@@ -69,19 +74,23 @@ impl Leaving {
     /// Records of exit number `exit` of `exits`.
     pub(super) fn of(object: &Object, exit: usize, exits: usize) -> io::Result<Leaving> {
         let records = map(object, "leaving")?;
-        let records = Mapping::of_fd(records.as_fd(), LEAVING * Metadata::LEN, 0, true)?;
+        let records = Mapping::of_fd(records.as_fd(), LEAVING * OUTGOING, 0, true)?;
         let each = LEAVING / exits;
         let places = exit * each..(exit + 1) * each;
         Ok(Leaving { records, next: places.start, places })
     }
 
     /// Writes a frame's record, and returns the number by which the hooks find it. The place is used again
-    /// after as many frames as the exit has places.
-    pub fn put(&mut self, record: Metadata) -> u32 {
+    /// after as many records as the exit has places. The frame leaves with an outer `tag` of this protocol and
+    /// value, if there is one.
+    pub fn put(&mut self, record: Metadata, tag: Option<(u16, u16)>) -> u32 {
         let place = self.next;
         self.next = if place + 1 < self.places.end { place + 1 } else { self.places.start };
         let number = place as u32 + 1;
-        self.records.set(place * Metadata::LEN, Metadata { number, ..record });
+        let (protocol, tag) = tag.unwrap_or_default();
+        let metadata = Metadata { number, ..record };
+        let record = Outgoing { metadata, tag_protocol: protocol.to_be(), tag, pad: 0 };
+        self.records.set(place * OUTGOING, record);
         number
     }
 }
@@ -112,16 +121,18 @@ mod tests {
         let records = |exit: usize| {
             let places = exit * 3..exit * 3 + 3;
             Leaving {
-                records: Mapping::anonymous(6 * Metadata::LEN, false).unwrap(),
+                records: Mapping::anonymous(6 * OUTGOING, false).unwrap(),
                 next: places.start,
                 places,
             }
         };
         let mut second = records(1);
-        assert_eq!([(); 5].map(|()| second.put(RECORD)), [4, 5, 6, 4, 5]);
-        assert_eq!(second.records.get::<Metadata>(4 * Metadata::LEN), Metadata { number: 5, ..RECORD });
+        assert_eq!([(); 5].map(|()| second.put(RECORD, Some((0x88a8, 5)))), [4, 5, 6, 4, 5]);
+        let metadata = Metadata { number: 5, ..RECORD };
+        let record = Outgoing { metadata, tag_protocol: 0x88a8_u16.to_be(), tag: 5, pad: 0 };
+        assert_eq!(second.records.get::<Outgoing>(4 * OUTGOING), record);
         let mut first = records(0);
-        assert_eq!([(); 4].map(|()| first.put(RECORD)), [1, 2, 3, 1]);
+        assert_eq!([(); 4].map(|()| first.put(RECORD, None)), [1, 2, 3, 1]);
     }
 
     #[test]

@@ -7,14 +7,16 @@ use super::attach::{self, Attached, Hook};
 use super::{map, named, open, Acks, Aligned, All, Metadata};
 use crate::port::{Exit, ExitSockets, Input, Packets, ACK_CHUNK, CHUNK};
 use crate::sys::clock;
-use crate::sys::packet::{Device, PacketSender};
+use crate::sys::packet::{Device, PacketSender, Vnet};
 use crate::sys::pod::bytes_of;
 use crate::sys::testing::*;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use weir_core::frame::{Frame, Frames};
 use weir_core::gateway::{Verdict, LAN};
+use weir_core::stats::DropReason;
 use weir_core::steer::slot_flag::SCALED;
 use weir_core::time::Duration;
+use weir_core::wire::build::Sum;
 
 static PROBE: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/probe.bpf.o")));
 
@@ -141,6 +143,84 @@ fn frames_keep_their_metadata_through_user_space() {
         let frame = received(&mut packets, &mut frames);
         assert_eq!(Metadata::of(frames.headroom(&frame)), None);
         frames.consumed(frame);
+    });
+}
+
+/// Two tags and 1,500 bytes of IP pass an MTU of 1,500, as they do where the kernel forwards them
+/// (`is_skb_forwardable()` does not count the outer tag), and so does a service tag. A packet socket sends
+/// neither (`packet_snd()`).
+#[test]
+fn long_frames_keep_their_tags_through_user_space() {
+    in_namespace(|| {
+        let (near, far) = pair("wbpf0", "wbpf1");
+        let (out, inward) = pair("wbpf2", "wbpf3");
+        ["wbpf2", "wbpf3"].iter().for_each(|end| run(&format!("ip link set {end} mtu 65535")));
+        let all = All::load(Duration::from_millis(50), true).unwrap();
+        let _attached =
+            (all.attach(near).unwrap(), all.attach_sink(out).unwrap(), all.attach_sink(inward).unwrap());
+        let (mut here, mut there) = (Ear::on(near), Ear::on(far));
+        let mut frames = Frames::new(4096, CHUNK, 0);
+        let mut packets = Packets::open(LAN, inward, false).unwrap();
+        packets.take_metadata(all.arriving().unwrap()).unwrap();
+        all.redirect(out, inward);
+        all.hooks.beat(clock::now() + Duration::from_secs(60));
+        let mut host = PacketSender::open(ethernet(near), true).unwrap();
+        for (number, role) in [0, role::TO_INGRESS].into_iter().enumerate() {
+            let sockets = ExitSockets { plain: sender(&all, ethernet(near), role), restamp: None };
+            let mut exit = Exit::new(sockets, true).with_metadata(all.leaving(number).unwrap());
+            for (outer, packet) in [(0x88a8, 1_496), (0x8100, 1_500), (0x88a8, 1_500), (0x88a8, 60)] {
+                let tagged = rig::v4().tag(outer, 0x6064).vlan(200).payload(packet - 40);
+                let frame = tagged.checksum(Sum::Partial).build();
+                let notes = Vnet { flags: 1, checksum_start: 42, checksum_offset: 16, ..Vnet::default() };
+                // The host's own socket has to send it first.
+                run("ip link set wbpf0 mtu 1508");
+                let mut batch = host.batch();
+                let notes = notes.bytes();
+                batch.part(&notes);
+                batch.frame(&frame);
+                assert_eq!(batch.send().unwrap(), 1);
+                let through = received(&mut packets, &mut frames);
+                run("ip link set wbpf0 mtu 1500");
+                exit.push(&mut frames, through);
+                assert_eq!(exit.flush(&mut frames, clock::now()), None);
+                let (seen, heard) = if role == 0 { &mut there } else { &mut here }.next();
+                assert!(seen == frame, "{outer:x} {packet} {role}: {seen:x?}");
+                assert_eq!(heard.vnet.bytes(), notes);
+            }
+            let stats = exit.stats();
+            assert_eq!((stats.refused, stats.drops.total(), stats.sent), (0, 0, 4));
+            // Only the first that is too long costs an attempt.
+            assert_eq!(stats.calls, 5);
+            // One that is too long without the tag, too, is lost, and counted.
+            let long = frames.receive_copy(&[0x88; 1_600], 1_600, clock::now()).unwrap();
+            exit.push(&mut frames, long);
+            assert_eq!(exit.flush(&mut frames, clock::now()), None);
+            let stats = exit.stats();
+            assert_eq!((stats.refused, stats.drops.get(DropReason::TooLong), stats.sent), (1, 1, 4));
+            assert_eq!(frames.drops().get(DropReason::TooLong), number as u64 + 1);
+        }
+    });
+}
+
+/// Without the hooks' records no tag is taken off.
+#[test]
+fn a_bump_in_the_wire_keeps_the_tags_of_what_it_sends() {
+    in_namespace(|| {
+        let (near, far) = pair("wbpf0", "wbpf1");
+        let mut there = Ear::on(far);
+        let mut frames = Frames::new(64, CHUNK, 0);
+        let sockets =
+            ExitSockets { plain: PacketSender::open(ethernet(near), true).unwrap(), restamp: None };
+        let mut exit = Exit::new(sockets, true);
+        let frame = |payload| rig::v4().tag(0x88a8, 100).vlan(200).payload(payload).build();
+        for payload in [1_456, 20] {
+            let bytes = frame(payload);
+            let frame = frames.receive_copy_behind(&[0; 40], &bytes, bytes.len(), clock::now()).unwrap();
+            exit.push(&mut frames, frame);
+        }
+        assert_eq!(exit.flush(&mut frames, clock::now()), None);
+        assert!(there.next().0 == frame(20));
+        assert_eq!(exit.stats().drops.get(DropReason::TooLong), 1);
     });
 }
 

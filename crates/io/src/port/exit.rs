@@ -3,13 +3,17 @@
 //! Frames leave in the order in which they were handed over, whichever socket each one takes. A frame that
 //! the kernel has no room for stays at the front, and the port takes no more frames until it has left. No
 //! frame is sent twice, and none is lost for want of room.
+//!
+//! A frame that the kernel refuses as too long leaves without its outer tag, which the hook at the interface
+//! puts back (`metadata.h`).
 
 use crate::bpf::{Leaving, Metadata};
+use crate::log::Seldom;
 use crate::sys::packet::{PacketSender, Vnet};
 use std::collections::VecDeque;
 use std::io;
 use weir_core::frame::{Checksum, Frame, Frames};
-use weir_core::stats::DropReason;
+use weir_core::stats::{DropReason, Drops};
 use weir_core::time::{Duration, Time};
 
 /// Most frames handed over and not yet taken by the kernel.
@@ -32,6 +36,8 @@ pub struct ExitStats {
     pub full: u64,
     /// Frames that the kernel refused as too long or malformed.
     pub refused: u64,
+    /// Frames that did not leave, those refused among them.
+    pub drops: Drops,
     /// Frames that the interface's hook should have seen: those sent, and those without room behind the hook.
     pub offered: u64,
 }
@@ -66,6 +72,17 @@ pub trait FrameSender {
     fn send_bytes(&mut self, frame: &[u8]) -> io::Result<()>;
 }
 
+/// Bytes of an Ethernet header's addresses, and of a tag behind them.
+const ADDRESSES: usize = 12;
+const TAG: usize = 4;
+
+/// Returns the protocol and the value of the outer tag of a frame that begins with these bytes.
+fn outer_tag(bytes: &[u8]) -> Option<(u16, u16)> {
+    let [a, b, c, d] = *bytes.get(ADDRESSES..)?.first_chunk()?;
+    let protocol = u16::from_be_bytes([a, b]);
+    matches!(protocol, 0x8100 | 0x88a8).then_some((protocol, u16::from_be_bytes([c, d])))
+}
+
 impl FrameSender for PacketSender {
     fn send<'f>(&mut self, frames: &'f Frames, run: impl Iterator<Item = &'f Frame>) -> io::Result<usize> {
         const NOTHING: &[u8] = &[0; Vnet::LEN];
@@ -79,10 +96,16 @@ impl FrameSender for PacketSender {
             // The hook finds the frame's metadata by their number.
             let number = Metadata::number_of(headroom);
             if number != 0 {
-                batch.departs(number.into());
+                batch.departs((number & !Metadata::UNTAGGED).into());
             }
             let mut parts = frames.parts(frame);
-            batch.first(parts.next().unwrap_or_default());
+            let first = parts.next().unwrap_or_default();
+            if number & Metadata::UNTAGGED == 0 {
+                batch.first(first);
+            } else {
+                batch.first(&first[..ADDRESSES]);
+                batch.part(&first[ADDRESSES + TAG..]);
+            }
             parts.for_each(|part| batch.part(part));
             batch.end();
         }
@@ -135,6 +158,10 @@ pub struct Exit<W = PacketSender> {
     patient: bool,
     /// Place where the hooks find metadata of frames.
     metadata: Option<Leaving>,
+    /// Length from which frames leave without their outer tag: the kernel has refused one of it.
+    too_long: usize,
+    /// Message that the kernel refuses frames.
+    refusals: Seldom,
     stats: ExitStats,
 }
 
@@ -174,11 +201,12 @@ impl<W: FrameSender> Exit<W> {
     pub fn new(sockets: ExitSockets<W>, patient: bool) -> Exit<W> {
         let (waiting, stats) = (VecDeque::with_capacity(ROOM), ExitStats::default());
         let (stuck, again, pause) = (None, Time::ZERO, Duration::ZERO);
-        let (blocked, held, metadata) = (false, false, None);
-        Exit { sockets, waiting, blocked, stuck, again, pause, held, patient, metadata, stats }
+        let (blocked, held, metadata, too_long) = (false, false, None, usize::MAX);
+        let refusals = Seldom::new();
+        Exit { sockets, waiting, blocked, stuck, again, pause, held, patient, metadata, too_long, refusals, stats }
     }
 
-    /// Adds the place for metadata of frames.
+    /// Adds the place for metadata of frames, which the hooks at the exit read.
     pub fn with_metadata(mut self, records: Leaving) -> Exit<W> {
         self.metadata = Some(records);
         self
@@ -198,7 +226,7 @@ impl<W: FrameSender> Exit<W> {
     pub fn push(&mut self, frames: &mut Frames, mut frame: Frame) {
         // A frame whose payload is absent cannot leave by a real port.
         if frames.parts(&frame).map(<[u8]>::len).sum::<usize>() != frame.len() {
-            return frames.drop(frame, DropReason::TooLong);
+            return self.lose(frames, frame, DropReason::TooLong);
         }
         let noted = self.sockets.of(&frame).has_vnet() && frames.headroom(&frame).len() >= Vnet::LEN;
         if frame.checksum == Checksum::Partial && !noted {
@@ -210,15 +238,48 @@ impl<W: FrameSender> Exit<W> {
             settle(frames.headroom_mut(&frame));
         }
         self.leave_metadata(frames, &frame);
+        if frame.len() >= self.too_long && frame.gso_size == 0 {
+            self.take_tag_off(frames, &frame);
+        }
         self.waiting.push_back(frame);
+    }
+
+    fn lose(&mut self, frames: &mut Frames, frame: Frame, reason: DropReason) {
+        self.stats.drops.count(reason);
+        frames.drop(frame, reason);
     }
 
     /// Leaves a frame's metadata to the hooks, and notes the number by which they are found. The place has
     /// room for all waiting frames, so no number comes again while its frame waits.
     fn leave_metadata(&mut self, frames: &mut Frames, frame: &Frame) {
         let Some(metadata) = Metadata::of(frames.headroom(frame)) else { return };
-        let number = self.metadata.as_mut().map_or(0, |records| records.put(metadata));
+        let number = self.metadata.as_mut().map_or(0, |records| records.put(metadata, None));
         Metadata::renumber(frames.headroom_mut(frame), number);
+    }
+
+    /// Notes that a frame leaves without its outer tag, which the hooks put back. Returns whether it has one
+    /// that can be taken off.
+    fn take_tag_off(&mut self, frames: &mut Frames, frame: &Frame) -> bool {
+        let (headroom, tag) = (frames.headroom(frame), outer_tag(frames.bytes(frame)));
+        let before = Metadata::of(headroom).unwrap_or_default();
+        let has_room = headroom.len() >= Metadata::LEN + Vnet::LEN;
+        let (Some(records), Some(tag)) = (&mut self.metadata, tag.filter(|_| has_room)) else { return false };
+        if before.number & Metadata::UNTAGGED != 0 {
+            return false;
+        }
+        let number = records.put(before, Some(tag)) | Metadata::UNTAGGED;
+        let headroom = frames.headroom_mut(frame);
+        Metadata::renumber(headroom, number);
+        if let Some(notes) = headroom.last_chunk_mut() {
+            *notes = Vnet::read(notes).moved(-(TAG as i16)).bytes();
+        }
+        true
+    }
+
+    /// Returns whether the first waiting frame leaves without its outer tag.
+    fn is_untagged(&self, frames: &Frames) -> bool {
+        let number = |frame| Metadata::number_of(frames.headroom(frame));
+        self.waiting.front().is_some_and(|frame| number(frame) & Metadata::UNTAGGED != 0)
     }
 
     /// Frames handed over that have not left.
@@ -237,15 +298,17 @@ impl<W: FrameSender> Exit<W> {
         self.held = held;
         (self.blocked, self.again, self.pause) = (false, Time::ZERO, Duration::ZERO);
         while held && self.waiting.len() > 1 {
-            self.waiting.pop_back().into_iter().for_each(|frame| frames.drop(frame, DropReason::PortDown));
+            if let Some(frame) = self.waiting.pop_back() {
+                self.lose(frames, frame, DropReason::PortDown);
+            }
         }
     }
 
     /// Tries the way with the first waiting frame, or with a probe. The counts at the destination show
-    /// whether it arrives.
+    /// whether it arrives. Without a hook, a frame without its outer tag would leave in another network.
     pub fn attempt(&mut self, frames: &mut Frames, now: Time) {
         self.stats.calls += 1;
-        if self.waiting.is_empty() {
+        if self.waiting.is_empty() || self.is_untagged(frames) {
             match self.sockets.plain.send_bytes(&PROBE) {
                 Ok(()) => {
                     self.stats.offered += 1;
@@ -326,14 +389,31 @@ impl<W: FrameSender> Exit<W> {
                 DropReason::PortDown
             }
             Refusal::Frame(reason) => {
+                if reason == DropReason::TooLong && self.shorten_first(frames) {
+                    return;
+                }
                 self.stats.refused += 1;
-                tracing::debug!("the kernel refuses a frame: {error}");
+                if let Some(times) = self.refusals.is_due(now) {
+                    tracing::warn!(times, "the kernel refuses frames, which are lost: {error}");
+                }
                 reason
             }
         };
         if let Some(frame) = self.waiting.pop_front() {
-            frames.drop(frame, reason);
+            self.lose(frames, frame, reason);
         }
+    }
+
+    /// Lets the first frame, and others as long as it, leave without their outer tags. Returns whether it has
+    /// one.
+    fn shorten_first(&mut self, frames: &mut Frames) -> bool {
+        let Some(frame) = self.waiting.pop_front() else { return false };
+        let shortens = self.take_tag_off(frames, &frame);
+        if shortens {
+            self.too_long = self.too_long.min(frame.len());
+        }
+        self.waiting.push_front(frame);
+        shortens
     }
 }
 

@@ -250,13 +250,7 @@ impl AsFd for Packets {
 fn restore_tag(chunk: &mut [u8], tag: Option<(u16, u16)>) -> usize {
     let Some((protocol, tag)) = tag else { return 0 };
     let notes = HEAD - Vnet::LEN;
-    let mut vnet = Vnet::read(chunk[notes..].first_chunk().expect("a chunk is longer"));
-    if vnet.flags & Vnet::NEEDS_CHECKSUM != 0 {
-        vnet.checksum_start += TAG as u16;
-    }
-    if vnet.gso_type != 0 {
-        vnet.header += TAG as u16;
-    }
+    let vnet = Vnet::read(chunk[notes..].first_chunk().expect("a chunk is longer")).moved(TAG as i16);
     chunk.copy_within(HEAD..HEAD + ADDRESSES, HEAD - TAG);
     chunk[notes - TAG..HEAD - TAG].copy_from_slice(&vnet.bytes());
     let at = HEAD - TAG + ADDRESSES;

@@ -541,6 +541,10 @@ impl Site {
             let plain = open.sender(device, device.ethernet, role)?;
             let restamp = acks.then(|| open.sender(device, false, role | role::RESTAMP)).transpose()?;
             let exit = Exit::new(ExitSockets { plain, restamp }, false);
+            // A bump in the wire has no hooks where frames leave.
+            if self.internal.is_none() {
+                return Ok(exit);
+            }
             io::Result::Ok(exit.with_metadata(self.programs.leaving(0, number)?))
         };
         let exits = vec![[exit(lan, self.inward() | role::ENGINE, 0)?, exit(wan, role::ENGINE, 1)?]];

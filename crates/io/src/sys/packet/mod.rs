@@ -62,6 +62,14 @@ impl Vnet {
         }
     }
 
+    /// The header of a frame that begins `by` bytes earlier.
+    pub fn moved(self, by: i16) -> Vnet {
+        let needs_checksum = self.flags & Vnet::NEEDS_CHECKSUM != 0;
+        let moved = |offset: u16, counts: bool| if counts { offset.wrapping_add_signed(by) } else { offset };
+        let checksum_start = moved(self.checksum_start, needs_checksum);
+        Vnet { header: moved(self.header, self.gso_type != 0), checksum_start, ..self }
+    }
+
     /// The header as bytes.
     pub fn bytes(&self) -> [u8; Vnet::LEN] {
         let mut b = [0; Vnet::LEN];
