@@ -1,40 +1,43 @@
 //! A heap of numbered items with known positions, so that any item can be moved or removed.
 
 /// Position of an item that is in no heap.
-pub(crate) const NOWHERE: u32 = u32::MAX;
+pub const NOWHERE: u32 = u32::MAX;
 
 /// An item and its key. With equal keys, the lower number comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Entry<K> {
-    pub(crate) key: K,
-    pub(crate) id: u32,
+pub struct Entry<K> {
+    /// Key, by which items are ordered.
+    pub key: K,
+    /// Number of the item.
+    pub id: u32,
 }
 
 /// A heap with a fixed capacity. The position of each item is kept outside, by number, in `places`. Several
 /// heaps can share one such list if no item is in two of them.
 #[derive(Debug)]
-pub(crate) struct Heap<K> {
+pub struct Heap<K> {
     entries: Vec<Entry<K>>,
 }
 
 impl<K: Copy + Ord> Heap<K> {
-    pub(crate) fn new(most: usize) -> Heap<K> {
+    /// Returns an empty heap with room for `most` items.
+    pub fn new(most: usize) -> Heap<K> {
         Heap { entries: Vec::with_capacity(most) }
     }
 
     /// Returns the first item.
-    pub(crate) fn first(&self) -> Option<Entry<K>> {
+    pub fn first(&self) -> Option<Entry<K>> {
         self.entries.first().copied()
     }
 
     /// Returns whether the item is in this heap, and not in another one that shares the list.
-    pub(crate) fn holds(&self, places: &[u32], id: u32) -> bool {
+    pub fn holds(&self, places: &[u32], id: u32) -> bool {
         let place = places[id as usize] as usize;
         self.entries.get(place).is_some_and(|entry| entry.id == id)
     }
 
-    /// Inserts or moves the item to this key, or removes it.
-    pub(crate) fn set(&mut self, places: &mut [u32], id: u32, key: Option<K>) {
+    /// Inserts or moves the item to this key, or removes it. Panics if `places` has no entry for it.
+    pub fn set(&mut self, places: &mut [u32], id: u32, key: Option<K>) {
         let place = places[id as usize];
         match (place, key) {
             (NOWHERE, None) => {}

@@ -2,7 +2,7 @@
 
 mod cache;
 pub mod dist;
-pub(crate) mod heap;
+pub mod heap;
 pub(crate) mod linked;
 pub mod rate;
 pub mod registry;

@@ -267,7 +267,7 @@ impl<N: Inline> InlineEngine<N> {
             schema: SCHEMA,
             wall_s: report.now.since(self.start.began).as_secs_f64(),
             degraded: report.degraded.clone(),
-            gateway: report::in_this_process(self.node.totals(report.cpu)),
+            gateway: report::in_this_process(self.totals(report)),
             steering: report::steering(report, self.start.restarts),
             ..GatewayReport::default()
         };
@@ -310,10 +310,19 @@ impl<N: Inline> InlineEngine<N> {
         (said, known)
     }
 
+    /// Returns the totals of this engine. Behind ACKs alone, the account of frames is all engines'.
+    fn totals(&self, report: &Report<'_>) -> GatewayResult {
+        let mut totals = self.node.totals(report.cpu);
+        if self.node.queues().is_some() {
+            report::lose_at_exits(&mut totals.frames, &report.exits);
+        }
+        totals
+    }
+
     /// Updates the counters that outlive the engine.
     fn keep(&mut self, report: &Report<'_>) {
         let mut steering = report::steering(report, self.start.restarts);
-        let mut totals = self.node.totals(report.cpu);
+        let mut totals = self.totals(report);
         let mut count = 0;
         if let Some(queues) = self.node.queues() {
             count = queues.config().classes.len() as u64;

@@ -2,11 +2,12 @@
 
 use crate::result::running::SteeringReport;
 use crate::result::traffic::Load;
-use crate::result::{observe, Counts, GatewayResult, QuantilesMax};
+use crate::result::{observe, Counts, Frames, GatewayResult, QuantilesMax};
 use weir_core::gateway::GatewayStats;
 use weir_core::time::{Duration, Time};
 use weir_io::bpf::{AcksCounters, AllCounters};
 use weir_io::driver::{HookCounters, Report};
+use weir_io::port::ExitStats;
 
 /// Bytes and packets, out and in.
 pub(super) type Ways = [(u64, u64); 2];
@@ -69,6 +70,14 @@ impl WaysMeter {
             });
             Load { bps, bytes, packets, ..Load::default() }
         })
+    }
+}
+
+/// Counts what was lost on its way out of the node as dropped, and not as sent.
+pub(super) fn lose_at_exits(frames: &mut Frames, exits: &[ExitStats]) {
+    for (reason, lost) in exits.iter().flat_map(|exit| exit.drops.iter()) {
+        frames.sent = frames.sent.saturating_sub(lost);
+        *frames.dropped.entry(reason.name().to_string()).or_default() += lost;
     }
 }
 
@@ -174,6 +183,17 @@ pub(super) fn passed(stats: &GatewayStats) -> Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_core::stats::DropReason;
+
+    /// The law of conservation holds as before: 100 in, 90 out, 8 held, 2 dropped.
+    #[test]
+    fn a_frame_that_an_exit_loses_has_not_been_sent() {
+        let mut frames = Frames { received: 100, sent: 92, held: 8, ..Frames::default() };
+        let mut exits = [ExitStats::default(); 2];
+        exits.iter_mut().for_each(|exit| exit.drops.count(DropReason::TooLong));
+        lose_at_exits(&mut frames, &exits);
+        assert_eq!((frames.sent, frames.dropped.get("too_long"), frames.dropped.len()), (90, Some(&2), 1));
+    }
 
     /// A rate over 17 s says nothing about now, nor does one since the start or over some milliseconds.
     #[test]
