@@ -248,7 +248,9 @@ struct bound {
 	__u64 reordered;
 	struct fair_share fair;
 	__u64 acked;
-	__u64 spares[7];
+	__u64 untouched;
+	__u64 unresponsive;
+	__u64 spares[5];
 };
 
 /* Layout of weir_core::steer::VirtualQueue, which says what each field means. */

@@ -264,10 +264,13 @@ static __always_inline bool counted_by(struct hook *h, struct packet *p, struct 
 
 	if (!tally)
 		return true;
-	if (tally_passes(tally, packets, bytes, now(h), false, is_attended_at(h->engine, config.stale, p->coarse)))
-		return true;
-	h->count->policed++;
-	return false;
+	if (!tally_passes(tally, packets, bytes, now(h), false, is_attended_at(h->engine, config.stale, p->coarse))) {
+		h->count->policed++;
+		return false;
+	}
+	if (!p->other)
+		count_part(h->skb, p, number);
+	return true;
 }
 
 /*

@@ -1613,14 +1613,14 @@ __noinline int is_quic(struct __sk_buff *skb, struct packet *p)
 	return !bpf_skb_load_bytes(skb, at, head, 5) && is_head_of_quic(p, head);
 }
 
-/* A packet of QUIC has passed. */
-static __always_inline void count_quic(struct __sk_buff *skb, struct packet *p, __u64 found)
+/* A packet has passed of QUIC, or of TCP that the tally of this place counts. Verified once. */
+__noinline int count_part(struct __sk_buff *skb, struct packet *p, __u32 place)
 {
-	__u32 place = found >> FOUND_PLACE;
 	struct bound *b = bpf_map_lookup_elem(&bounds, &place);
 
-	if (b)
-		__sync_fetch_and_add(&b->quic, bytes_of(skb, p, load_packets(skb, p)));
+	if (p && b)
+		__sync_fetch_and_add(p->other ? &b->quic : &b->untouched, bytes_of(skb, p, load_packets(skb, p)));
+	return 0;
 }
 
 /* `Strangers::of_bare` */
@@ -1671,8 +1671,8 @@ static __always_inline __u32 judge_packet(struct hook *h, struct packet *p, bool
 	judgement = judged(h->skb, p, engine_number(h), h->ingress, found);
 	if (judgement == JUDGED_DROPPED)
 		h->count->policed++;
-	else if (quic)
-		count_quic(h->skb, p, found);
+	else if (quic || (!p->other && (found >> FOUND_KIND & 3) == KIND_COUNTED))
+		count_part(h->skb, p, found >> FOUND_PLACE);
 	return judgement;
 }
 

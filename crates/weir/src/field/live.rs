@@ -194,19 +194,20 @@ pub(super) struct Seen {
 /// it has a bound. Otherwise those of TCP are known by their acknowledgement. Data that passed before its
 /// flow was known is acknowledged later: it is in both parts, and in the whole once.
 fn load(gateway: &Gateway, class: usize, stats: &ClassStats) -> Load {
-    let Passed { held, free, packets, dropped, dropped_bytes, repeated, reordered, quic, .. } =
-        gateway.flows.bound_of(class).passed();
     let others = gateway.flows.others_of(class);
+    let bound = gateway.flows.bound_of(class);
+    let Passed { held, free, packets, dropped, dropped_bytes, repeated, reordered, quic, .. } = bound.passed();
     let tcp_controlled_bytes = held.max(stats.acked_bytes);
     // What would be dropped has passed all the same.
     let observes = gateway.flows.config().observe;
     let also = |dropped: u64| if observes { dropped } else { 0 };
-    let unresponsive_bytes = others.bytes + also(others.dropped_bytes);
+    let counted = others.bytes + also(others.dropped_bytes);
+    let unresponsive_bytes = bound.unresponsive(counted);
     Load {
-        bytes: (held + free).max(stats.acked_bytes) + unresponsive_bytes,
+        bytes: (held + free).max(stats.acked_bytes) + counted,
         packets: packets + others.packets + also(dropped + others.dropped),
         tcp_controlled_bytes,
-        tcp_passed_bytes: free,
+        tcp_passed_bytes: free + (counted - unresponsive_bytes.min(counted)),
         unresponsive_bytes,
         quic_bytes: quic.min(unresponsive_bytes),
         dropped_packets: dropped + others.dropped,

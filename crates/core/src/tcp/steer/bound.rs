@@ -103,7 +103,11 @@ pub struct Bound {
     fair: FairShare,
     /// Packets of TCP with data for whose ACKs there was made room.
     pub(super) acked: AtomicU64,
-    spares: [AtomicU64; 7],
+    /// Bytes of TCP whose ACKs pass, which are among those that the tally counts.
+    untouched: AtomicU64,
+    /// Most bytes that were found to be unresponsive.
+    unresponsive: AtomicU64,
+    spares: [AtomicU64; 5],
 }
 
 const _: () = assert!(core::mem::size_of::<Bound>() == 320);
@@ -464,7 +468,15 @@ impl Bound {
             repeated: self.repeated.load(Relaxed),
             reordered: self.reordered.load(Relaxed),
             quic: self.quic.load(Relaxed),
+            untouched: self.untouched.load(Relaxed),
         }
+    }
+
+    /// Returns the part that is not TCP of `bytes` that the tally has counted. It never gets less, although
+    /// both counters move on while they are read.
+    pub fn unresponsive(&self, bytes: u64) -> u64 {
+        let rest = bytes.saturating_sub(self.untouched.load(Relaxed));
+        self.unresponsive.fetch_max(rest, Relaxed).max(rest)
     }
 
     /// Counts packets of controlled TCP that had passed before.
@@ -506,6 +518,8 @@ pub struct Passed {
     pub reordered: u64,
     /// Bytes of QUIC, from their IP headers on.
     pub quic: u64,
+    /// Bytes of TCP whose ACKs pass untouched, from their IP headers on. The class's tally has them, too.
+    pub untouched: u64,
 }
 
 /// Returns the cost of a packet for [`Bound::counts`]. A negative overhead is not taken off.
@@ -657,6 +671,14 @@ mod tests {
     use crate::base::time::Duration;
 
     const R: Rate = Rate::mbit(8); // a byte a microsecond
+
+    /// 900 of 1,000 bytes are TCP's. A counter that is read a packet too early takes nothing back.
+    #[test]
+    fn unresponsive_bytes_never_get_less() {
+        let bound = Bound::default();
+        bound.untouched.store(900, Relaxed);
+        assert_eq!([1_000, 999, 1_003].map(|bytes| bound.unresponsive(bytes)), [100, 100, 103]);
+    }
 
     fn limit(most: Rate) -> Limit {
         Limit { most: Some(most), ..Limit::NONE }

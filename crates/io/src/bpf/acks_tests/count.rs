@@ -192,11 +192,14 @@ fn data_of_flows_that_are_left_alone_is_counted() {
     rig.hook(Hook::Ingress, &data().ports(1, 2).build(), 0);
     let once = Counted { packets: 1, bytes: 1_040, dropped: 0, dropped_bytes: 0 };
     assert_eq!(tally.counted(), once);
+    let untouched = || rig.acks.bounds_of(0)[3].passed().untouched;
+    assert_eq!(untouched(), 1_040);
     // It may be too much, too.
     tally.police(Some(Rate::kbit(8)), BURST, 0);
     assert_eq!(rig.hook(Hook::Ingress, &data().build(), 0).0, PASS);
     assert_eq!(rig.hook(Hook::Ingress, &data().build(), 0).0, REDIRECT);
     assert_eq!((tally.counted().dropped, rig.acks.counters().unwrap().policed), (1, 1));
+    assert_eq!(untouched(), 2 * 1_040);
 }
 
 /// The words of a tally, of which the fifth is when what has passed would have at the rate.

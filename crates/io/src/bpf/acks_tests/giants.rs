@@ -3,6 +3,7 @@
 use super::bound::{bounded, LIMIT};
 use super::rig::*;
 use crate::bpf::Hook;
+use weir_core::gateway::Verdict;
 use weir_core::rate::Rate;
 use weir_core::steer::Limit;
 use weir_core::wire::build::SegmentBuilder;
@@ -65,6 +66,24 @@ fn a_bound_holds_for_giants() {
         let passed = (0..100).filter(|_| rig.giant(Hook::Egress, &frame, size, 0).0 == PASS).count();
         assert!(most.contains(&passed), "{size}: {passed}");
     }
+}
+
+/// TCP that is left alone has a part of its own in what the class's tally counts: 2 of 3 packets.
+#[test]
+fn tcp_that_is_left_alone_is_told_from_unresponsive_traffic() {
+    if !privileged() {
+        return;
+    }
+    let rig = bounded(WIDE);
+    let tcp = SegmentBuilder::v4(B, A).ports(80, 5001).payload(960).build();
+    rig.acks.apply(&[Verdict::Count { key: key4(0, 0).reversed(), tally: Some(0) }]).unwrap();
+    let datagram = SegmentBuilder::v4(B, A).ports(80, 5001).udp().payload(972).build();
+    for frame in [&tcp, &datagram, &tcp] {
+        assert_eq!(rig.hook(Hook::Egress, frame, 0).0, PASS);
+    }
+    assert_eq!(counted(&rig), (3_000, 3));
+    let (bound, others) = (&rig.acks.bounds_of(0)[0], rig.acks.tallies()[0].counted());
+    assert_eq!((bound.passed().untouched, bound.unresponsive(others.bytes)), (2_000, 1_000));
 }
 
 /// Interfaces count what leaves of that which goes out, and all that comes in.
