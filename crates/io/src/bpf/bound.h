@@ -156,7 +156,7 @@ static __always_inline __u64 load_packets(struct __sk_buff *skb, struct packet *
 	return packets_of(skb, p->l3 + headers(p));
 }
 
-/* `PADDING`: bytes behind a packet that may be Ethernet's. Giant ones have none, whatever their header says. */
+/* `PADDING`: bytes behind a packet that may be Ethernet's. Giants have none, whatever their header says. */
 #define PADDING 46
 /* `BARE`: bytes of the longest segment without data. */
 #define BARE_MOST 100

@@ -11,9 +11,9 @@
  * Redirection to ingress clears priority and time, but not tc_index: there the hook at ingress finds the
  * number.
  *
- * A packet socket sends no frame that is longer than its device's MTU by more than one tag, or that begins with
- * a service tag (`packet_snd()`), while the kernel forwards such frames, whose outer tag is beside their bytes.
- * The engine sends them without that tag, and it is put back beside them.
+ * A packet socket counts all tags of a frame as part of its device's MTU, but for one that is no service tag
+ * (`packet_snd()`). The kernel forwards longer frames, whose outer tag is beside their bytes. The engine sends
+ * them without that tag, which is put back beside them.
  */
 #ifndef WEIR_METADATA_H
 #define WEIR_METADATA_H

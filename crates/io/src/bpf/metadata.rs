@@ -81,8 +81,8 @@ impl Leaving {
     }
 
     /// Writes a frame's record, and returns the number by which the hooks find it. The place is used again
-    /// after as many records as the exit has places. The frame leaves with an outer `tag` of this protocol and
-    /// value, if there is one.
+    /// after as many records as the exit has places. The hooks add an outer `tag` of this protocol and value,
+    /// if there is one.
     pub fn put(&mut self, record: Metadata, tag: Option<(u16, u16)>) -> u32 {
         let place = self.next;
         self.next = if place + 1 < self.places.end { place + 1 } else { self.places.start };
@@ -120,11 +120,7 @@ mod tests {
     fn exits_write_in_turn_to_their_own_places() {
         let records = |exit: usize| {
             let places = exit * 3..exit * 3 + 3;
-            Leaving {
-                records: Mapping::anonymous(6 * OUTGOING, false).unwrap(),
-                next: places.start,
-                places,
-            }
+            Leaving { records: Mapping::anonymous(6 * OUTGOING, false).unwrap(), next: places.start, places }
         };
         let mut second = records(1);
         assert_eq!([(); 5].map(|()| second.put(RECORD, Some((0x88a8, 5)))), [4, 5, 6, 4, 5]);

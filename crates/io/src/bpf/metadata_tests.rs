@@ -209,8 +209,7 @@ fn a_bump_in_the_wire_keeps_the_tags_of_what_it_sends() {
         let (near, far) = pair("wbpf0", "wbpf1");
         let mut there = Ear::on(far);
         let mut frames = Frames::new(64, CHUNK, 0);
-        let sockets =
-            ExitSockets { plain: PacketSender::open(ethernet(near), true).unwrap(), restamp: None };
+        let sockets = ExitSockets { plain: PacketSender::open(ethernet(near), true).unwrap(), restamp: None };
         let mut exit = Exit::new(sockets, true);
         let frame = |payload| rig::v4().tag(0x88a8, 100).vlan(200).payload(payload).build();
         for payload in [1_456, 20] {

@@ -1,10 +1,10 @@
 //! Frames that arrive before their departure time. They are delivered at that time, when a queueing
 //! discipline such as fq would have sent them.
 //!
-//! Any local program may set departure times (SO_TXTIME needs no privilege), so no program may fill the room
-//! for others. When it is full, a frame that departs later than another one makes room for that and arrives at
-//! once: a place costs nothing, but each is held for a time, so that whoever holds many has to send many. One
-//! flow has no more than a part of the room before it makes room for all others.
+//! Any local program may set departure times (SO_TXTIME needs no privilege), and none may fill the room for
+//! others. When it is full, the last frame to depart makes room and arrives at once. So whoever wants to hold
+//! places that others need has to send at their pace, not once in a while. Sockets and ports cost nothing, so a
+//! part for each sender would not do. A flow with more than its part makes room for all others, though.
 
 use std::cmp::Reverse;
 use std::hash::{BuildHasher, RandomState};
@@ -65,7 +65,7 @@ impl Early {
         }
     }
 
-    /// Keeps the frames of an inbox that arrive after `now`. The inbox is sorted by time. If there is no room,
+    /// Keeps the frames of an inbox that arrive after `now`. The inbox is sorted by time. If there is no room
     /// or if the pool is half empty, the last one of those that wait and of the new ones arrives now.
     pub(super) fn keep(&mut self, frames: &Frames, now: Time, inbox: &mut Vec<Arrival>) {
         let from = inbox.partition_point(|(at, _, _)| *at <= now);

@@ -203,7 +203,20 @@ impl<W: FrameSender> Exit<W> {
         let (stuck, again, pause) = (None, Time::ZERO, Duration::ZERO);
         let (blocked, held, metadata, too_long) = (false, false, None, usize::MAX);
         let refusals = Seldom::new();
-        Exit { sockets, waiting, blocked, stuck, again, pause, held, patient, metadata, too_long, refusals, stats }
+        Exit {
+            sockets,
+            waiting,
+            blocked,
+            stuck,
+            again,
+            pause,
+            held,
+            patient,
+            metadata,
+            too_long,
+            refusals,
+            stats,
+        }
     }
 
     /// Adds the place for metadata of frames, which the hooks at the exit read.

@@ -196,7 +196,8 @@ pub(super) struct Seen {
 fn load(gateway: &Gateway, class: usize, stats: &ClassStats) -> Load {
     let others = gateway.flows.others_of(class);
     let bound = gateway.flows.bound_of(class);
-    let Passed { held, free, packets, dropped, dropped_bytes, repeated, reordered, quic, .. } = bound.passed();
+    let Passed { held, free, packets, dropped, dropped_bytes, repeated, reordered, quic, .. } =
+        bound.passed();
     let tcp_controlled_bytes = held.max(stats.acked_bytes);
     // What would be dropped has passed all the same.
     let observes = gateway.flows.config().observe;
