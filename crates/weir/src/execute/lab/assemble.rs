@@ -103,6 +103,7 @@ impl Measured {
             expects: Vec::new(),
             gateway: self.gateway_result(plan),
             classes: self.classes(plan, &flows),
+            drawn: plan.drawn(),
             flows,
             links,
             series,

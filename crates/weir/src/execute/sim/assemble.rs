@@ -56,6 +56,7 @@ pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> R
         parity: plan.parity,
         gateway: totals(topology).reduce(together::gateways).map(|gateway| discarded(topology, gateway)),
         classes: classes(plan, topology, &flows),
+        drawn: plan.drawn(),
         flows,
         links,
         series,

@@ -148,6 +148,11 @@ impl Plan {
         self.groups.iter().flat_map(move |g| g.flows(self.seed).take_while(in_time))
     }
 
+    /// Returns the names of the groups whose flows are drawn, or depend on the run.
+    pub fn drawn(&self) -> Vec<String> {
+        self.groups.iter().filter(|group| group.draws_flows()).map(|group| group.id.clone()).collect()
+    }
+
     /// Returns the names of the links in results: `lan.out`, `lan.back`, `wan.out`, `wan.back`, or `NAME.out`
     /// and `NAME.back` for each link of a graph. Adds `NAME.K.up` and `NAME.K.down` for each host.
     pub fn links(&self) -> Vec<String> {
