@@ -2,6 +2,7 @@
 
 use super::counters::Counters;
 use super::rows::Rows;
+use crate::execute::room::Room;
 use crate::execute::traffic::Report;
 use crate::experiment::plan::{Plan, Protocol};
 use crate::result::observe;
@@ -65,7 +66,7 @@ impl Measured {
         sides.into_iter().flat_map(of).collect()
     }
 
-    /// Returns the result, without its checks.
+    /// Returns the result, without its checks. Of the faults it has what found no room.
     pub fn result(&self, plan: &Plan) -> RunResult {
         let covered = self.covered(plan);
         let mut tcp = self.clients.flows.iter().zip(&self.servers.flows);
@@ -74,18 +75,20 @@ impl Measured {
         let rows = Rows::new(plan, self.gateway.as_ref(), covered);
         let mut flows = Vec::new();
         let mut series = BTreeMap::new();
+        let mut room = Room::default();
         for (n, flow) in plan.flows().enumerate() {
             let row = match flow.group.protocol {
                 Protocol::Tcp { .. } => tcp.next().map(|ends| rows.reliable(&flow, n, ends)),
                 Protocol::Quic { .. } => quic.next().map(|ends| rows.reliable(&flow, n, ends)),
                 Protocol::Udp { .. } => datagrams.next().map(|ends| rows.datagrams(&flow, n, ends)),
             };
-            let Some((row, bins)) = row else { break };
+            let Some((mut row, bins)) = row else { break };
             // Of a run that was interrupted before the flow's start there is nothing of it.
             if flow.start >= covered {
                 continue;
             }
-            series.insert(row.id.clone(), Series::received(plan.bin, &bins));
+            let received = (row.id.clone(), Series::received(plan.bin, &bins));
+            room.keep(&mut row, &mut series, received);
             flows.push(row);
         }
         let links = self.links();
@@ -95,6 +98,7 @@ impl Measured {
             world: Backend::Lab,
             status: if self.interrupted { Status::Interrupted } else { Status::Ok },
             seed: plan.seed,
+            faults: room.faults(),
             parity: plan.parity,
             duration_s: covered.as_secs_f64(),
             wall_s: self.wall.as_secs_f64(),

@@ -101,6 +101,7 @@ pub fn run(plan: &Plan, options: &Options) -> Result<Outcome, String> {
     };
     faults.extend(measured.faults());
     let mut result = measured.result(plan);
+    faults.append(&mut result.faults);
     if !faults.is_empty() && !interrupted {
         result.status = Status::Failed;
     }

@@ -44,7 +44,7 @@ fn alone(plan: &Plan, options: &Options) -> Result<RunResult, String> {
     let interrupted = !drive(plan, &mut topology, &mut recorder, options)?;
     let written = captures.map_or(Vec::new(), capture::Captures::end);
     let mut result = assemble::result(plan, &mut topology, recorder);
-    result.faults = written;
+    result.faults.splice(0..0, written);
     if interrupted {
         // Connections that the interruption cut are not faulty.
         result.status = Status::Interrupted;

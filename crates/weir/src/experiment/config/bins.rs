@@ -2,7 +2,7 @@
 
 use super::diag::Fault;
 use super::reader::{Positive, Section};
-use crate::experiment::plan::Plan;
+use crate::experiment::plan::{Plan, MOST_BINS, MOST_INTERVALS};
 use crate::result::Backend;
 use weir_core::time::Duration;
 
@@ -90,6 +90,34 @@ pub(super) fn bin(s: &Section, duration: Duration, interval: Duration, most: Dur
         }
     }
     longest(common, most)
+}
+
+/// Refuses a plan whose flows have too many intervals or bins in all, as far as the plan tells. The place is
+/// that of `interval`, of `bin`, or of the shortest time that bins divide.
+pub(super) fn not_too_many_in_all(s: &Section, plan: &Plan) {
+    let flows = plan.flows().count();
+    let of = if flows == 1 { "a flow".to_string() } else { format!("{flows} flows") };
+    let intervals = plan.stretches(plan.interval);
+    if intervals > MOST_INTERVALS {
+        let message = format!("{of} in {} have {intervals} intervals of {}", plan.duration, plan.interval);
+        let help = format!("a result has at most {MOST_INTERVALS} in all: choose a longer `interval`");
+        let key = if s.has("interval") { "interval" } else { "duration" };
+        return s.fault(key, Fault::new(message, help));
+    }
+    let bins = plan.stretches(plan.bin);
+    if bins > MOST_BINS {
+        let shortest = s.times().into_iter().min_by_key(|(span, d)| (*d, span.start));
+        let span = shortest.filter(|(_, d)| *d < LONGEST).map(|(span, _)| span);
+        let message = format!("{of} in {} have {bins} bins of {}", plan.duration, plan.bin);
+        let help = format!(
+            "received bytes are recorded in at most {MOST_BINS} bins in all, which divide every time at which they are measured: choose a longer `bin`, or a coarser time"
+        );
+        let fault = Fault::new(message, help);
+        match span {
+            Some(span) if !s.has("bin") => s.fault_at(span, fault),
+            _ => s.fault(if s.has("bin") { "bin" } else { "duration" }, fault),
+        }
+    }
 }
 
 /// Returns the longest bin of at most `most` that divides this many microseconds. It is whole milliseconds if

@@ -18,6 +18,7 @@ mod graph;
 mod lab;
 mod measure;
 mod network;
+mod room;
 mod tcp;
 
 pub use added::Added;
@@ -29,6 +30,7 @@ pub use measure::{
     Target, Tolerance,
 };
 pub use network::{HostGroup, Path};
+pub use room::{MOST_BINS, MOST_INTERVALS};
 pub use tcp::{
     Accepts, Tcp, TcpSetting, Value, DEFAULT_CC, QUIC_CONTROLS, QUIC_SETTINGS, SHORTHANDS, TCP_SETTINGS,
     WINDOWS,
