@@ -57,7 +57,8 @@ impl Default for Room {
 }
 
 impl Room {
-    fn new(bins: u64, intervals: u64) -> Room {
+    /// Returns room for so many bins and intervals.
+    pub fn new(bins: u64, intervals: u64) -> Room {
         Room {
             bins: Rows::new(("bins of received bytes", "bin"), bins),
             intervals: Rows::new(("intervals", "interval"), intervals),

@@ -67,7 +67,7 @@ impl Measured {
     }
 
     /// Returns the result, without its checks. Of the faults it has what found no room.
-    pub fn result(&self, plan: &Plan) -> RunResult {
+    pub fn result(&self, plan: &Plan, mut room: Room) -> RunResult {
         let covered = self.covered(plan);
         let mut tcp = self.clients.flows.iter().zip(&self.servers.flows);
         let mut quic = self.clients.quic.iter().zip(&self.servers.quic);
@@ -75,7 +75,6 @@ impl Measured {
         let rows = Rows::new(plan, self.gateway.as_ref(), covered);
         let mut flows = Vec::new();
         let mut series = BTreeMap::new();
-        let mut room = Room::default();
         for (n, flow) in plan.flows().enumerate() {
             let row = match flow.group.protocol {
                 Protocol::Tcp { .. } => tcp.next().map(|ends| rows.reliable(&flow, n, ends)),
@@ -243,7 +242,7 @@ mod tests {
         let mut p = plan();
         p.groups[0].length = Length::Bytes(50_000);
         p.groups[0].start = Duration::from_millis(200);
-        let r = measured().result(&p);
+        let r = measured().result(&p, Room::default());
         let f = &r.flows[0];
         assert_eq!((f.start_s, f.end_s, f.fct_s), (0.2, 0.695, Some(0.495)));
         assert!((f.goodput_bps - 400_000.0 / 0.495).abs() < 1e-6);
@@ -256,11 +255,17 @@ mod tests {
     }
 
     #[test]
+    fn what_has_no_room_is_left_out_and_told() {
+        let r = measured().result(&plan(), Room::new(1_000, 4));
+        assert_eq!((r.series.len(), r.flows[0].intervals.len(), r.faults.len()), (1, 0, 1), "{:?}", r.faults);
+    }
+
+    #[test]
     fn an_interrupted_run_covers_what_it_did() {
         let mut m = measured();
         m.interrupted = true;
         m.clients.flows[0].error = Some("reset".into());
-        let r = m.result(&plan());
+        let r = m.result(&plan(), Room::default());
         assert_eq!((r.status, r.duration_s, r.flows[0].end_s), (Status::Interrupted, 0.8, 0.8));
         assert!(m.faults().is_empty());
         m.interrupted = false;
@@ -268,7 +273,7 @@ mod tests {
         // A client that gave up and never reached its server is a result.
         m.clients.flows[0] = FlowReport { gave_up: true, ..FlowReport::default() };
         m.servers.flows[0].error = Some("the peer never connected".into());
-        assert_eq!((m.faults(), m.result(&plan()).flows[0].gave_up), (vec![], 1));
+        assert_eq!((m.faults(), m.result(&plan(), Room::default()).flows[0].gave_up), (vec![], 1));
     }
 
     #[test]
@@ -285,6 +290,6 @@ mod tests {
             }],
             ..GatewayReport::default()
         });
-        assert_eq!(m.result(&plan()).flows[0].pass_reason.as_deref(), Some("mptcp"));
+        assert_eq!(m.result(&plan(), Room::default()).flows[0].pass_reason.as_deref(), Some("mptcp"));
     }
 }

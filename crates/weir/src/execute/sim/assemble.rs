@@ -25,12 +25,11 @@ use weir_sim::udp::{InFlight, UdpReport, UdpSink, UdpSource};
 use weir_sim::world::NodeId;
 
 /// Returns the result, without its checks and without `wall_s`. Of the faults it has what found no room.
-pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> RunResult {
+pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder, mut room: Room) -> RunResult {
     let now = topology.world.now();
     let covered = now.since(Time::ZERO);
     let mut flows = Vec::new();
     let mut series = BTreeMap::new();
-    let mut room = Room::default();
     let classifier = plan.classifier();
     let in_flight = InFlight::of(topology.world.frames());
     for (n, (flow, wired)) in plan.flows().zip(&topology.flows).enumerate() {

@@ -102,6 +102,16 @@ mod tests {
         assert_eq!(summaries(&[]), []);
     }
 
+    /// Two of three flows had ended, after 1 and 3 s.
+    #[test]
+    fn means_say_of_how_many_flows_they_are() {
+        let under_way = FlowResult { fct_at_least_s: Some(9.0), ..flow("a.1", 1.0, None) };
+        let one = run("1%", 1, vec![flow("a.0", 1.0, Some(1.0)), under_way]);
+        let s = &summaries(&[one, run("1%", 2, vec![flow("a.0", 1.0, Some(3.0))])])[0];
+        let fct = s.groups[0].values.get("fct_s").unwrap();
+        assert_eq!((fct.mean, fct.measured), (2.0, Some(Measured { n: 2, of: 3 })));
+    }
+
     /// With drawn arrivals seeds have different numbers of flows, and the first may have none.
     #[test]
     fn groups_of_any_run_are_told() {
