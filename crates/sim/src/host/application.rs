@@ -124,8 +124,8 @@ impl Application {
         }
     }
 
-    /// Returns the time of the next write that an application needs to be woken for, while it is asked at each
-    /// event of the connection. [`Time::MAX`] for none.
+    /// Returns the time of the next write that an application needs to be woken for, while it is asked at
+    /// each event of the connection. [`Time::MAX`] for none.
     pub(super) fn next_wake(&self, sent: u64) -> Time {
         match (self.burst_since(), self.is_ahead(sent)) {
             // Any ACK may complete the burst.
@@ -181,8 +181,8 @@ mod tests {
         assert_eq!(app.written(MS(10), 12_345), (12_345, true));
     }
 
-    /// 10 Tbit/s are 1.25 GB in a millisecond, a chunk every 0.8 ns. While two chunks wait to be sent, only the
-    /// end of the flow's time needs a wake. Nothing that was not sent by then is sent later.
+    /// 10 Tbit/s are 1.25 GB in a millisecond, a chunk every 0.8 ns. While two chunks wait to be sent, only
+    /// the end of the flow's time needs a wake. Nothing that was not sent by then is sent later.
     #[test]
     fn a_rate_beyond_the_path_costs_no_wakes() {
         let source = Source { bytes: None, until: MS(9), rate: Some(Rate::mbit(10_000_000)), bursts: None };

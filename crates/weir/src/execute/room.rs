@@ -65,8 +65,8 @@ impl Room {
         }
     }
 
-    /// Adds the received bytes of a flow to the `series` under a name, and leaves the intervals in its row, as
-    /// far as there is room for all of each.
+    /// Adds the received bytes of a flow to the `series` under a name, and leaves the intervals in its row,
+    /// as far as there is room for all of each.
     pub fn keep(
         &mut self,
         row: &mut FlowResult,

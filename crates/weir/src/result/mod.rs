@@ -288,8 +288,8 @@ pub struct ReferenceResult {
     pub at_least: bool,
 }
 
-/// Returns the names of the groups of flows in some runs, in order of appearance. With drawn arrivals a run may
-/// have no flow of a group.
+/// Returns the names of the groups of flows in some runs, in order of appearance. With drawn arrivals a run
+/// may have no flow of a group.
 pub fn group_names<'a>(runs: impl IntoIterator<Item = &'a RunResult>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in runs.into_iter().flat_map(RunResult::groups) {

@@ -27,7 +27,8 @@ mod tests {
     use super::super::{Arrivals, FlowGroup};
     use super::*;
 
-    /// Three flows of 4 s that begin a second apart in 5 s: 4, 4 and 3 seconds. Flows with bytes do not count.
+    /// Three flows of 4 s that begin a second apart in 5 s: 4, 4 and 3 seconds. Flows with bytes do not
+    /// count.
     #[test]
     fn a_plan_tells_of_flows_that_end_by_time() {
         let second = Duration::from_secs(1);
