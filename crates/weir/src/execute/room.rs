@@ -101,7 +101,7 @@ mod tests {
         let mut rows: Vec<FlowResult> = (0..4)
             .map(|k| FlowResult {
                 id: format!("web.{k}"),
-                intervals: vec![interval.clone(); 3],
+                intervals: vec![interval; 3],
                 ..FlowResult::default()
             })
             .collect();

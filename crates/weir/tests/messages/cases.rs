@@ -377,6 +377,7 @@ pub const CASES: &[(&str, &str, &str, &str)] = &[
     ("a time that no bin divides", EXPERIMENT, "tolerance", "from = \"1500ns\"\ntolerance"),
     ("flows with too many intervals in all", EXPERIMENT, "10s\"", "10s\"\ninterval = \"4us\""),
     ("flows with too many bins in all", EXPERIMENT, "count = 2\n[[expect]]", "count = 200\n[[expect]]\nfrom = \"10us\""),
+    ("flows with too many bins of the default", EXPERIMENT, "10s\"", "10min\"\n[[flow]]\nid = \"many\"\ncount = 3000"),
     ("times that make too many bins", EXPERIMENT, "10s\"", "100s\"\ninterval = \"333us\""),
     ("a burst without a rate", EXPERIMENT, "rate = \"100Mbit\", queue = \"100p\"", "burst = \"10kB\""),
     ("overhead of a frame", EXPERIMENT, "100p\"", "100p\", overhead = 300"),

@@ -93,29 +93,28 @@ pub(super) fn bin(s: &Section, duration: Duration, interval: Duration, most: Dur
 }
 
 /// Refuses a plan whose flows have too many intervals or bins in all, as far as the plan tells. The place is
-/// that of `interval`, of `bin`, or of the shortest time that bins divide.
-pub(super) fn not_too_many_in_all(s: &Section, plan: &Plan) {
-    let flows = plan.flows().count();
-    let of = if flows == 1 { "a flow".to_string() } else { format!("{flows} flows") };
+/// that of `interval`, of `bin`, or of the shortest time that makes bins shorter than `most`.
+pub(super) fn not_too_many_in_all(s: &Section, plan: &Plan, most: Duration) {
     let intervals = plan.stretches(plan.interval);
     if intervals > MOST_INTERVALS {
-        let message = format!("{of} in {} have {intervals} intervals of {}", plan.duration, plan.interval);
-        let help = format!("a result has at most {MOST_INTERVALS} in all: choose a longer `interval`");
+        let message =
+            format!("{} makes {intervals} intervals, of all flows in {}", plan.interval, plan.duration);
+        let help = format!("a result has at most {MOST_INTERVALS}: choose a longer `interval`");
         let key = if s.has("interval") { "interval" } else { "duration" };
         return s.fault(key, Fault::new(message, help));
     }
     let bins = plan.stretches(plan.bin);
     if bins > MOST_BINS {
-        let shortest = s.times().into_iter().min_by_key(|(span, d)| (*d, span.start));
-        let span = shortest.filter(|(_, d)| *d < LONGEST).map(|(span, _)| span);
-        let message = format!("{of} in {} have {bins} bins of {}", plan.duration, plan.bin);
+        let finer = |(_, d): &(_, Duration)| d.as_micros() % most.as_micros().max(1) != 0;
+        let finest = s.times().into_iter().filter(finer).min_by_key(|(span, d)| (*d, span.start));
+        let message = format!("bins of {}: {bins} of them, of all flows in {}", plan.bin, plan.duration);
         let help = format!(
-            "received bytes are recorded in at most {MOST_BINS} bins in all, which divide every time at which they are measured: choose a longer `bin`, or a coarser time"
+            "received bytes are recorded in at most {MOST_BINS} bins, which divide every time at which they are measured: choose a longer `bin`, or a coarser time"
         );
         let fault = Fault::new(message, help);
-        match span {
-            Some(span) if !s.has("bin") => s.fault_at(span, fault),
-            _ => s.fault(if s.has("bin") { "bin" } else { "duration" }, fault),
+        match finest {
+            Some((span, _)) => s.fault_at(span, fault),
+            None => s.fault(if s.has("bin") { "bin" } else { "duration" }, fault),
         }
     }
 }

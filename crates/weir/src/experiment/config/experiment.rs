@@ -205,7 +205,7 @@ fn plan(s: Section, source: &Source, files: &Files<'_>, baselines: Vec<Baseline>
     plan.reference = s.section("reference").map(|r| reference(r, &plan));
     plan.bin = bins::bin(&s, plan.duration, plan.interval, longest_bin);
     if s.all_well() {
-        bins::not_too_many_in_all(&s, &plan);
+        bins::not_too_many_in_all(&s, &plan, longest_bin);
     }
     s.finish();
     Some(plan)

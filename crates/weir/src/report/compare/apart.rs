@@ -40,5 +40,5 @@ pub(super) fn groups(names: &[&str], sides: [&[&RunResult]; 2]) -> Vec<Apart> {
         });
         Apart { group: name.to_string(), flows, seeds }
     };
-    names.iter().filter(|name| apart(name)).map(|name| counted(name)).collect()
+    names.iter().filter(|name| apart(name)).map(counted).collect()
 }
