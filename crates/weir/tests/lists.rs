@@ -422,3 +422,27 @@ fn what_is_accepted_means_what_an_independent_reader_finds() {
     }
     assert!(accepted > 400, "only {accepted} lists were accepted");
 }
+
+/// A faulty list has no classes. What an experiment says of them is not the fault.
+#[test]
+fn an_experiment_tells_the_faults_of_its_list() {
+    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    std::fs::write(directory.join("strange.csv"), "who,where,down,up\nc1,10.1.0.1,4Mbit,1Mbit\n").unwrap();
+    let text = "name = 'x'
+duration = '1s'
+[path]
+rtt = '20ms'
+[gateway.customers]
+file = 'strange.csv'
+[[flow]]
+id = 'a'
+[[expect]]
+what = 'class.c1-down.goodput_bps'
+op = 'at_least'
+target = '1Mbit'
+";
+    let name = directory.join("strange.toml").display().to_string();
+    let errors = weir::experiment::config::parse(&Source::new(name, text)).unwrap_err();
+    let files: Vec<bool> = errors.located().iter().map(|e| e.file.ends_with("strange.csv")).collect();
+    assert!(!files.is_empty() && files.iter().all(|&of_list| of_list), "{errors}");
+}

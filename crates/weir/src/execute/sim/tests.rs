@@ -1,4 +1,5 @@
 use super::{run, Options};
+use crate::execute::room::Room;
 use crate::experiment::config::{experiment, Source};
 use crate::experiment::plan::Plan;
 use crate::result::{Backend, RunResult, Status};
@@ -238,6 +239,25 @@ fn the_completion_of_an_unfinished_flow_has_a_lower_bound() {
     let f = &result.flows[0];
     assert_eq!((f.fct_s, f.fct_at_least_s), (None, Some(0.9)));
     assert!(!crate::report::expect::evaluate(&plan(text), &result)[0].ok);
+}
+
+/// Each of three flows has two intervals, of which there is room for four. Draws of flows are named.
+#[test]
+fn a_result_tells_what_it_has_no_room_for_and_what_is_drawn() {
+    let text = "name = 't'\nduration = '1s'\ninterval = '500ms'
+        [path]
+        wan = { rate = '1Mbit', delay = '10ms' }
+        [[flow]]
+        id = 'long'\ncount = 2
+        [[flow]]
+        id = 'web'\narrivals = { poisson = '9/s' }\nbytes = '1kB'\ncount = 1\n";
+    let options = Options { pcap: None, progress: None, stop: &AtomicBool::new(false) };
+    let result = super::drive::alone(&plan(text), &options, Room::new(1_000, 4)).unwrap();
+    assert_eq!(result.flows.iter().map(|f| f.intervals.len()).collect::<Vec<_>>(), [2, 2, 0]);
+    let said =
+        "a result has at most 4 intervals in all: those of web.0 are left out; choose a longer `interval`";
+    assert_eq!((result.status, result.faults.as_slice()), (Status::Failed, [said.to_string()].as_slice()));
+    assert_eq!(result.drawn, ["web"]);
 }
 
 /// Verifies the start times of a source's flows. An upload takes 30 ms, and 10 ms later its client has the

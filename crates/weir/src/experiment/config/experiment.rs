@@ -148,7 +148,8 @@ fn plan(s: Section, source: &Source, files: &Files<'_>, baselines: Vec<Baseline>
     files.notes.set(lists.map_or(Vec::new(), |lists| lists.notes));
     if let Some(g) = &mut gateway {
         g.seed = seed;
-        if let Some(fault) = gateway::idle(g).filter(|_| s.all_well()) {
+        // Of a faulty list nothing is known, neither its classes nor whether they control anything.
+        if let Some(fault) = gateway::idle(g).filter(|_| s.all_well() && !files.are_faulty()) {
             s.key_fault("gateway", fault);
         }
     }
@@ -190,7 +191,7 @@ fn plan(s: Section, source: &Source, files: &Files<'_>, baselines: Vec<Baseline>
     if s.all_well() {
         flow::takes_time(&s, &plan);
     }
-    if !s.all_well() {
+    if !s.all_well() || files.are_faulty() {
         // Names in checks may be those of faulty parts.
         s.has("expect");
         s.has("reference");
@@ -203,6 +204,9 @@ fn plan(s: Section, source: &Source, files: &Files<'_>, baselines: Vec<Baseline>
     }
     plan.reference = s.section("reference").map(|r| reference(r, &plan));
     plan.bin = bins::bin(&s, plan.duration, plan.interval, longest_bin);
+    if s.all_well() {
+        bins::not_too_many_in_all(&s, &plan, longest_bin);
+    }
     s.finish();
     Some(plan)
 }

@@ -303,6 +303,14 @@ impl<'a> Files<'a> {
         }
     }
 
+    /// Returns whether a file that could be read has errors.
+    pub fn are_faulty(&self) -> bool {
+        let errors = self.faulty.take();
+        let faulty = errors.is_some();
+        self.faulty.set(errors);
+        faulty
+    }
+
     /// Reads the file that a key names.
     fn read(&self, s: &Section, key: &'static str) -> Option<Source> {
         let name = s.get::<String>(key)?;

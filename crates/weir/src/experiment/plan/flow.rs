@@ -250,8 +250,14 @@ impl FlowGroup {
 
     /// Returns whether any property is drawn.
     pub fn draws(&self) -> bool {
+        self.draws_flows() || matches!(self.protocol, Protocol::Udp { on_off: Some(_), .. })
+    }
+
+    /// Returns whether the number, the starts or the sizes of the flows are drawn, or depend on the run. A
+    /// flow has a counterpart of the same name only in runs of the same seed then.
+    pub fn draws_flows(&self) -> bool {
         let drawn = matches!(self.arrivals, Arrivals::Drawn(_)) || matches!(self.length, Length::Drawn(_));
-        drawn || self.sources.is_some() || matches!(self.protocol, Protocol::Udp { on_off: Some(_), .. })
+        drawn || self.sources.is_some()
     }
 
     /// Returns the flows of the group, in the order of their starts. Draws depend only on `seed` and a name,
