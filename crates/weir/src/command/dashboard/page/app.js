@@ -38,8 +38,9 @@ const unresponsive = (thing) => share(sum(thing, 'unresponsive_bytes'), toldApar
 const share = (part, whole) => (whole > 0 ? part / whole : null);
 
 const mbit = (bps) => (bps === null ? '–' : bps === 0 ? '0' : (bps / 1e6).toPrecision(bps < 1e9 ? 3 : 4).replace(/e\+?/, 'e'));
-const target = (way) => (t) => ((t.in ?? t.out)?.off ? 'off' : t[way]?.target_bps || null);
-const limit = (bps) => (bps === 'off' ? bps : mbit(bps));
+// Who is off has no rate.
+const target = (way) => (t) => ((t.in ?? t.out)?.off ? 0 : t[way]?.target_bps || null);
+const limit = (bps) => (bps === 0 ? 'off' : mbit(bps));
 const number = (n) => (n === null ? '–' : n.toLocaleString('en'));
 const ms = (us) => (us === null ? '–' : us < 1e5 ? (us / 1e3).toFixed(1) : (us / 1e3).toFixed(0));
 const percent = (x) => (x === null ? '–' : (x * 100).toFixed(x > 0 && x < 0.1 ? 1 : 0));
