@@ -1,4 +1,4 @@
-//! Commands that a signal stops, and what they leave: processes, and the terminal as it was.
+//! Commands that a signal stops, and what they leave; two at once.
 
 #![cfg(feature = "linux")]
 
@@ -69,4 +69,22 @@ fn a_program_that_ignores_the_end_is_ended() {
     signal("TERM", &weir.id().to_string());
     wait_for("weir ends", || weir.try_wait().unwrap().is_some());
     signal("KILL", &format!("-{}", weir.id()));
+}
+
+/// For root, the far side is this network namespace, which has one device of that name.
+#[test]
+fn a_second_shell_of_root_is_told_of_the_first() {
+    if !rustix::process::geteuid().is_root() || !possible() {
+        return eprintln!("skipped: needs root and TUN devices");
+    }
+    let weir = env!("CARGO_BIN_EXE_weir");
+    let both = format!(
+        "{weir} shell -- sleep 30 & first=$!\n\
+         until ip link show weir1; do sleep 0.05; done\n\
+         {weir} shell -- true; code=$?; kill $first; wait $first; exit $code"
+    );
+    let out = Command::new("unshare").args(["-n", "sh", "-c", &both]).output().unwrap();
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(3), "{said}");
+    assert!(said.contains("another `weir shell` of root runs here"), "{said}");
 }
