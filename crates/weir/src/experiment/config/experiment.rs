@@ -68,8 +68,8 @@ const REFUSED: [Refused; 1] = [(
     "an experiment brings its own network, [path]; [ports] is for `weir run` and `weir wan`",
 )];
 
-/// Parses a single experiment; [`runs`] takes sweeps too. All errors of the file come at once. Checks on
-/// results are read only if the rest is right.
+/// Parses a single experiment; [`runs`] takes sweeps too. All errors of the file come at once; those of a
+/// list that it names come first, without them. Checks on results are read only if the rest is right.
 pub fn parse(source: &Source) -> Result<Experiment, Errors> {
     parse_with(source, "")
 }
@@ -116,7 +116,7 @@ fn alone(
     root.refuse(&REFUSED);
     let files = Files::beside(source);
     let plan = plan(root, source, &files, baselines);
-    if let Some(errors) = files.faulty.take().filter(|_| sink.is_empty()) {
+    if let Some(errors) = files.faulty.take() {
         return Err(errors);
     }
     let notes = files.notes.take();
