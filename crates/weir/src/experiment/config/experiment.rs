@@ -157,6 +157,7 @@ fn plan(s: Section, source: &Source, files: &Files<'_>, baselines: Vec<Baseline>
     let hosts = host::groups(&s, path.rtt(), graph.as_ref());
     let groups = flow::groups(&s, &defaults, &hosts, graph.is_some(), duration);
     flow::not_behind_nat(&s, &groups, &lab);
+    flow::fit_ipv6(&s, &groups, &lab);
     host::have_ipv4(&s, &hosts, &lab);
     let series = series(&s, gateway.is_some());
     let sample = s.get::<Positive>("sample").map(|Positive(d)| d);
