@@ -607,6 +607,12 @@ pub const REFUSED: &[(&str, Backend, &str, &str)] = &[
         "[lab]\nip = 6\n[[host]]\nname = \"a\"\nside = \"lan\"\n[[flow]]\nclient = \"a\"",
     ),
     (
+        "datagrams too long for IPv6",
+        Backend::Lab,
+        "count = 2",
+        "protocol = \"udp\"\nrate = \"1Mbit\"\n[lab]\nip = 6",
+    ),
+    (
         "a flow without an end on a path that takes no time",
         Backend::Sim,
         "rtt = \"40ms\"\nwan = { rate = \"100Mbit\", queue = \"100p\" }",

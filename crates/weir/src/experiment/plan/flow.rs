@@ -42,8 +42,7 @@ pub struct FlowGroup {
     pub direction: Direction,
     /// Server ports: one that all flows share, or one for each.
     pub ports: Ports,
-    /// Group of hosts that the clients are on; flow `k` is on host `k` modulo their number. `None` is the
-    /// path's own client host.
+    /// Group of hosts that the clients are on ([`Flow::host_of`]). `None` is the path's own client host.
     pub client: Option<String>,
     /// Group of hosts that the servers are on, with the same assignment.
     pub server: Option<String>,
@@ -82,7 +81,7 @@ pub enum Protocol {
         /// Number of streams that share the data, never 0. The simulator has one.
         streams: u32,
     },
-    /// UDP datagrams from the data's sender, independent of the network. Simulator only.
+    /// UDP datagrams from the data's sender, independent of the network.
     Udp {
         /// Rate of payload while on.
         rate: Rate,
@@ -202,6 +201,11 @@ impl Flow<'_> {
     /// Returns the number of its source, or its own number if the group has no sources.
     pub fn source(&self) -> u32 {
         self.group.sources.as_ref().map_or(self.index, |sources| self.index % sources.count)
+    }
+    /// Returns the number of its host in a group of `count` hosts. Flows take turns on the hosts, and those
+    /// of one source are on the same host. Panics if `count` is 0.
+    pub fn host_of(&self, count: u32) -> u32 {
+        self.source() % count
     }
     /// Returns the latest end, in an experiment of length `duration`.
     pub fn end(&self, duration: Duration) -> Duration {
