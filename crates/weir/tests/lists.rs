@@ -9,6 +9,7 @@ mod law;
 mod slips;
 
 use std::path::Path;
+use weir::experiment::config::experiment::runs;
 use weir::experiment::config::gateway::{self, GatewayFile};
 use weir::experiment::config::{Errors, Source};
 
@@ -421,4 +422,50 @@ fn what_is_accepted_means_what_an_independent_reader_finds() {
         }
     }
     assert!(accepted > 400, "only {accepted} lists were accepted");
+}
+
+/// Errors of a list have their places there, and come alone: keys that name the list's classes cannot be
+/// judged without them. The files have a class below one of the list, a check of a customer's class, and
+/// nothing that controls anything.
+#[test]
+fn errors_of_a_list_come_first_and_alone() {
+    let wrong = "heading.csv:1:47: unknown column \"Parnt Node\"";
+    let customers = "[gateway.customers]\nfile = \"heading.csv\"\n";
+    let below =
+        "[[gateway.class]]\nname = \"guests\"\nparent = \"Mast-up\"\nrate = \"1Mbit\"\nqueue = \"64kB\"\n";
+    let beside = |name: &str, text: &str| {
+        let path = format!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/lists/{}.toml"), name);
+        Source::new(path, text)
+    };
+    let experiment = format!(
+        "name = \"t\"\nduration = \"1s\"\n[path]\nrtt = \"20ms\"\n[[flow]]\nid = \"a\"\n{customers}\
+         [[expect]]\nwhat = \"class.1-up.bps\"\nop = \"at_most\"\ntarget = \"1Mbit\"\n"
+    );
+    let sweep = "[sweep]\nseed = [1, 2]\n";
+    let baseline = "[baseline]\nother = { seed = 2 }\n";
+    for more in ["", below, sweep, baseline] {
+        let errors = runs(&beside("t", &format!("{experiment}{more}"))).unwrap_err();
+        assert_eq!(places(&errors.located()), [wrong], "{more}");
+    }
+    for more in ["", below, "[[gateway.class]]\nname = \"guests\"\nrat = \"1Mbit\"\n"] {
+        let text = format!("[ports]\ndev = \"eth1\"\n{customers}{more}");
+        let errors = gateway::parse(&beside("gateway", &text)).unwrap_err();
+        assert_eq!(places(&errors.located()), [wrong], "{more}");
+    }
+    // Customers below sites that are not there, and neither of both lists.
+    for (named, keys) in [(["own.csv", "no.csv"], &["sites"][..]), (["no.csv", "no.csv"], &["file", "sites"])]
+    {
+        let [file, sites] = named.map(|name| format!("\"{name}\""));
+        let lists = format!("[gateway.customers]\nfile = {file}\nsites = {sites}\n{below}");
+        let errors =
+            gateway::parse(&beside("gateway", &format!("[ports]\ndev = \"eth1\"\n{lists}"))).unwrap_err();
+        let said = places(&errors.located());
+        assert_eq!(said.len(), keys.len(), "{said:?}");
+        for (said, key) in said.iter().zip(keys) {
+            assert!(
+                said.contains(&format!("`gateway.customers.{key}`: ")) && said.contains("no.csv: No such"),
+                "{said}"
+            );
+        }
+    }
 }

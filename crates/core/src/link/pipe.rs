@@ -93,6 +93,7 @@ impl Pipe {
         if self.done < Time::MAX {
             if !self.holds.admits(&self.backlog, charge) {
                 self.backlog.stats.drops.count(DropReason::QueueFull);
+                self.backlog.stats.dropped_bytes += charge.bytes;
                 return cx.drop(frame, DropReason::QueueFull);
             }
             self.backlog.enter(charge);

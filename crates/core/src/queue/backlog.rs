@@ -1,6 +1,6 @@
 //! Counters that all disciplines share.
 
-use crate::frame::{Charge, Parked};
+use crate::frame::{Charge, Parked, Waiting};
 use crate::node::Cx;
 use crate::stats::{DropReason, Drops};
 
@@ -20,6 +20,8 @@ pub struct Stats {
     pub fallback: u64,
     /// Frames dropped on arrival or on departure, by reason.
     pub drops: Drops,
+    /// Bytes of these frames, as charged.
+    pub dropped_bytes: u64,
 }
 
 /// Current length of a queue, and its counters.
@@ -69,9 +71,10 @@ impl Backlog {
         cx.frames.absorb(frame);
     }
     /// Drops and counts a frame that is not counted as waiting. All losses of a queue pass here.
-    pub(super) fn drop(&mut self, cx: &mut Cx<'_>, frame: Parked, reason: DropReason) -> DropReason {
+    pub(super) fn drop(&mut self, cx: &mut Cx<'_>, waiting: Waiting, reason: DropReason) -> DropReason {
         self.stats.drops.count(reason);
-        let frame = cx.frames.unpark(frame);
+        self.stats.dropped_bytes += waiting.charge.bytes;
+        let frame = cx.frames.unpark(waiting.frame);
         cx.drop(frame, reason);
         reason
     }

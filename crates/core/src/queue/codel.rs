@@ -202,7 +202,7 @@ impl Codel {
 impl Discipline for Codel {
     fn push(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<DropReason> {
         if !self.holds.admits(&self.backlog, waiting.charge) {
-            return Some(self.backlog.drop(cx, waiting.frame, DropReason::QueueFull));
+            return Some(self.backlog.drop(cx, waiting, DropReason::QueueFull));
         }
         self.params.note_packet(waiting.charge);
         self.backlog.enter(waiting.charge);
@@ -222,7 +222,7 @@ impl Discipline for Codel {
                 self.law.marked(&self.params);
                 return Some(waiting);
             }
-            self.backlog.drop(cx, waiting.frame, DropReason::Aqm);
+            self.backlog.drop(cx, waiting, DropReason::Aqm);
             again = true;
         }
         self.law.found_nothing();

@@ -199,7 +199,7 @@ impl DualPi2 {
         };
         match fate {
             Fate::Drop => {
-                self.backlog.drop(cx, waiting.frame, DropReason::Aqm);
+                self.backlog.drop(cx, waiting, DropReason::Aqm);
                 return None;
             }
             Fate::Mark if mark::mark(cx.frames.parked_bytes_mut(&waiting.frame)) => {
@@ -216,7 +216,7 @@ impl Discipline for DualPi2 {
     fn push(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<DropReason> {
         self.update(cx.frames, cx.now);
         if !self.holds.admits(&self.backlog, waiting.charge) {
-            return Some(self.backlog.drop(cx, waiting.frame, DropReason::QueueFull));
+            return Some(self.backlog.drop(cx, waiting, DropReason::QueueFull));
         }
         self.backlog.enter(waiting.charge);
         let l4s = is_l4s(cx.frames, &waiting);

@@ -40,7 +40,7 @@ impl Discipline for Fifo {
     fn push(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<DropReason> {
         let charge = waiting.charge;
         if !self.holds.admits(&self.backlog, charge) {
-            return Some(self.backlog.drop(cx, waiting.frame, DropReason::QueueFull));
+            return Some(self.backlog.drop(cx, waiting, DropReason::QueueFull));
         }
         let congested = self.marks_above.is_exceeded(&self.backlog);
         if congested && mark::mark(cx.frames.parked_bytes_mut(&waiting.frame)) {

@@ -120,7 +120,7 @@ impl FqCodel {
         let Some((longest, keep)) = longest.map(|(n, flow)| (n, flow.bytes / 2)) else { return false };
         for _ in 0..BATCH {
             let Some(waiting) = self.take(cx.frames, longest) else { break };
-            self.backlog.drop(cx, waiting.frame, DropReason::QueueFull);
+            self.backlog.drop(cx, waiting, DropReason::QueueFull);
             if self.flows[longest as usize].bytes <= keep {
                 break;
             }
@@ -142,7 +142,7 @@ impl FqCodel {
                 self.backlog.stats.marks += u64::from(waiting.charge.packets);
                 return Some(waiting);
             }
-            self.backlog.drop(cx, waiting.frame, DropReason::Aqm);
+            self.backlog.drop(cx, waiting, DropReason::Aqm);
             again = true;
         }
         self.flows[i as usize].law.found_nothing();

@@ -268,10 +268,10 @@ impl OwnQueue {
 impl Discipline for OwnQueue {
     fn push(&mut self, cx: &mut Cx<'_>, waiting: Waiting) -> Option<DropReason> {
         if !self.holds.admits(&self.backlog, waiting.charge) {
-            return Some(self.backlog.drop(cx, waiting.frame, DropReason::QueueFull));
+            return Some(self.backlog.drop(cx, waiting, DropReason::QueueFull));
         }
         let Some(band) = self.arrival(cx, &waiting) else {
-            return Some(self.backlog.drop(cx, waiting.frame, DropReason::Aqm));
+            return Some(self.backlog.drop(cx, waiting, DropReason::Aqm));
         };
         self.backlog.enter(waiting.charge);
         self.bands[band].packets += 1;
@@ -284,7 +284,7 @@ impl Discipline for OwnQueue {
         if self.arrival(cx, &waiting).is_some() && self.departure(cx, &waiting) {
             return Some(waiting);
         }
-        self.backlog.drop(cx, waiting.frame, DropReason::Aqm);
+        self.backlog.drop(cx, waiting, DropReason::Aqm);
         None
     }
 
@@ -293,7 +293,7 @@ impl Discipline for OwnQueue {
             if self.departure(cx, &waiting) {
                 return Some(waiting);
             }
-            self.backlog.drop(cx, waiting.frame, DropReason::Aqm);
+            self.backlog.drop(cx, waiting, DropReason::Aqm);
         }
         None
     }

@@ -254,7 +254,7 @@ impl Pfq {
         while self.holds.is_exceeded(&self.backlog) {
             let Some(longest) = self.sizes.most() else { break };
             let Some(waiting) = self.take(cx.frames, longest) else { break };
-            self.backlog.drop(cx, waiting.frame, DropReason::QueueFull);
+            self.backlog.drop(cx, waiting, DropReason::QueueFull);
             if self.flows[longest as usize].list.is_empty() {
                 self.rounds.end(&mut self.flows, longest);
                 self.leave(longest);
@@ -278,7 +278,7 @@ impl Discipline for Pfq {
         let charge = waiting.charge;
         self.came = NOBODY;
         if !self.holds.admits_alone(charge) {
-            return Some(self.backlog.drop(cx, waiting.frame, DropReason::QueueFull));
+            return Some(self.backlog.drop(cx, waiting, DropReason::QueueFull));
         }
         let i = self.find(hash(cx.frames, &waiting, self.seed));
         let flow = &mut self.flows[i as usize];

@@ -192,11 +192,11 @@ impl Discipline for Red {
         let fate = self.law.arrives(cx.now, self.backlog.bytes(), self.rate.time_for(SMALL));
         if !self.holds.admits(&self.backlog, waiting.charge) {
             (self.law.counts, self.law.idle) = (false, idle);
-            return Some(self.backlog.drop(cx, waiting.frame, DropReason::QueueFull));
+            return Some(self.backlog.drop(cx, waiting, DropReason::QueueFull));
         }
         if self.drops(cx, &waiting, fate) {
             self.law.idle = idle;
-            return Some(self.backlog.drop(cx, waiting.frame, DropReason::Aqm));
+            return Some(self.backlog.drop(cx, waiting, DropReason::Aqm));
         }
         self.admit(cx, waiting);
         None
@@ -207,7 +207,7 @@ impl Discipline for Red {
         let fate = self.law.arrives(cx.now, 0, self.rate.time_for(SMALL));
         if self.drops(cx, &waiting, fate) {
             self.rests_behind(cx.now, 0);
-            self.backlog.drop(cx, waiting.frame, DropReason::Aqm);
+            self.backlog.drop(cx, waiting, DropReason::Aqm);
             return None;
         }
         self.rests_behind(cx.now, waiting.charge.bytes);

@@ -191,6 +191,57 @@ fn datagrams_of_a_neighbour_take_nothing_that_a_site_has_room_for() {
     }
 }
 
+/// Rates in kbit/s of TCP in a site, and of floods of datagrams of 24 Mb/s in the classes with these indices.
+fn beside_floods(config: Config, floods: &[usize]) -> (u64, Vec<u64>) {
+    let mut busy = Busy::new(config, 1);
+    let (mut before, mut passed) = (0, vec![0; floods.len()]);
+    for t in 100..6_000 {
+        if t == 2_000 {
+            before = busy.acked[0];
+        }
+        for _ in 0..2 {
+            for (&class, passed) in floods.iter().zip(&mut passed) {
+                let flows = &busy.uploads.node().flows;
+                let place = flows.places().nth(class).unwrap();
+                let passes = flows.tallies()[place as usize].passes(1, 1_528, ms(t), false);
+                *passed += if t >= 2_000 && passes { 1_500 } else { 0 };
+            }
+        }
+        busy.run(ms(t + 1));
+    }
+    (u64::from(busy.acked[0] - before) * 8 / 4_000, passed.iter().map(|bytes| bytes * 8 / 4_000).collect())
+}
+
+/// A flow of TCP has the part of its class whatever its neighbours send: as much as each of them for each
+/// unit of weight, beside what it has for itself. What one cannot use is left to the others.
+#[test]
+fn floods_of_datagrams_have_the_parts_of_their_classes() {
+    let leaf =
+        |i: u16, ceil, parent| class(&format!("c{i}"), i..=i, Nested { ceil: kbit(ceil), ..OF(parent) });
+    let lends = |name, parent| class(name, 0..=0, Nested { lends: true, ..OF(parent) });
+    let near = |config, floods: &[usize], kbit: &[u64]| {
+        let (tcp, others) = beside_floods(config, floods);
+        let rates = [vec![tcp], others].concat();
+        let near = |(&rate, &kbit): (&u64, &u64)| rate.abs_diff(kbit) <= kbit / 8;
+        assert!(rates.iter().zip(kbit).all(near), "{rates:?} and not {kbit:?} kbit/s");
+    };
+    for classes in [2, 1_200] {
+        near(site(16_000, (0..classes).map(|i| leaf(i, 16_000, 0)).collect()), &[2], &[8_000, 8_000]);
+    }
+    let mut three = vec![leaf(0, 16_000, 0), leaf(1, 16_000, 0), leaf(2, 16_000, 0)];
+    near(site(16_000, three.clone()), &[2, 3], &[5_333, 5_333, 5_333]);
+    three[0].nested = Some(Nested { rate: kbit(6_000), ..three[0].nested.unwrap() });
+    near(site(16_000, three.clone()), &[2, 3], &[9_333, 3_333, 3_333]);
+    three[1].nested = Some(Nested { weight: 2, ..three[1].nested.unwrap() });
+    near(site(16_000, three), &[2, 3], &[8_500, 5_000, 2_500]);
+    near(site(16_000, vec![leaf(0, 2_000, 0), leaf(1, 16_000, 0)]), &[2], &[2_000, 14_000]);
+    let sides = |a, b, c| {
+        vec![lends("p", 0), lends("q", 0), leaf(0, 16_000, a), leaf(1, 16_000, b), leaf(2, 16_000, c)]
+    };
+    near(site(16_000, sides(1, 2, 2)), &[4, 5], &[8_000, 4_000, 4_000]);
+    near(site(16_000, sides(1, 1, 2)), &[4, 5], &[4_000, 4_000, 8_000]);
+}
+
 /// Two classes of a site that is full have half of it each, of which one uses a half for its datagrams.
 #[test]
 fn datagrams_count_in_the_turns_of_their_class() {

@@ -12,8 +12,8 @@
  * number.
  *
  * A packet socket counts all tags of a frame as part of its device's MTU, but for one that is no service tag
- * (`packet_snd()`). The kernel forwards longer frames, whose outer tag is beside their bytes. The engine sends
- * them without that tag, which is put back beside them.
+ * (`packet_snd()`). The kernel forwards longer frames, whose outer tag is beside their bytes. The engine
+ * sends them without that tag, which is put back beside them.
  */
 #ifndef WEIR_METADATA_H
 #define WEIR_METADATA_H

@@ -3,8 +3,8 @@
 //!
 //! Any local program may set departure times (SO_TXTIME needs no privilege), and none may fill the room for
 //! others. When it is full, the last frame to depart makes room and arrives at once. So whoever wants to hold
-//! places that others need has to send at their pace, not once in a while. Sockets and ports cost nothing, so a
-//! part for each sender would not do. A flow with more than its part makes room for all others, though.
+//! places that others need has to send at their pace, not once in a while. Sockets and ports cost nothing, so
+//! a part for each sender would not do. A flow with more than its part makes room for all others, though.
 
 use std::cmp::Reverse;
 use std::hash::{BuildHasher, RandomState};

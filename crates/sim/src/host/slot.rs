@@ -149,7 +149,7 @@ impl Slot {
                 over.into_iter().for_each(|took| self.record.burst(took));
                 let (limit, close) = application.written(now, connection.sent());
                 connection.write(limit, close);
-                self.asked = if close { Time::MAX } else { application.next_deadline() };
+                self.asked = if close { Time::MAX } else { application.next_deadline(connection.sent()) };
             }
             None => {
                 if self.record.has_finished() {
@@ -164,8 +164,16 @@ impl Slot {
     #[inline(always)]
     pub(super) fn next_deadline(&self) -> Time {
         let Some(connection) = self.connection.as_deref() else { return Time::MAX };
-        let writes = if self.asked == Time::ZERO { Time::MAX } else { self.asked };
+        let writes = if self.asked == Time::ZERO { self.next_wake(connection) } else { self.asked };
         connection.next_deadline().min(writes)
+    }
+
+    /// Returns the time at which an application that is asked at each event has something to write without
+    /// one; [`Time::MAX`] for never.
+    #[inline(never)]
+    fn next_wake(&self, connection: &Connection) -> Time {
+        let writes = self.application.as_ref().filter(|_| connection.state() == State::Established);
+        writes.map_or(Time::MAX, |application| application.next_wake(connection.sent()))
     }
 
     /// Releases a connection that is over. Returns whether it has just ended.

@@ -63,7 +63,12 @@ impl UdpSink {
         &self.report
     }
 
-    /// Returns the addresses and ports of source and sink.
+    /// Returns the addresses and ports of the source and of this sink.
+    pub fn flow(&self) -> (SocketAddrV4, SocketAddrV4) {
+        (self.remote, self.local)
+    }
+
+    /// Returns the addresses and ports of source and sink as in a datagram's headers.
     pub(super) fn ends(&self) -> Ends {
         let mut ends = [0; 12];
         ends[..4].copy_from_slice(&self.remote.ip().octets());

@@ -14,8 +14,8 @@
 //! [agenda](crate::agenda) if it is earlier than the entry that is there. A deadline that has moved later is
 //! noticed when the old entry comes.
 //!
-//! A port leads to one port of a node, or to one of many by destination address ([`Routes`]), so switches are
-//! part of the wiring. Frames without a destination are dropped.
+//! A port leads to one port of a node, or to one of many by destination address, and for datagrams by flow
+//! ([`Routes`]), so switches are part of the wiring. Frames without a destination are dropped.
 //!
 //! The frame pool grows as needed. Nodes make frames with [`Frames::make`] and end them with [`Frames::drop`]
 //! or [`Frames::absorb`]; [`World::finish`] closes the account.

@@ -247,14 +247,14 @@ mod tests {
     use weir_core::gateway::{ClassConfig, Match, Prefix};
     use weir_core::rate::Rate;
 
-    /// Six rows: link and unlisted traffic in two directions, and two classes. Each has eighteen values.
+    /// Six rows: link and unlisted traffic in two directions, and two classes. Each has nineteen values.
     #[test]
     fn series_are_counted_before_they_are_scraped() {
         let both = gateway::short("eth1", Some(Rate::mbit(1)), Some(Rate::mbit(1)), None);
         let file = File::Gateway(gateway::parse(&both).unwrap().into());
         assert_eq!(
             series(&file).as_deref(),
-            Some("weir metrics: 117 series\nmemory of quality: 64 bytes a flow")
+            Some("weir metrics: 124 series\nmemory of quality: 64 bytes a flow")
         );
     }
 

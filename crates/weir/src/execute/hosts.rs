@@ -118,7 +118,7 @@ impl<'a> Ends<'a> {
     pub fn of_flow(&self, flow: &Flow, n: usize) -> FlowEnds {
         let host = |group: &Option<String>, own: IpAddr| {
             let group = group.as_ref().and_then(|name| self.groups.get(name.as_str()));
-            group.map_or(own, |&(first, count)| nth(first, flow.index % count).into())
+            group.map_or(own, |&(first, count)| nth(first, flow.host_of(count)).into())
         };
         let client = host(&flow.group.client, self.own.client);
         let on_wan = match self.kind {

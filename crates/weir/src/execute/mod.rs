@@ -7,6 +7,7 @@
 //! - `sweep`: several runs at once;
 //! - `store`: results kept between calls; `kept`: a sweep whose results are kept;
 //! - `progress`: progress of runs;
+//! - `room`: room in results for what flows received over time;
 //! - `machine`: processor time that was available to runs.
 
 pub mod baselines;
@@ -18,6 +19,7 @@ pub mod lab;
 pub mod machine;
 pub mod measurements;
 pub mod progress;
+pub mod room;
 pub mod sim;
 pub mod store;
 pub mod sweep;

@@ -2,7 +2,9 @@
 //! outlives engines and are updated with each report: ten times a second, or once where more than a thousand
 //! classes have queues. Counts since the last report of a killed engine are lost.
 
+use super::shifts::identities;
 use crate::result::running::{GatewayClass, SteeringReport};
+use crate::result::traffic::{Carried, Place, GROWING};
 use crate::result::{ClassQueue, Frames, GatewayResult};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,41 +16,53 @@ const DROPS: usize = DropReason::ALL.len();
 /// of two ports each, then frames and drops.
 const OF_ENGINE: usize = 10 + 4 + DROPS;
 /// Number of fields of a class: its identity, then the counters of [`of_queue`].
-const OF_CLASS: usize = 1 + 6 + DROPS;
+const OF_CLASS: usize = 1 + 7 + DROPS;
 
 /// Totals, and the counters of the current or last engine that they include.
 type Engine = [[u64; OF_ENGINE]; 2];
 type Class = [[u64; OF_CLASS]; 2];
 
+/// A row's identity, and the amounts that it carries over, as two's complement.
+type Row = [u64; 1 + GROWING];
+/// Rows beyond the number of classes that there is room for.
+const MORE_ROWS: usize = 1024;
+
 /// The memory of all engines.
 pub(super) struct Memory {
     engines: Records<Engine>,
     classes: Records<Class>,
+    rows: Records<Row>,
     each: usize,
+    each_rows: usize,
 }
 
 impl Memory {
-    /// Returns the memory of a supervisor's engines, each with `classes` or more that have queues.
-    pub(super) fn of(supervisor: &mut Supervisor, classes: usize) -> std::io::Result<Memory> {
+    /// Returns the memory of a supervisor's engines, each with `classes` or more that have queues. About
+    /// `rows` rows of reports may carry counters over.
+    pub(super) fn of(supervisor: &mut Supervisor, classes: usize, rows: usize) -> std::io::Result<Memory> {
         let engines = supervisor.engines();
         let each_engine = supervisor.records("counters of engines", engines)?;
-        let classes: Records<Class> = supervisor.records("counters of queues", engines * classes)?;
-        let each = classes.count() / engines;
-        Ok(Memory { engines: each_engine, classes, each })
+        let classes: Records<Class> =
+            supervisor.records("counters of queues, with drops", engines * classes)?;
+        let rows: Records<Row> = supervisor.records("counters of rows", engines * (rows + MORE_ROWS))?;
+        let (each, each_rows) = (classes.count() / engines, rows.count() / engines);
+        Ok(Memory { engines: each_engine, classes, rows, each, each_rows })
     }
 
     /// Allocates the memory for `engines`, each with `classes` that have queues.
     #[cfg(test)]
     fn alloc(engines: usize, classes: usize) -> std::io::Result<Memory> {
+        let rows = Records::alloc(engines * 2)?;
         let (engines, classes, each) =
             (Records::alloc(engines)?, Records::alloc(engines * classes)?, classes);
-        Ok(Memory { engines, classes, each })
+        Ok(Memory { engines, classes, rows, each, each_rows: 2 })
     }
 
     /// Returns the memory of each engine that starts, once in each process.
     pub(super) fn take(&self) -> Option<Vec<Continued>> {
-        let (engines, classes) = (self.engines.take()?, self.classes.take()?);
+        let (engines, classes, rows) = (self.engines.take()?, self.classes.take()?, self.rows.take()?);
         let mut classes = classes.chunks_mut(self.each.max(1));
+        let mut rows = rows.chunks_mut(self.each_rows.max(1));
         let begin = |engine: &'static mut Engine| {
             engine[1].fill(0);
             let classes = classes.next().unwrap_or_default();
@@ -56,7 +70,7 @@ impl Memory {
             let place =
                 |(place, class): (usize, &mut Class)| Some((class[0][0], place)).filter(|(id, _)| *id != 0);
             let places = classes.iter_mut().enumerate().filter_map(place).collect();
-            Continued { engine, classes, places }
+            Continued { engine, classes, places, rows: rows.next().unwrap_or_default() }
         };
         Some(engines.iter_mut().map(begin).collect())
     }
@@ -68,6 +82,8 @@ pub(super) struct Continued {
     classes: &'static mut [Class],
     /// Indices of classes that have counters.
     places: HashMap<u64, usize>,
+    /// Rows that carry something over, and then empty ones.
+    rows: &'static mut [Row],
 }
 
 impl Continued {
@@ -100,6 +116,31 @@ impl Continued {
         }
     }
 
+    /// Returns the rows of these places that carry something over, by index, and what.
+    pub(super) fn carried(&self, places: &[Place]) -> Vec<(usize, Carried)> {
+        let rows: HashMap<u64, &Row> = self.used_rows().map(|row| (row[0], row)).collect();
+        if rows.is_empty() {
+            return Vec::new();
+        }
+        let of_row = |row: &Row| core::array::from_fn(|i| row[1 + i] as i64);
+        identities(places).enumerate().filter_map(|(i, id)| Some((i, of_row(rows.get(&id)?)))).collect()
+    }
+
+    fn used_rows(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().take_while(|row| row[0] != 0)
+    }
+
+    /// Adds to what rows carry over, by their identities. Without room, their counters go back.
+    pub(super) fn carry(&mut self, more: &[(u64, Carried)]) {
+        let mut known: HashMap<u64, usize> = self.used_rows().map(|row| row[0]).zip(0..).collect();
+        for (id, carried) in more.iter().filter(|(_, carried)| carried.iter().any(|n| *n != 0)) {
+            let next = known.len();
+            let Some(row) = self.rows.get_mut(*known.entry(*id).or_insert(next)) else { continue };
+            row[0] = *id;
+            row[1..].iter_mut().zip(carried).for_each(|(n, more)| *n = n.wrapping_add_signed(*more));
+        }
+    }
+
     /// Replaces the engine's counters of queues by totals.
     pub(super) fn queues(&mut self, classes: &mut [GatewayClass]) {
         for class in classes {
@@ -116,7 +157,8 @@ impl Continued {
             let all = go_on(account, &[&[id][..], &of_queue(queue)].concat());
             (queue.packets, queue.bytes, queue.borrowed_bytes) = (all[1], all[2], all[3]);
             (queue.marks, queue.filtered, queue.fallback) = (all[4], all[5], all[6]);
-            queue.drops = named(&all[7..]);
+            queue.dropped_bytes = all[7];
+            queue.drops = named(&all[8..]);
             class.bytes = queue.bytes;
         }
     }
@@ -132,9 +174,10 @@ fn go_on<const N: usize>([total, last]: &mut [[u64; N]; 2], own: &[u64]) -> [u64
 }
 
 fn of_queue(queue: &ClassQueue) -> Vec<u64> {
-    let ClassQueue { packets, bytes, borrowed_bytes, marks, filtered, fallback, drops, .. } = queue;
-    let drops = DropReason::ALL.map(|reason| drops.get(reason.name()).copied().unwrap_or(0));
-    [&[*packets, *bytes, *borrowed_bytes, *marks, *filtered, *fallback][..], &drops].concat()
+    let ClassQueue { packets, bytes, borrowed_bytes, marks, filtered, fallback, dropped_bytes, .. } = queue;
+    let drops = DropReason::ALL.map(|reason| queue.drops.get(reason.name()).copied().unwrap_or(0));
+    let own = [*packets, *bytes, *borrowed_bytes, *marks, *filtered, *fallback, *dropped_bytes];
+    [&own[..], &drops].concat()
 }
 
 fn named(drops: &[u64]) -> crate::result::Counts {
@@ -169,7 +212,8 @@ mod tests {
         engine[1].fill(0);
         let classes: &'static mut [Class] = Box::leak(left.classes.to_vec().into());
         classes.iter_mut().for_each(|class| class[1].fill(0));
-        Continued { engine, classes, places: left.places.clone() }
+        let rows: &'static mut [Row] = Box::leak(left.rows.to_vec().into());
+        Continued { engine, classes, places: left.places.clone(), rows }
     }
 
     #[test]
@@ -182,5 +226,22 @@ mod tests {
         assert_eq!(said(&mut second, 2, 100, 2), (17, 1_600, 3, 10));
         assert_eq!(said(&mut second, 3, 100, 2), (18, 1_600, 3, 10));
         assert!(memory.take().is_none());
+    }
+
+    #[test]
+    fn what_rows_carry_over_goes_on_with_the_next_engine() {
+        let memory = Memory::alloc(1, 0).unwrap();
+        let mut first = memory.take().unwrap().remove(0);
+        let place = |name: &str| Place { name: name.into(), direction: "in", ..Place::default() };
+        let places = ["a", "b", "c"].map(place);
+        assert_eq!(first.carried(&places), []);
+        let amount = |n: i64| core::array::from_fn(|i| if i == 0 { n } else { 0 });
+        // There is room for two rows. Rows 3 and 4 are the link.
+        let ids: Vec<u64> = identities(&places).collect();
+        first.carry(&[(ids[1], amount(700)), (ids[0], amount(0)), (ids[4], amount(-5)), (ids[2], amount(9))]);
+        first.carry(&[(ids[1], amount(-100))]);
+        assert_eq!(first.carried(&places), [(1, amount(600)), (4, amount(-5))]);
+        let second = next_of(&first);
+        assert_eq!(second.carried(&places[1..]), [(0, amount(600)), (3, amount(-5))]);
     }
 }

@@ -8,6 +8,7 @@ use super::live::{self, Meters};
 use super::paced::Device;
 use super::queues::{self, QueueMeters};
 use super::report::WaysMeter;
+use super::shifts::{self, Shift, Side, Sums};
 use super::unlisted::Addresses;
 use super::writer::Writer;
 use super::{report, say_ready, setup};
@@ -101,6 +102,8 @@ pub(super) struct Next {
     acks: Option<(Part, Option<Staged>)>,
     queues: Option<Sharing>,
     lists: Arc<Lists>,
+    /// Rows of reports that are sums of other classes then.
+    shifts: Vec<Shift>,
 }
 
 /// Remains of the old configuration of each part, which the thread drops.
@@ -181,21 +184,34 @@ impl Server {
             config: Compiled::after(new.config, &old.config),
             places: new.places,
         };
-        let lists = Arc::new(Lists::of(next));
+        let [lists, had] = [next, runs].map(|version| Arc::new(Lists::of(version)));
         let queues = || self.queued.then(|| queues::node(next, &self.device, self.seed)).transpose();
         let books = self.books.iter().map(Some).chain(std::iter::repeat(None));
         let parts = new.parts.into_iter().zip(old.parts).zip(books);
-        let next_of = |(parts, book): (_, Option<&Arc<RuleBook>>)| {
+        let next_of = |(parts, book): ((engines::Part, engines::Part), Option<&Arc<RuleBook>>)| {
+            let shifts = self.shifts([(next, &lists, &parts.0), (runs, &had, &parts.1)]);
             let part: Option<Part> = self.acks.then(|| compile(parts));
             let acks = part.map(|part| {
                 let staged = book.map(|book| stage(book, &part.config)).transpose()?;
                 Ok::<_, String>((part, staged))
             });
-            Ok(Next { acks: acks.transpose()?, queues: queues()?, lists: lists.clone() })
+            Ok(Next { acks: acks.transpose()?, queues: queues()?, lists: lists.clone(), shifts })
         };
         let made = parts.map(next_of).collect::<Result<_, String>>()?;
         self.settle(next)?;
         Ok(made)
+    }
+
+    /// Returns the rows of an engine that are sums of other classes in the next version than in the running
+    /// one. Queues have all classes.
+    fn shifts(&self, [new, old]: [(&Version, &Lists, &engines::Part); 2]) -> Vec<Shift> {
+        let all = |version: &Version| (0..version.file.gateway.classes.len()).collect::<Vec<_>>();
+        let here = [old, new].map(|(version, _, part)| match self.queued {
+            true => all(version),
+            false => part.places.clone(),
+        });
+        let side = |(version, lists, _): (_, _, &engines::Part), here| Side { version, lists, here };
+        shifts::between(&side(old, &here[0]), &side(new, &here[1]))
     }
 
     fn settle(&self, version: &Version) -> Result<(), String> {
@@ -301,6 +317,7 @@ impl<N: Inline> InlineEngine<N> {
             classes: counted,
             shown: ask.shown.clone(),
             quality: quality(&self.node, report.now),
+            carried: self.start.continued.carried(self.start.lists.places()),
             ..Snapshot::default()
         };
         self.start.lists.add_to(&mut said);
@@ -336,6 +353,7 @@ impl<N: Inline> InlineEngine<N> {
 
     /// Changes the configuration in all parts or in none.
     fn take(&mut self, cx: &mut Cx<'_>, next: Next) -> Result<Left, String> {
+        let before = (!next.shifts.is_empty()).then(|| self.sums());
         let acks = match (self.node.gateway_mut(), next.acks) {
             (Some(gateway), Some((part, staged))) => {
                 let changed = gateway.flows.reconfigure(part.config).map_err(|why| why.to_string())?;
@@ -352,7 +370,23 @@ impl<N: Inline> InlineEngine<N> {
         self.splits = splits(&self.node);
         self.meters.forget_classes();
         self.queue_meters = QueueMeters::default();
+        if let Some(before) = before {
+            let carried = before.carried(&self.sums(), &next.shifts);
+            self.start.continued.carry(&carried);
+        }
         Ok((acks, queues))
+    }
+
+    /// Returns the sums of all classes that rows of reports have.
+    fn sums(&mut self) -> Sums {
+        let mut counted = self.node.gateway().map_or_else(Vec::new, live::counted);
+        counted.iter_mut().for_each(|class| class.place = self.start.places[class.place]);
+        if let Some(queues) = self.node.queues() {
+            let mut queued = queues::classes(queues);
+            self.start.continued.queues(&mut queued);
+            counted = with_queues(counted, &queued);
+        }
+        Sums::of(counted, self.start.lists.places())
     }
 }
 

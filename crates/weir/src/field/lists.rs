@@ -69,7 +69,8 @@ fn places(file: &GatewayFile) -> Vec<Place> {
         let (kind, name, title) = of_list.unwrap_or_else(|| (Kind::Class, class.name.clone(), String::new()));
         let parent = class.share.and_then(|share| share.parent).or(class.nested.and_then(|n| n.parent));
         let direction = if class.direction == Direction::In { "in" } else { "out" };
-        Place { kind, name, title, direction, parent }
+        let off = customer.is_some_and(|customer| customer.off);
+        Place { kind, name, title, direction, parent, off }
     };
     file.gateway.classes.iter().enumerate().map(place).collect()
 }

@@ -190,6 +190,12 @@ pub(super) struct Seen {
     pub counted: Vec<Counted>,
 }
 
+/// Returns the counters of all classes, without rates and flows.
+pub(super) fn counted(gateway: &Gateway) -> Vec<Counted> {
+    let of = |(place, stats)| Counted { place, load: load(gateway, place, stats) };
+    gateway.flows.class_stats().enumerate().map(of).collect()
+}
+
 /// Returns the counters of the class with this index, without rate and flows. Hooks count all of its bytes if
 /// it has a bound. Otherwise those of TCP are known by their acknowledgement. Data that passed before its
 /// flow was known is acknowledged later: it is in both parts, and in the whole once.

@@ -11,6 +11,7 @@ mod queues;
 mod report;
 mod setup;
 pub mod shell;
+mod shifts;
 mod unlisted;
 mod whole;
 mod writer;
@@ -70,7 +71,8 @@ pub fn gateway(
     let kept = acks.then(|| Totals::of(&mut supervisor, !holds)).transpose();
     let kept = kept.map_err(|e| format!("memory for totals: {e}"))?;
     let queues = if queued { 2 * version.file.gateway.classes.len() + 1024 } else { 0 };
-    let memory = continued::Memory::of(&mut supervisor, queues);
+    let rows = version.file.gateway.classes.len();
+    let memory = continued::Memory::of(&mut supervisor, queues, rows);
     let memory = memory.map_err(|e| format!("memory for totals: {e}"))?;
     let json = json.map(Arc::new);
     tracing::info!(dev = version.file.dev, acks, queues = queued, "shaping");

@@ -24,6 +24,16 @@ pub(super) fn node(version: &Version, device: &Device, seed: u64) -> Result<Shar
     Sharing::new(config, link::Config::NETEM).map_err(|refused| refused.why.to_string())
 }
 
+/// Returns all classes with what their queues count, without rates.
+pub(super) fn classes(sharing: &Sharing) -> Vec<GatewayClass> {
+    let class = |(place, class): (usize, ClassResult)| {
+        let direction = observe::direction(sharing.config().classes[place].direction);
+        let bytes = class.queue.as_ref().map_or(0, |queue| queue.bytes);
+        GatewayClass { class, place, direction, bytes, ..GatewayClass::default() }
+    };
+    observe::queues(sharing).into_iter().enumerate().map(class).collect()
+}
+
 /// Bytes that had left each class at one moment.
 #[derive(Clone, Default)]
 struct Look {
@@ -41,8 +51,8 @@ pub(super) struct QueueMeters {
 impl QueueMeters {
     /// Returns the classes with their rates, and whether these are known, which requires an earlier look.
     pub(super) fn look(&mut self, sharing: &Sharing, now: Time) -> (Vec<GatewayClass>, bool) {
-        let classes = observe::queues(sharing);
-        let bytes: Vec<u64> = classes.iter().map(|c| c.queue.as_ref().map_or(0, |q| q.bytes)).collect();
+        let mut classes = classes(sharing);
+        let bytes: Vec<u64> = classes.iter().map(|class| class.bytes).collect();
         if self.newer.at.is_none_or(|at| now.since(at) >= LEAST) {
             self.older = std::mem::replace(&mut self.newer, Look { at: Some(now), bytes: bytes.clone() });
         }
@@ -53,14 +63,11 @@ impl QueueMeters {
             false => 0.0,
         };
         let configured = &sharing.config().classes;
-        let class = |(place, class): (usize, ClassResult)| {
-            let target_bps = target(configured, place);
-            let class = ClassResult { bps: rate(place), target_bps, ..class };
-            let direction = observe::direction(configured[place].direction);
-            GatewayClass { class, place, direction, bytes: bytes[place], ..GatewayClass::default() }
-        };
+        for (place, class) in classes.iter_mut().enumerate() {
+            (class.class.bps, class.class.target_bps) = (rate(place), target(configured, place));
+        }
         let known = are_known(older.at, now);
-        (classes.into_iter().enumerate().map(class).collect(), known)
+        (classes, known)
     }
 }
 
@@ -91,7 +98,9 @@ pub(super) fn load(class: &GatewayClass) -> Option<Load> {
         target_bps: class.class.target_bps,
         bytes: queue.bytes,
         packets: queue.packets,
+        queued_bytes: queue.bytes,
         dropped_packets: queue.drops.values().sum(),
+        dropped_bytes: queue.dropped_bytes,
         marked_packets: queue.marks,
         ..Load::default()
     })

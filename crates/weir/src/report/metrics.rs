@@ -77,7 +77,7 @@ fn seconds(us: u64) -> f64 {
     us as f64 / 1e6
 }
 
-static OF_TRAFFIC: [OfTraffic; 18] = [
+static OF_TRAFFIC: [OfTraffic; 19] = [
     OfTraffic {
         name: "traffic",
         help: "Bytes that passed, as the rate counts them",
@@ -92,19 +92,19 @@ static OF_TRAFFIC: [OfTraffic; 18] = [
     },
     OfTraffic {
         name: "traffic_tcp_controlled",
-        help: "Bytes of TCP whose ACKs are controlled, 0 where a queue counts all bytes together",
+        help: "Bytes of TCP whose ACKs are controlled",
         unit: Some(Unit::Bytes),
         value: |load| Value::Count(load.tcp_controlled_bytes),
     },
     OfTraffic {
         name: "traffic_tcp_passed",
-        help: "Bytes of TCP whose ACKs pass as they come, 0 where a queue counts all bytes together",
+        help: "Bytes of TCP whose ACKs pass as they come",
         unit: Some(Unit::Bytes),
         value: |load| Value::Count(load.tcp_passed_bytes),
     },
     OfTraffic {
         name: "traffic_unresponsive",
-        help: "Bytes that ACKs cannot slow, 0 where a queue counts all bytes together",
+        help: "Bytes that ACKs cannot slow",
         unit: Some(Unit::Bytes),
         value: |load| Value::Count(load.unresponsive_bytes),
     },
@@ -115,6 +115,12 @@ static OF_TRAFFIC: [OfTraffic; 18] = [
         value: |load| Value::Count(load.quic_bytes),
     },
     OfTraffic {
+        name: "traffic_queued",
+        help: "Bytes that waited in a queue, which does not tell TCP from others",
+        unit: Some(Unit::Bytes),
+        value: |load| Value::Count(load.queued_bytes),
+    },
+    OfTraffic {
         name: "traffic_dropped_packets",
         help: "Packets dropped by a bound, a policer or a queue",
         unit: None,
@@ -122,7 +128,7 @@ static OF_TRAFFIC: [OfTraffic; 18] = [
     },
     OfTraffic {
         name: "traffic_dropped",
-        help: "Bytes of packets dropped by a bound or a policer, without those dropped by a queue",
+        help: "Bytes of packets dropped by a bound, a policer or a queue",
         unit: Some(Unit::Bytes),
         value: |load| Value::Count(load.dropped_bytes),
     },
@@ -189,12 +195,14 @@ static OF_TRAFFIC: [OfTraffic; 18] = [
 ];
 
 /// Metrics of the gateway, beside those of hooks and ends of flows.
-fn of_gateway(report: &GatewayReport) -> [(&'static str, &'static str, Option<Unit>, Value); 7] {
+fn of_gateway(report: &GatewayReport) -> [(&'static str, &'static str, Option<Unit>, Value); 8] {
     let unseen = report.steering.unseen_bytes.iter().sum();
     let memory = report.gateway.memory_bytes.unwrap_or(0) as f64;
-    let degraded = if report.degraded.is_some() { 1.0 } else { 0.0 };
+    let flag = |is_set: bool| Value::Gauge(if is_set { 1.0 } else { 0.0 });
+    let (degraded, observes) = (flag(report.degraded.is_some()), flag(report.observes));
     [
-        ("degraded", "1 if something keeps Weir from its work", None, Value::Gauge(degraded)),
+        ("degraded", "1 if something keeps Weir from its work", None, degraded),
+        ("observes", "1 if every frame passes as it came, and drops are what would be", None, observes),
         ("uptime", "Time since the gateway was set up", Some(Unit::Seconds), Value::Gauge(report.wall_s)),
         (
             "engine_restarts",

@@ -39,8 +39,11 @@ pub struct Summary {
 pub struct GroupSummary {
     /// The group's name.
     pub group: String,
-    /// Flows in it.
+    /// Flows in it, in the run with the fewest.
     pub flows: u64,
+    /// Flows in the run with the most, if runs differ: how many there are may be drawn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flows_most: Option<u64>,
     /// Means over the seeds. A run contributes the mean of its flows' values, or the sum of their counts.
     #[serde(flatten)]
     pub values: Values<Mean>,

@@ -199,6 +199,9 @@ pub struct ClassQueue {
     pub fallback: u64,
     /// Frames dropped, by reason.
     pub drops: Counts,
+    /// Bytes of these frames, as the class is charged.
+    #[serde(default)]
+    pub dropped_bytes: u64,
 }
 
 /// Bytes or bits per second of one direction of a flow, with its start and end.

@@ -87,6 +87,10 @@ pub struct RunResult {
     /// The gateway; absent for a plain bridge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<GatewayResult>,
+    /// Groups whose flows are drawn, or depend on the run: their number, starts or sizes. A flow of the same
+    /// name is the same one only in runs of the same seed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drawn: Vec<String>,
     /// Flows in the order of the plan.
     pub flows: Vec<FlowResult>,
     /// Classes of the gateway, in its order.
@@ -122,6 +126,7 @@ impl Default for RunResult {
             expects: Vec::new(),
             reference: Vec::new(),
             gateway: None,
+            drawn: Vec::new(),
             flows: Vec::new(),
             classes: Vec::new(),
             links: Vec::new(),
@@ -281,6 +286,18 @@ pub struct ReferenceResult {
     /// Flag: a value was not known, and `high` is a lower bound.
     #[serde(default, skip_serializing_if = "is_false")]
     pub at_least: bool,
+}
+
+/// Returns the names of the groups of flows in some runs, in order of appearance. With drawn arrivals a run
+/// may have no flow of a group.
+pub fn group_names<'a>(runs: impl IntoIterator<Item = &'a RunResult>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in runs.into_iter().flat_map(RunResult::groups) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 impl RunResult {

@@ -110,6 +110,7 @@ pub fn queues(sharing: &Sharing) -> Vec<ClassResult> {
             filtered: s.filtered,
             fallback: s.fallback,
             drops: drops(&s.drops),
+            dropped_bytes: s.dropped_bytes,
         }
     };
     let class = |(i, c): (usize, &ClassConfig)| ClassResult {

@@ -39,6 +39,13 @@ impl Kind {
     }
 }
 
+/// Number of counters of a load that only grow.
+pub const GROWING: usize = 12;
+
+/// Amounts by which the growing counters of a thing exceed those of the classes that it is the sum of now.
+/// They keep the counters from going back when another configuration gives it other classes.
+pub type Carried = [i64; GROWING];
+
 /// Counters of one thing in one direction. Those of bytes and packets only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -51,8 +58,7 @@ pub struct Load {
     pub packets: u64,
     /// Rate that it may have: that of the class, or the sum of those of its flows; 0 if there is none.
     pub target_bps: u64,
-    /// Bytes of TCP whose ACKs are controlled. This part of the bytes and the next two are 0 where a queue
-    /// counts them, since it does not tell them apart.
+    /// Bytes of TCP whose ACKs are controlled.
     pub tcp_controlled_bytes: u64,
     /// Bytes of TCP whose ACKs pass as they come.
     pub tcp_passed_bytes: u64,
@@ -60,9 +66,11 @@ pub struct Load {
     pub unresponsive_bytes: u64,
     /// Bytes of these that are QUIC, by port 443 or a long header.
     pub quic_bytes: u64,
+    /// Bytes that waited in a queue, which does not tell TCP from others: the rest of the bytes.
+    pub queued_bytes: u64,
     /// Packets dropped.
     pub dropped_packets: u64,
-    /// Bytes of these packets, without those that a queue dropped.
+    /// Bytes of these packets.
     pub dropped_bytes: u64,
     /// Packets marked with Congestion Experienced.
     pub marked_packets: u64,
@@ -93,6 +101,7 @@ impl Load {
         self.tcp_passed_bytes += other.tcp_passed_bytes;
         self.unresponsive_bytes += other.unresponsive_bytes;
         self.quic_bytes += other.quic_bytes;
+        self.queued_bytes += other.queued_bytes;
         self.dropped_packets += other.dropped_packets;
         self.dropped_bytes += other.dropped_bytes;
         self.marked_packets += other.marked_packets;
@@ -102,24 +111,61 @@ impl Load {
         self.reordered_packets += other.reordered_packets;
     }
 
+    /// Counters that only grow.
+    fn growing(&mut self) -> [&mut u64; GROWING] {
+        [
+            &mut self.bytes,
+            &mut self.packets,
+            &mut self.tcp_controlled_bytes,
+            &mut self.tcp_passed_bytes,
+            &mut self.unresponsive_bytes,
+            &mut self.quic_bytes,
+            &mut self.queued_bytes,
+            &mut self.dropped_packets,
+            &mut self.dropped_bytes,
+            &mut self.marked_packets,
+            &mut self.retransmitted_packets,
+            &mut self.reordered_packets,
+        ]
+    }
+
+    /// Returns by how much counters that only grow are ahead of others.
+    pub fn ahead_of(mut self, mut other: Load) -> Carried {
+        let (own, others) = (self.growing(), other.growing());
+        core::array::from_fn(|i| own[i].wrapping_sub(*others[i]) as i64)
+    }
+
+    /// Adds what is carried over to the counters that only grow.
+    fn carry(&mut self, carried: &Carried) {
+        self.growing().into_iter().zip(carried).for_each(|(n, more)| *n = n.saturating_add_signed(*more));
+    }
+
     /// Takes what has no sum from the counters of the thing itself.
     fn keep_own(&mut self, own: &Load) {
         self.target_bps = own.target_bps;
         (self.rtt_wan_us, self.rtt_lan_us, self.score) = (own.rtt_wan_us, own.rtt_lan_us, own.score);
     }
 
-    /// Returns whether the parts of the bytes are counted. A queue counts them all together.
-    pub fn has_parts(&self) -> bool {
-        self.bytes == 0 || self.tcp_controlled_bytes + self.tcp_passed_bytes + self.unresponsive_bytes > 0
+    /// Returns the bytes that are told apart by how they respond. Those that waited in a queue are not, nor
+    /// those that no class takes. Bytes of a link have all headers, and those of its parts have not.
+    pub fn told_apart(&self) -> u64 {
+        let parts = self.tcp_controlled_bytes + self.tcp_passed_bytes + self.unresponsive_bytes;
+        parts.min(self.bytes.saturating_sub(self.queued_bytes))
     }
 
     /// Returns these counters of controlled TCP with those of the queue that its data waits in.
     pub fn with_queue(&self, queue: &Load) -> Load {
-        let Load { bps, bytes, packets, dropped_packets, marked_packets, .. } = *queue;
-        let none = Load { bps, bytes, packets, dropped_packets, marked_packets, ..*self };
-        let (tcp_controlled_bytes, tcp_passed_bytes, dropped_bytes) = Default::default();
-        let (unresponsive_bytes, quic_bytes) = Default::default();
-        Load { tcp_controlled_bytes, tcp_passed_bytes, unresponsive_bytes, quic_bytes, dropped_bytes, ..none }
+        Load {
+            target_bps: self.target_bps,
+            active_flows: self.active_flows,
+            held_bytes: self.held_bytes,
+            retransmitted_packets: self.retransmitted_packets,
+            reordered_packets: self.reordered_packets,
+            rtt_wan_us: self.rtt_wan_us,
+            rtt_lan_us: self.rtt_lan_us,
+            score: self.score,
+            ..*queue
+        }
     }
 
     /// Returns whether anything moved since the look before this one.
@@ -144,6 +190,9 @@ pub struct Traffic {
     /// Name of the site or class that it is in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
+    /// True for a customer who is off: its traffic passes untouched.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub off: bool,
     /// Counters.
     #[serde(flatten)]
     pub load: Load,
@@ -162,6 +211,8 @@ pub struct Place {
     pub direction: &'static str,
     /// Index of the class above.
     pub parent: Option<usize>,
+    /// True for a customer who is off.
+    pub off: bool,
 }
 
 /// Counters of the class at an index of the whole configuration, without those below it.
@@ -202,6 +253,16 @@ pub struct Snapshot {
     pub shown: Shown,
     /// Distributions of round-trip times of what goes out, and of what comes in.
     pub quality: [Quality; 2],
+    /// Amounts carried over by things, at the indices of [`Snapshot::loads`].
+    pub carried: Vec<(usize, Carried)>,
+}
+
+/// Returns a class and those above it.
+pub fn upwards(places: &[Place], place: usize) -> impl Iterator<Item = usize> + '_ {
+    let above = |place: &usize| places[*place].parent;
+    // A class is below no more classes than there are.
+    let first = Some(place).filter(|&place| place < places.len());
+    std::iter::successors(first, above).take(places.len())
 }
 
 /// Customers and classes that a report shows unless it is asked for all.
@@ -214,17 +275,33 @@ impl Snapshot {
             (self.link.iter_mut().chain(&mut self.unlisted), other.link.iter().chain(&other.unlisted));
         ways.zip(others).for_each(|(all, part)| all.add(part));
         self.classes.extend(other.classes);
+        self.carried.extend(other.carried);
         self.quality.iter_mut().zip(&other.quality).for_each(|(all, part)| all.merge(part));
     }
 
-    /// Returns the traffic of the interface, with the quality of all classes.
-    fn link(&self) -> [Load; 2] {
-        let mut link = self.link;
+    /// Returns the sums of each class and all below it, then those of all classes of each direction, out and
+    /// in.
+    pub fn loads(&self) -> Vec<Load> {
+        let count = self.places.len();
+        let mut loads = vec![Load::default(); count + 2];
         for Counted { place, load } in &self.classes {
-            let Some(class) = self.places.get(*place) else { continue };
-            let way = &mut link[usize::from(class.direction == "in")];
-            way.retransmitted_packets += load.retransmitted_packets;
-            way.reordered_packets += load.reordered_packets;
+            for above in upwards(&self.places, *place) {
+                loads[above].add(load);
+            }
+            if let Some(class) = self.places.get(*place) {
+                loads[*place].keep_own(load);
+                loads[count + usize::from(class.direction == "in")].add(load);
+            }
+        }
+        loads
+    }
+
+    /// Returns the traffic of the interface, with the quality of all classes and the sums of what these
+    /// count. The bytes, packets and rate are the interface's own.
+    fn link(&self, sums: &[Load]) -> [Load; 2] {
+        let mut link = [sums[0], sums[1]];
+        for (way, own) in link.iter_mut().zip(&self.link) {
+            (way.bps, way.bytes, way.packets) = (own.bps, own.bytes, own.packets);
         }
         for ((load, quality), direction) in
             link.iter_mut().zip(&self.quality).zip([Direction::Out, Direction::In])
@@ -236,15 +313,11 @@ impl Snapshot {
 
     /// Returns the rows. What a class counted counts for all those above it.
     pub fn rows(&self) -> Vec<Traffic> {
-        let mut loads = vec![Load::default(); self.places.len()];
-        for Counted { place, load } in &self.classes {
-            for above in self.upwards(*place) {
-                loads[above].add(load);
-            }
-            if let Some(own) = loads.get_mut(*place) {
-                own.keep_own(load);
-            }
+        let mut loads = self.loads();
+        for (place, carried) in &self.carried {
+            loads.get_mut(*place).into_iter().for_each(|load| load.carry(carried));
         }
+        let link = self.link(&loads.split_off(self.places.len()));
         let mut shown: Vec<usize> = match &self.shown {
             Shown::These(places) => places.iter().copied().filter(|&place| place < loads.len()).collect(),
             _ => (0..loads.len()).collect(),
@@ -252,10 +325,8 @@ impl Snapshot {
         if self.shown == Shown::Busiest {
             self.keep_busiest(&mut shown, &loads);
         }
-        let both = [
-            (Kind::Link, &self.dev, self.link()),
-            (Kind::Unlisted, &Kind::Unlisted.name().into(), self.unlisted),
-        ];
+        let both =
+            [(Kind::Link, &self.dev, link), (Kind::Unlisted, &Kind::Unlisted.name().into(), self.unlisted)];
         let both = both.into_iter().flat_map(|(kind, name, loads)| {
             ["out", "in"].into_iter().zip(loads).map(move |(direction, load)| Traffic {
                 kind,
@@ -270,18 +341,10 @@ impl Snapshot {
     }
 
     fn row(&self, place: usize, load: Load) -> Traffic {
-        let Place { kind, name, title, direction, parent } = &self.places[place];
+        let Place { kind, name, title, direction, parent, off } = &self.places[place];
         let parent = parent.and_then(|parent| self.places.get(parent)).map(|parent| parent.name.clone());
         let (name, title, direction) = (name.clone(), title.clone(), (*direction).into());
-        Traffic { kind: *kind, name, title, direction, parent, load }
-    }
-
-    /// Returns a class and those above it.
-    fn upwards(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
-        let above = |place: &usize| self.places[*place].parent;
-        // A class is below no more classes than there are.
-        let first = Some(place).filter(|&place| place < self.places.len());
-        std::iter::successors(first, above).take(self.places.len())
+        Traffic { kind: *kind, name, title, direction, parent, off: *off, load }
     }
 
     /// Leaves out the idlest customers and classes if there are too many.
@@ -334,6 +397,21 @@ mod tests {
         Snapshot { dev: "eth1".into(), link, classes, places: Arc::new(places.into()), ..Snapshot::default() }
     }
 
+    /// The bytes of the link have headers, which those of its classes have not.
+    #[test]
+    fn parts_of_a_link_are_those_of_all_classes() {
+        let mut snapshot = tower();
+        for Counted { load, .. } in &mut snapshot.classes[..2] {
+            (load.tcp_controlled_bytes, load.unresponsive_bytes) = (3_000, 3_000);
+        }
+        (snapshot.classes[2].load.queued_bytes, snapshot.classes[2].load.active_flows) = (4_000, 2);
+        let row = |name: &str| snapshot.rows().into_iter().rfind(|row| row.name == name).unwrap().load;
+        let (link, roof, third) = (row("eth1"), row("roof"), row("3"));
+        assert_eq!([link, roof, third].map(|load| load.told_apart()), [12_000, 12_000, 0]);
+        assert_eq!((link.bytes, link.unresponsive_bytes, link.queued_bytes), (30_000, 6_000, 4_000));
+        assert_eq!((link.active_flows, link.target_bps), (2, 0));
+    }
+
     #[test]
     fn parents_are_the_sums_of_all_below_them() {
         let rows = tower().rows();
@@ -348,6 +426,8 @@ mod tests {
         );
         let link: Vec<_> = rows.iter().filter(|row| row.kind == Kind::Link).collect();
         assert_eq!((link[0].direction.as_str(), link[0].load.bytes, link[1].load.bytes), ("out", 5, 30_000));
+        assert_eq!((link[0].load.dropped_packets, link[1].load.dropped_packets), (0, 3));
+        assert_eq!((link[1].load.packets, link[1].load.bps), (0, 0.0));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod between;
 mod both;
 mod carries;
+mod counters;
 mod emulated;
 mod engines;
 mod filter;

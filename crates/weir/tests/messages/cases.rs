@@ -375,6 +375,9 @@ pub const CASES: &[(&str, &str, &str, &str)] = &[
     ("a key of parity that does not exist", EXPERIMENT, "[path]", "[parity]\ngoodputs = 0.05\n[path]"),
     ("parity beyond everything", EXPERIMENT, "[path]", "[parity]\ngoodput = 5\n[path]"),
     ("a time that no bin divides", EXPERIMENT, "tolerance", "from = \"1500ns\"\ntolerance"),
+    ("flows with too many intervals in all", EXPERIMENT, "10s\"", "10s\"\ninterval = \"4us\""),
+    ("flows with too many bins in all", EXPERIMENT, "count = 2\n[[expect]]", "count = 200\n[[expect]]\nfrom = \"10us\""),
+    ("flows with too many bins of the default", EXPERIMENT, "10s\"", "10min\"\n[[flow]]\nid = \"many\"\ncount = 3000"),
     ("times that make too many bins", EXPERIMENT, "10s\"", "100s\"\ninterval = \"333us\""),
     ("a burst without a rate", EXPERIMENT, "rate = \"100Mbit\", queue = \"100p\"", "burst = \"10kB\""),
     ("overhead of a frame", EXPERIMENT, "100p\"", "100p\", overhead = 300"),
@@ -602,6 +605,12 @@ pub const REFUSED: &[(&str, Backend, &str, &str)] = &[
         Backend::Lab,
         "[[flow]]",
         "[lab]\nip = 6\n[[host]]\nname = \"a\"\nside = \"lan\"\n[[flow]]\nclient = \"a\"",
+    ),
+    (
+        "datagrams too long for IPv6",
+        Backend::Lab,
+        "count = 2",
+        "protocol = \"udp\"\nrate = \"1Mbit\"\n[lab]\nip = 6",
     ),
     (
         "a flow without an end on a path that takes no time",

@@ -319,7 +319,7 @@ impl Register {
             let at = |class: u32| self.classes.place(class as usize).0;
             bound.set(limit.map(|limit| Limit { above: limit.above.map(at), ..limit }));
             if let Some(share) = self.classes.share(place).filter(|_| limit.is_some()) {
-                bound.fair().tell(share.law.rate_of_hooks(), share.active.value());
+                bound.fair().tell(share.law.rate_of_hooks(share.most), share.active.value());
             }
             if let Some(class) = class.filter(|_| limit.is_some()) {
                 let inward = self.config.classes[class].direction == Direction::In;

@@ -387,11 +387,12 @@ impl Register {
         let Some(tally) = self.tallies.all().get(place.index()) else { return };
         let (counted, bound) = (tally.counted(), self.bounds.all().get(place.index()));
         let owes = self.classes.shares.owe(place);
+        let Some(may) = self.classes.shares.limit_others(place, tally, now) else { return };
         let Some(share) = self.classes.share_mut(place) else { return };
         let (cost, since) = share.others.look(&share.law, counted, now);
         share.note_active(now);
         let beyond = bound.filter(|bound| bound.is_set()).map_or(0, |bound| {
-            bound.fair().tell(share.law.rate_of_hooks(), share.active.value());
+            bound.fair().tell(share.law.rate_of_hooks(may), share.active.value());
             let passed = bound.passed();
             share.others.look_beyond(&share.law, passed.beyond.wrapping_add(passed.free), now)
         });

@@ -51,7 +51,7 @@ impl AckFilter {
                     self.nodes.all[n as usize].stands_for = stands_for;
                     self.backlog.absorb(cx, taken.waiting.frame);
                 }
-                None => _ = self.backlog.drop(cx, taken.waiting.frame, DropReason::QueueFull),
+                None => _ = self.backlog.drop(cx, taken.waiting, DropReason::QueueFull),
             }
             dropped |= self.flows.table[victim as usize].packets == 0 && victim == i;
             self.end_lost(victim, cx.now);

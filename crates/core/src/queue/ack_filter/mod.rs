@@ -215,7 +215,7 @@ impl AckFilter {
             return None;
         }
         let taken = self.take(n)?;
-        self.backlog.drop(cx, taken.waiting.frame, DropReason::Aqm);
+        self.backlog.drop(cx, taken.waiting, DropReason::Aqm);
         self.end_lost(i, cx.now);
         Some(i)
     }
@@ -263,7 +263,7 @@ impl Discipline for AckFilter {
             false => self.holds.admits(&self.backlog, charge),
         };
         if !fits {
-            return Some(self.backlog.drop(cx, waiting.frame, DropReason::QueueFull));
+            return Some(self.backlog.drop(cx, waiting, DropReason::QueueFull));
         }
         self.add(i, waiting, ack, cx.now);
         let dropped = self.shorten(cx, i);

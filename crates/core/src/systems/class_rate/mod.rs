@@ -7,8 +7,8 @@
 //! - `account`: charges to a class and its flows; `windows`: windows; `guarantee`: flows that have a
 //!   guarantee, and those for which there is too little;
 //! - `grants`: bytes that may pass unasked where the rate does not bind;
-//! - `others`: traffic that ACKs cannot slow; `floor`: the rate that TCP keeps beside it; `spill`: the queues
-//!   of what exceeds its share.
+//! - `others`: traffic that ACKs cannot slow; `floor`: the rate that TCP keeps beside it; `level`, `levels`:
+//!   what such traffic may borrow; `spill`: the queues of what exceeds its share.
 
 mod account;
 mod average;
@@ -17,6 +17,8 @@ mod debt;
 mod floor;
 mod grants;
 mod guarantee;
+mod level;
+mod levels;
 mod meter;
 mod nested;
 mod node;

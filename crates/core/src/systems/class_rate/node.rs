@@ -4,6 +4,7 @@
 use super::average::{Average, ONE};
 use super::clock::Clock;
 use super::debt::Debt;
+use super::level::Level;
 use super::meter::{Meter, LESS};
 use super::others::Beside;
 use super::Nested;
@@ -74,6 +75,12 @@ pub(crate) struct Node {
     own_bps: u64,
     weight: u32,
     pub(crate) standing: Standing,
+    /// Time since which it takes turns, if it does.
+    pub(crate) listed: Option<Time>,
+    /// Level up to which its children borrow.
+    pub(crate) level: Level,
+    /// The bucket of its unresponsive traffic has less than the class's rate.
+    pub(crate) is_limited: bool,
     pub(crate) links: Links,
     /// Bytes that it may be let send in this round of each list.
     pub(crate) deficits: [i64; 2],
@@ -116,6 +123,9 @@ impl Node {
             own_bps: 0,
             weight: 1,
             standing: Standing::Idle,
+            listed: None,
+            level: Level::NONE,
+            is_limited: false,
             links: Links::NONE,
             deficits: [0; 2],
             most_owed: i64::MAX / 4,
@@ -153,8 +163,9 @@ impl Node {
             (None, _) => None,
         };
         (self.standing, self.links, self.lists) = (Standing::Idle, Links::NONE, [Children::NONE; 2]);
-        (self.active, self.rates.0, self.weights.0) = (0, 0, 0);
+        (self.active, self.rates.0, self.weights.0, self.listed) = (0, 0, 0, None);
         (self.beside, self.told) = Default::default();
+        self.level = Level::NONE;
         self.entitled = Time::ZERO;
         self.leaves.clear();
     }
@@ -180,6 +191,12 @@ impl Node {
     /// Returns its own rate in bits per second.
     pub(crate) fn own_bps(&self) -> u64 {
         self.own_bps
+    }
+
+    /// It is about to stand there.
+    pub(crate) fn note_listed(&mut self, to: Standing, now: Time) {
+        let takes_turns = matches!(to, Standing::Listed(_));
+        self.listed = self.listed.or(Some(now)).filter(|_| takes_turns);
     }
 
     /// Returns whether something is held in a child, or in what is below that.

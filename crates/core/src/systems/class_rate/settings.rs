@@ -151,9 +151,9 @@ impl ShareRelease {
         }
     }
 
-    /// Returns the rate as hooks serve it.
-    pub(crate) fn rate_of_hooks(&self) -> Rate {
-        self.counts.served_by_hooks(self.rate)
+    /// Returns the rate as hooks serve it, where they may serve `most`.
+    pub(crate) fn rate_of_hooks(&self, most: Rate) -> Rate {
+        self.counts.served_by_hooks(self.rate.min(most))
     }
 
     /// Returns about the bytes of a flow's turn: [`ShareRelease::quantum`], or less where flows have a

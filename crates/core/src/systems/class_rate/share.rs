@@ -293,9 +293,15 @@ impl Share {
             (self.others.counted, self.others.beyond) = (tally.counted(), None);
         }
         self.others.begun = shares;
+        self.bucket(self.most).filter(|_| shares)
+    }
+
+    /// Returns the rate of the bucket of its unresponsive traffic where that may have `rate`, for how long it
+    /// may be exceeded, and the overhead of a packet in bytes, if the class has a bucket.
+    pub(crate) fn bucket(&self, rate: Rate) -> Option<(Rate, Duration, i64)> {
         let law = &self.law;
-        let burst = law.unresponsive.burst().filter(|_| shares && law.turns == Turns::Bytes)?;
-        Some((law.counts.served_by_hooks(self.most), burst, law.counts.overhead_of_packet()))
+        let burst = law.unresponsive.burst().filter(|_| law.turns == Turns::Bytes)?;
+        Some((law.counts.served_by_hooks(rate), burst, law.counts.overhead_of_packet()))
     }
 
     /// Begins to count again, with another tally.

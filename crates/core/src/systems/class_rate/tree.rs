@@ -73,6 +73,9 @@ impl ClassTree<'_> {
         let Some(node) = share.node() else { return };
         let (at, to) = (node.standing, share.standing(node, now));
         if at != to {
+            if let Some(node) = self.node_mut(place) {
+                node.note_listed(to, now);
+            }
             self.leave(place, parent, at);
             self.join(place, parent, to);
             if (at == Standing::Idle) != (to == Standing::Idle) {
@@ -225,6 +228,7 @@ impl ClassTree<'_> {
             let beyond = share.charge(bytes, since, now);
             forgiven = forgiven.max(beyond);
             let Some(parent) = self.parent(at) else { break };
+            self.shares.follow_level(at, parent, now);
             at = parent;
         }
         if at != place {

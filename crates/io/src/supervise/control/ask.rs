@@ -1,5 +1,6 @@
 //! Requests to a running instance.
 
+use super::clients::LONGEST;
 use crate::supervise::state::{may_ask, Directory, Held};
 use crate::sys::link;
 use rustix::net::sockopt::{set_socket_timeout, Timeout};
@@ -22,6 +23,11 @@ pub fn ask(state: &Path, dev: Option<&str>, request: &str) -> io::Result<Vec<u8>
 
 /// Like [`ask`]; each step may take as long as `patience`.
 pub fn within(patience: Duration, state: &Path, dev: Option<&str>, request: &str) -> io::Result<Vec<u8>> {
+    if request.len() >= LONGEST {
+        let text =
+            format!("this request has {} bytes, and {LONGEST} are the most: make several", request.len());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
     if !state.exists() {
         may_ask()?;
         return Err(none(dev));

@@ -19,8 +19,8 @@ pub(super) const MOST: usize = 64;
 const BACKLOG: i32 = 128;
 /// Time without a request after which a client makes room for another one.
 const SILENT: Duration = Duration::from_millis(250);
-/// Longest request.
-const LONGEST: usize = 4096;
+/// Longest request in bytes: some 2,000 settings.
+pub(super) const LONGEST: usize = 65_536;
 /// Longest time that a client may take to send its request, and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest time that a refused client may take to notice. The next constant is the most such clients.

@@ -204,3 +204,9 @@ fn the_file_is_roots_replaced_and_removed() {
     drop(second);
     assert!(!path.exists());
 }
+
+#[test]
+fn a_request_that_is_too_long_is_refused_before_it_is_sent() {
+    let error = ask("/nowhere".as_ref(), None, &"a".repeat(65_536)).unwrap_err();
+    assert_eq!(error.to_string(), "this request has 65536 bytes, and 65536 are the most: make several");
+}

@@ -2,13 +2,14 @@ mod random;
 
 use super::*;
 use std::collections::VecDeque;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::{Arc, Mutex};
 use weir_core::frame::Frame;
 use weir_core::link::{Config, Link};
 use weir_core::node::{PortSet, Transmit};
 use weir_core::rate::Rate;
 use weir_core::time::Duration;
+use weir_core::wire::{TCP, UDP};
 
 const WIRE: Port = Port(0);
 
@@ -206,6 +207,50 @@ fn a_switch_is_wiring() {
     assert_eq!(came(&w, hosts[0]), [(10, 0), (20, 0), (20, 184), (20, 1), (20, 1)]);
     assert_eq!(w.ledger().drops.get(DropReason::NotWired), 3);
     assert_eq!(w.ledger().absorbed, 5 + 8);
+}
+
+/// Returns the head of a packet from 10.0.0.1:7 to port 9 of 10.0.0.2. Its tag is the last octet of its
+/// Ethernet destination.
+fn between_ports(protocol: u8, tag: u8) -> [u8; 42] {
+    let mut head = [0; 42];
+    head[0] = tag;
+    head[12..15].copy_from_slice(&[8, 0, 0x45]);
+    head[23] = protocol;
+    head[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+    head[34..38].copy_from_slice(&[0, 7, 0, 9]);
+    head
+}
+
+#[test]
+fn datagrams_of_a_flow_have_a_destination_of_their_own() {
+    let mut w = World::new();
+    let link = w.add(Link::new(delay(10)));
+    let [host, sink, other] = [0, 1, 2].map(|_| w.add(Echo::default()));
+    let mut routes = Routes::new();
+    let end = |host: u8, port| SocketAddrV4::new([10, 0, 0, host].into(), port);
+    routes.add_datagrams((end(1, 7), end(2, 9)), (sink, WIRE));
+    routes.add([10, 0, 0, 2].into(), (host, WIRE));
+    // 3,000 flows between the same hosts.
+    (100..3100).for_each(|port| routes.add_datagrams((end(1, port), end(2, 9)), (other, WIRE)));
+    w.route((link, Link::OUT), routes);
+    let udp = |tag| between_ports(UDP, tag);
+    let with = |tag, at: usize, byte| {
+        let mut head = udp(tag);
+        head[at] = byte;
+        head
+    };
+    let heads =
+        [udp(1), between_ports(TCP, 2), with(3, 35, 8), with(4, 37, 8), with(5, 29, 3), with(6, 14, 0x46)];
+    heads.iter().for_each(|head| w.hand_in((link, Link::IN), head, 60));
+    // An address has the rest of its flows, and packets that are cut off within their ports.
+    w.hand_in((link, Link::IN), &udp(7)[..37], 60);
+    w.hand_in((link, Link::IN), &with(8, 33, 3), 60);
+    w.hand_in((link, Link::IN), &with(9, 35, 100), 60);
+    w.run_until(us(10));
+    assert_eq!(came(&w, sink), [(10, 1)]);
+    assert_eq!(came(&w, other), [(10, 9)]);
+    assert_eq!(came(&w, host), [2, 3, 4, 5, 6, 7].map(|tag| (10, tag)));
+    assert_eq!(w.ledger().drops.get(DropReason::NotWired), 1);
 }
 
 #[test]

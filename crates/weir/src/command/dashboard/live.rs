@@ -36,6 +36,8 @@ struct State<'a> {
     wall_s: f64,
     degraded: Option<&'a str>,
     restarts: u32,
+    /// True if every frame passes as it came.
+    observes: bool,
     /// Reason why the gateway does not answer, if it does not.
     failure: Option<&'a str>,
     rows: usize,
@@ -180,6 +182,7 @@ impl Live {
             wall_s: self.report.wall_s,
             degraded: self.report.degraded.as_deref(),
             restarts: self.report.steering.restarts,
+            observes: self.report.observes,
             failure: self.failure.as_deref(),
             rows: self.rows.len(),
             events: self.events.iter().rev().collect(),

@@ -44,9 +44,10 @@ fn said(state: &State) -> Line<'static> {
         (Some(why), _) => Line::styled(format!("no answer: {}", cut(why, 200)), bad),
         (None, Some(why)) => Line::styled(format!("DEGRADED: {}", cut(why, 200)), bad),
         (None, None) => Line::from(format!(
-            "weir runs for {:.0} s; {} restarts{}",
+            "weir runs for {:.0} s; {} restarts{}{}",
             report.wall_s,
             report.steering.restarts,
+            if report.observes { "; observes: dropped is what would be" } else { "" },
             if state.paused { "; PAUSED" } else { "" }
         )),
     }
@@ -90,8 +91,10 @@ fn names(name: &str, title: &str, width: usize) -> String {
 
 fn line(row: &Row, width: usize) -> String {
     let rate = |load: Option<Load>| load.map_or("-".into(), |load| mbit(load.bps));
-    let target = |load: Option<Load>| {
-        load.filter(|load| load.target_bps > 0).map_or("-".into(), |load| mbit(load.target_bps as f64))
+    let target = |load: Option<Load>| match load {
+        _ if row.off => "off".into(),
+        Some(load) if load.target_bps > 0 => mbit(load.target_bps as f64),
+        _ => "-".into(),
     };
     format!(
         "{}{:>RATE$}{:>RATE$}{:>RATE$}{:>RATE$}{:>OTHER$}{:>DROPPED$}{:>FLOWS$}",
@@ -178,7 +181,7 @@ mod tests {
     use std::time::Instant;
 
     fn row(kind: Kind, name: &str, direction: &str, bps: f64, target_bps: u64) -> Traffic {
-        let load = Load { bps, target_bps, bytes: 1_000, tcp_controlled_bytes: 500, ..Load::default() };
+        let load = Load { bps, target_bps, bytes: 1_000, tcp_controlled_bytes: 1_000, ..Load::default() };
         Traffic { kind, name: name.into(), direction: direction.into(), load, ..Traffic::default() }
     }
 
@@ -188,7 +191,7 @@ mod tests {
             let name = n.to_string();
             let mut down = row(Kind::Customer, &name, "in", n as f64 * 1e4, 50_000_000);
             down.title = format!("Name of {n}");
-            down.load.unresponsive_bytes = 500;
+            (down.load.tcp_controlled_bytes, down.load.unresponsive_bytes) = (500, 500);
             down.load.rtt_wan_us = Latency { samples: 3, p50: 38_200, p90: 0, p99: 120_400 };
             down.load.retransmitted_packets = 7;
             traffic.extend([down, row(Kind::Customer, &name, "out", 0.0, 10_000_000)]);
@@ -229,10 +232,20 @@ mod tests {
         assert!(lines[23].starts_with("300 rows"), "{lines:#?}");
     }
 
+    /// Drops of a gateway that observes are none.
+    #[test]
+    fn a_gateway_that_observes_says_so() {
+        let mut state = State::new(GatewayReport { observes: true, ..report(1) });
+        assert_eq!(
+            screen(&mut state)[0],
+            "weir runs for 12 s; 0 restarts; observes: dropped is what would be"
+        );
+    }
+
     #[test]
     fn bytes_of_a_queue_are_not_told_apart() {
         let mut queued = row(Kind::Customer, "17", "out", 1e6, 0);
-        queued.load.tcp_controlled_bytes = 0;
+        (queued.load.tcp_controlled_bytes, queued.load.queued_bytes) = (0, queued.load.bytes);
         let mut state = State::new(GatewayReport { traffic: vec![queued], ..GatewayReport::default() });
         let cells: Vec<String> = screen(&mut state)[3].split_whitespace().map(str::to_owned).collect();
         assert_eq!(cells, ["17", "-", "-", "1.000", "-", "-", "0", "0"]);

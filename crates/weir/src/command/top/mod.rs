@@ -10,7 +10,9 @@ use crate::result::running::GatewayReport;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use state::{After, State};
 use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Arguments of `weir top`.
@@ -45,19 +47,32 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     // A gateway that does not answer is said before the terminal is taken.
     let first = ask(args.dev.as_deref()).map_err(Failure::Other)?;
     let answers = asked_by_a_thread(args.dev.clone());
-    let mut terminal = ratatui::try_init().map_err(|e| Failure::Other(format!("the terminal: {e}")))?;
+    let the_terminal = |e: std::io::Error| Failure::Other(format!("the terminal: {e}"));
+    let stopped = stopped_by_signals().map_err(the_terminal)?;
+    let mut terminal = ratatui::try_init().map_err(the_terminal)?;
     let mut state = State::new(first);
-    let ended = shown(&mut terminal, &mut state, &answers);
+    let ended = shown(&mut terminal, &mut state, &answers, &stopped);
     ratatui::restore();
-    ended.map_err(|e| Failure::Other(format!("the terminal: {e}")))
+    ended.map_err(the_terminal)
+}
+
+/// Returns a flag that signals set, so that the terminal is given back before the end.
+fn stopped_by_signals() -> std::io::Result<Arc<AtomicBool>> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let stopped = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, stopped.clone())?;
+    }
+    Ok(stopped)
 }
 
 fn shown(
     terminal: &mut ratatui::DefaultTerminal,
     state: &mut State,
     answers: &Receiver<Result<GatewayReport, String>>,
+    stopped: &AtomicBool,
 ) -> std::io::Result<()> {
-    loop {
+    while !stopped.load(Ordering::Relaxed) {
         terminal.draw(|frame| draw::draw(frame, state))?;
         if event::poll(LOOK)? {
             let Event::Key(key) = event::read()? else { continue };
@@ -67,6 +82,7 @@ fn shown(
         }
         answers.try_iter().for_each(|answer| state.heard(answer));
     }
+    Ok(())
 }
 
 /// Returns the answers of the gateway, one a second. A gateway that is slow makes no key wait.

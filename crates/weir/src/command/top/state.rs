@@ -69,6 +69,8 @@ pub struct Row {
     pub title: String,
     pub down: Option<Load>,
     pub up: Option<Load>,
+    /// True for a customer who is off.
+    pub off: bool,
     /// Share of all bytes that ACKs cannot slow, in percent.
     pub other: Option<f64>,
     pub dropped: u64,
@@ -111,6 +113,7 @@ impl Row {
             title: thing.title.to_owned(),
             down: thing.down.copied(),
             up: thing.up.copied(),
+            off: thing.off,
             other: thing.unresponsive_percent(),
             dropped: thing.sum(|load| load.dropped_packets),
             flows: thing.sum(|load| load.active_flows),

@@ -2,6 +2,7 @@
 
 use super::counters::Counters;
 use super::rows::Rows;
+use crate::execute::room::Room;
 use crate::execute::traffic::Report;
 use crate::experiment::plan::{Plan, Protocol};
 use crate::result::observe;
@@ -65,8 +66,8 @@ impl Measured {
         sides.into_iter().flat_map(of).collect()
     }
 
-    /// Returns the result, without its checks.
-    pub fn result(&self, plan: &Plan) -> RunResult {
+    /// Returns the result, without its checks. Of the faults it has what found no room.
+    pub fn result(&self, plan: &Plan, mut room: Room) -> RunResult {
         let covered = self.covered(plan);
         let mut tcp = self.clients.flows.iter().zip(&self.servers.flows);
         let mut quic = self.clients.quic.iter().zip(&self.servers.quic);
@@ -80,12 +81,13 @@ impl Measured {
                 Protocol::Quic { .. } => quic.next().map(|ends| rows.reliable(&flow, n, ends)),
                 Protocol::Udp { .. } => datagrams.next().map(|ends| rows.datagrams(&flow, n, ends)),
             };
-            let Some((row, bins)) = row else { break };
+            let Some((mut row, bins)) = row else { break };
             // Of a run that was interrupted before the flow's start there is nothing of it.
             if flow.start >= covered {
                 continue;
             }
-            series.insert(row.id.clone(), Series::received(plan.bin, &bins));
+            let received = (row.id.clone(), Series::received(plan.bin, &bins));
+            room.keep(&mut row, &mut series, received);
             flows.push(row);
         }
         let links = self.links();
@@ -95,6 +97,7 @@ impl Measured {
             world: Backend::Lab,
             status: if self.interrupted { Status::Interrupted } else { Status::Ok },
             seed: plan.seed,
+            faults: room.faults(),
             parity: plan.parity,
             duration_s: covered.as_secs_f64(),
             wall_s: self.wall.as_secs_f64(),
@@ -103,6 +106,7 @@ impl Measured {
             expects: Vec::new(),
             gateway: self.gateway_result(plan),
             classes: self.classes(plan, &flows),
+            drawn: plan.drawn(),
             flows,
             links,
             series,
@@ -238,7 +242,7 @@ mod tests {
         let mut p = plan();
         p.groups[0].length = Length::Bytes(50_000);
         p.groups[0].start = Duration::from_millis(200);
-        let r = measured().result(&p);
+        let r = measured().result(&p, Room::default());
         let f = &r.flows[0];
         assert_eq!((f.start_s, f.end_s, f.fct_s), (0.2, 0.695, Some(0.495)));
         assert!((f.goodput_bps - 400_000.0 / 0.495).abs() < 1e-6);
@@ -251,11 +255,17 @@ mod tests {
     }
 
     #[test]
+    fn what_has_no_room_is_left_out_and_told() {
+        let r = measured().result(&plan(), Room::new(1_000, 4));
+        assert_eq!((r.series.len(), r.flows[0].intervals.len(), r.faults.len()), (1, 0, 1), "{:?}", r.faults);
+    }
+
+    #[test]
     fn an_interrupted_run_covers_what_it_did() {
         let mut m = measured();
         m.interrupted = true;
         m.clients.flows[0].error = Some("reset".into());
-        let r = m.result(&plan());
+        let r = m.result(&plan(), Room::default());
         assert_eq!((r.status, r.duration_s, r.flows[0].end_s), (Status::Interrupted, 0.8, 0.8));
         assert!(m.faults().is_empty());
         m.interrupted = false;
@@ -263,7 +273,7 @@ mod tests {
         // A client that gave up and never reached its server is a result.
         m.clients.flows[0] = FlowReport { gave_up: true, ..FlowReport::default() };
         m.servers.flows[0].error = Some("the peer never connected".into());
-        assert_eq!((m.faults(), m.result(&plan()).flows[0].gave_up), (vec![], 1));
+        assert_eq!((m.faults(), m.result(&plan(), Room::default()).flows[0].gave_up), (vec![], 1));
     }
 
     #[test]
@@ -280,6 +290,6 @@ mod tests {
             }],
             ..GatewayReport::default()
         });
-        assert_eq!(m.result(&plan()).flows[0].pass_reason.as_deref(), Some("mptcp"));
+        assert_eq!(m.result(&plan(), Room::default()).flows[0].pass_reason.as_deref(), Some("mptcp"));
     }
 }

@@ -10,6 +10,7 @@ use super::topology::{Layout, Place};
 use super::{capture, flows, htb, prerequisites, settings, Nstat, OnBox, Options};
 use crate::execute::machine::Watch;
 use crate::execute::progress::Progress;
+use crate::execute::room::Room;
 use crate::execute::traffic::{monotonic, Report, Spec, GO, STOP};
 use crate::experiment::plan::Plan;
 use crate::output::READY;
@@ -100,7 +101,8 @@ pub fn run(plan: &Plan, options: &Options) -> Result<Outcome, String> {
         interrupted,
     };
     faults.extend(measured.faults());
-    let mut result = measured.result(plan);
+    let mut result = measured.result(plan, Room::default());
+    faults.append(&mut result.faults);
     if !faults.is_empty() && !interrupted {
         result.status = Status::Failed;
     }

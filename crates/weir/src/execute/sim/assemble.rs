@@ -6,6 +6,7 @@ use super::tcp;
 use super::together;
 use super::topology::{Carrier, LinkDirection, Topology, WiredFlow};
 use crate::execute::measurements::{Datagrams, FlowMeasurements};
+use crate::execute::room::Room;
 use crate::experiment::plan::{Classifier, Flow, Plan};
 use crate::result::observe;
 use crate::result::{
@@ -23,8 +24,8 @@ use weir_sim::tcp::Failure;
 use weir_sim::udp::{InFlight, UdpReport, UdpSink, UdpSource};
 use weir_sim::world::NodeId;
 
-/// Returns the result, without its checks and without `wall_s`.
-pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> RunResult {
+/// Returns the result, without its checks and without `wall_s`. Of the faults it has what found no room.
+pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder, mut room: Room) -> RunResult {
     let now = topology.world.now();
     let covered = now.since(Time::ZERO);
     let mut flows = Vec::new();
@@ -35,10 +36,10 @@ pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> R
         let Some(flow) = started(topology, n, flow).filter(|flow| flow.start < covered) else { continue };
         let reports = EndReports::of(plan, topology, wired, covered, &in_flight);
         let class = class(plan, &classifier, &flow, wired);
-        let row = flow_result(plan, topology, &flow, wired, &reports, class, covered);
+        let mut row = flow_result(plan, topology, &flow, wired, &reports, class, covered);
         let recorded = recorder.of_flow(n, &reports.sender.trace, wired.ends.payload);
         let received = if recorded.is_empty() { flow.id.clone() } else { format!("{}.received", flow.id) };
-        series.insert(received, received_series(plan, &reports.bins));
+        room.keep(&mut row, &mut series, (received, received_series(plan, &reports.bins)));
         flows.push(row);
         series.extend(recorded.into_iter().map(|(part, s)| (format!("{}{part}", flow.id), s)));
     }
@@ -50,12 +51,14 @@ pub fn result(plan: &Plan, topology: &mut Topology, mut recorder: Recorder) -> R
         experiment: plan.name.clone(),
         world: Backend::Sim,
         seed: plan.seed,
+        faults: room.faults(),
         duration_s: covered.as_secs_f64(),
         packets: links.iter().map(|l| l.packets).sum(),
         made_by: MadeBy { settings: tcp::in_force(plan), ..MadeBy::new(&plan.config_sha256, "") },
         parity: plan.parity,
         gateway: totals(topology).reduce(together::gateways).map(|gateway| discarded(topology, gateway)),
         classes: classes(plan, topology, &flows),
+        drawn: plan.drawn(),
         flows,
         links,
         series,

@@ -5,6 +5,7 @@ use super::topology::{self, Topology};
 use super::{assemble, capture};
 use crate::execute::baselines;
 use crate::execute::progress::Progress;
+use crate::execute::room::Room;
 use crate::experiment::plan::Plan;
 use crate::result::{RunResult, Status};
 use std::path::Path;
@@ -30,21 +31,22 @@ pub struct Options<'a> {
 /// Runs `plan` and its baselines. The result's checks are made later. Errors say which part of the plan
 /// cannot be simulated, and why.
 pub fn run(plan: &Plan, options: &Options) -> Result<RunResult, String> {
-    let mut result = alone(plan, options)?;
+    let mut result = alone(plan, options, Room::default())?;
     let beside = Options { pcap: None, ..*options };
-    baselines::run(plan, &mut result, |variant| alone(variant, &beside))?;
+    baselines::run(plan, &mut result, |variant| alone(variant, &beside, Room::default()))?;
     Ok(result)
 }
 
-fn alone(plan: &Plan, options: &Options) -> Result<RunResult, String> {
+/// Runs `plan` without its baselines, into a result with this room.
+pub(super) fn alone(plan: &Plan, options: &Options, room: Room) -> Result<RunResult, String> {
     let begin = Instant::now();
     let mut topology = topology::build(plan)?;
     let captures = options.pcap.map(|directory| capture::start(&mut topology, directory)).transpose()?;
     let mut recorder = Recorder::new(plan, &topology);
     let interrupted = !drive(plan, &mut topology, &mut recorder, options)?;
     let written = captures.map_or(Vec::new(), capture::Captures::end);
-    let mut result = assemble::result(plan, &mut topology, recorder);
-    result.faults = written;
+    let mut result = assemble::result(plan, &mut topology, recorder, room);
+    result.faults.splice(0..0, written);
     if interrupted {
         // Connections that the interruption cut are not faulty.
         result.status = Status::Interrupted;

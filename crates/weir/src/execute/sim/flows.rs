@@ -1,20 +1,17 @@
 //! The flows of an experiment, with their endpoints on its hosts.
 
-use super::hosts::{self, mac, next_hop, ExperimentHost, UdpEnd};
+use super::hosts::{self, next_hop, ExperimentHost, UdpEnd};
 use super::tcp;
-use crate::execute::hosts::{client_port, nth, udp_seed};
+use crate::execute::hosts::{client_port, udp_seed};
 use crate::experiment::plan::{Flow, Plan, Protocol};
-use std::collections::HashMap;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::collections::HashSet;
+use std::net::SocketAddrV4;
 use std::sync::Arc;
 use weir_core::gateway::Direction;
 use weir_core::time::{Duration, Time};
 use weir_sim::host::{Endpoint, EndpointId, Source};
 use weir_sim::tcp::TcpConfig;
 use weir_sim::udp::{UdpConfig, UdpSink, UdpSource};
-
-/// Address of the first end of a UDP flow on the LAN, and of the first one beyond the WAN.
-const UDP_ENDS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 64, 0, 1), Ipv4Addr::new(10, 192, 0, 1)];
 
 /// The two ends of a flow. Hosts are identified by their number in the experiment.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +54,7 @@ pub enum FlowEnd {
 /// cannot be simulated.
 pub fn make(plan: &Plan) -> Result<(Vec<ExperimentHost>, Vec<FlowEnds>), String> {
     let (all, groups) = hosts::all(plan);
-    let mut ends = FlowEndMaker { plan, hosts: all, further: 0, used: HashMap::new() };
+    let mut ends = FlowEndMaker { plan, hosts: all, further: 0, used: HashSet::new() };
     let mut flows: Vec<FlowEnds> = Vec::new();
     let mut settings: Option<(&str, Option<Arc<TcpConfig>>)> = None;
     for (n, flow) in plan.flows().enumerate() {
@@ -69,7 +66,7 @@ pub fn make(plan: &Plan) -> Result<(Vec<ExperimentHost>, Vec<FlowEnds>), String>
         }
         let host_of = |side: &Option<String>, end_of_path: usize| {
             let hosts = side.as_ref().and_then(|name| groups.get(name.as_str()));
-            hosts.map_or(end_of_path, |&(first, count)| first + flow.source() as usize % count)
+            hosts.map_or(end_of_path, |&(first, count)| first + flow.host_of(count) as usize)
         };
         let sides = (host_of(&group.client, 0), host_of(&group.server, 1));
         flows.push(match settings.as_ref().and_then(|(_, tcp)| tcp.as_ref()) {
@@ -88,13 +85,33 @@ pub fn make(plan: &Plan) -> Result<(Vec<ExperimentHost>, Vec<FlowEnds>), String>
 struct FlowEndMaker<'a> {
     plan: &'a Plan,
     hosts: Vec<ExperimentHost>,
-    /// Number of simulated hosts made for further rounds of client ports.
+    /// Number of simulated hosts made for further uses of a client port.
     further: u32,
-    /// Uses of each client port on each host.
-    used: HashMap<(usize, u16), u32>,
+    /// Ends of all flows, the lower one of a flow first.
+    used: HashSet<[SocketAddrV4; 2]>,
 }
 
 impl FlowEndMaker<'_> {
+    /// Returns the number of the client's simulated host for a flow, and the addresses and ports of client
+    /// and server. No other flow is between the same two.
+    fn addresses(
+        &mut self,
+        flow: &Flow,
+        n: usize,
+        (client, server): (usize, usize),
+    ) -> (usize, [SocketAddrV4; 2]) {
+        let server = SocketAddrV4::new(self.hosts[server].site.address, flow.server_port);
+        let mut host = 0;
+        loop {
+            let address = self.hosts[client].address(self.plan, host, &mut self.further);
+            let client = SocketAddrV4::new(address, client_port(n));
+            if self.used.insert([client.min(server), client.max(server)]) {
+                return (host, [client, server]);
+            }
+            host += 1;
+        }
+    }
+
     fn tcp_flow(
         &mut self,
         flow: &Flow,
@@ -104,13 +121,7 @@ impl FlowEndMaker<'_> {
         before: Option<(usize, FlowEnd)>,
     ) -> Result<FlowEnds, String> {
         let plan = self.plan;
-        let used = self.used.entry((client, client_port(n))).or_default();
-        let host = self.hosts[client].host_for_round(plan, *used, &mut self.further);
-        *used += 1;
-        let addresses = [
-            SocketAddrV4::new(self.hosts[client].tcp[host].address, client_port(n)),
-            SocketAddrV4::new(self.hosts[server].site.address, flow.server_port),
-        ];
+        let (host, addresses) = self.addresses(flow, n, (client, server));
         let uploads = flow.direction() == Direction::Out;
         let mut end = |at: usize, host: usize, opens: bool| {
             let own = usize::from(!opens);
@@ -160,16 +171,14 @@ impl FlowEndMaker<'_> {
         let Protocol::Udp { rate, datagram, on_off } = &flow.group.protocol else {
             unreachable!("the caller has looked");
         };
-        let own = [0, 1].map(|side| nth(UDP_ENDS[side], n as u32));
-        let client = SocketAddrV4::new(own[0], client_port(n));
-        let server = SocketAddrV4::new(own[1], flow.server_port);
+        let (host, [client, server]) = self.addresses(flow, n, sides);
         let uploads = flow.direction() == Direction::Out;
-        let ((from, local), (to, remote)) = match uploads {
-            true => ((sides.0, client), (sides.1, server)),
-            false => ((sides.1, server), (sides.0, client)),
+        let ((from, host, local), (to, remote)) = match uploads {
+            true => ((sides.0, host, client), (sides.1, server)),
+            false => ((sides.1, 0, server), (sides.0, client)),
         };
         let source = UdpSource::new(UdpConfig {
-            mac: mac(2, *local.ip()),
+            mac: self.hosts[from].tcp[host].mac,
             next_hop: next_hop(&self.hosts[from].site),
             local,
             remote,
@@ -183,13 +192,13 @@ impl FlowEndMaker<'_> {
             seed: udp_seed(self.plan, flow),
         });
         let sink = UdpSink::new(remote, local, self.plan.bin, until(self.plan, flow));
-        let mut end = |at: usize, address: &SocketAddrV4, end: UdpEnd| {
+        let mut end = |at: usize, end: UdpEnd| {
             let ends = &mut self.hosts[at].udp;
-            ends.push((*address.ip(), end));
+            ends.push(end);
             (at, FlowEnd::Udp(ends.len() - 1))
         };
-        let sender = end(from, &local, UdpEnd::Source(Box::new(source)));
-        let receiver = end(to, &remote, UdpEnd::Sink(Box::new(sink)));
+        let sender = end(from, UdpEnd::Source(Box::new(source)));
+        let receiver = end(to, UdpEnd::Sink(Box::new(sink)));
         FlowEnds { client, server, uploads, payload: *datagram, sender, receiver }
     }
 }
@@ -219,8 +228,10 @@ fn until(plan: &Plan, flow: &Flow) -> Time {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::plan::{FlowGroup, HostGroup};
+    use crate::execute::hosts::{nth, Ends};
+    use crate::experiment::plan::{FlowGroup, HostGroup, Ports};
     use std::collections::BTreeSet;
+    use std::net::{Ipv4Addr, SocketAddr};
     use weir_core::link;
     use weir_core::rate::Rate;
     use weir_core::time::Duration;
@@ -261,22 +272,65 @@ mod tests {
         let addresses: Vec<String> = flows.iter().map(|f| format!("{} {}", f.client, f.server)).collect();
         assert_eq!(addresses[1], "10.0.0.1:10001 10.0.0.2:5001");
         assert_eq!(addresses[4], "10.1.0.2:10004 10.128.0.2:5001");
-        assert_eq!(addresses[6], "10.64.0.7:10006 10.192.0.7:5001");
+        assert_eq!(addresses[6], "10.0.0.1:10006 10.128.0.1:5001");
         assert_eq!((hosts[0].udp.len(), hosts[4].udp.len()), (1, 1));
+    }
+
+    /// One file means the same in both worlds: 70,000 flows of three groups, whose ports start over.
+    #[test]
+    fn flows_have_the_addresses_of_the_lab() {
+        let mut plan = plan();
+        plan.hosts[0].count = 7;
+        for (group, port) in plan.groups.iter_mut().zip(5001..) {
+            group.ports = Ports::Shared(port);
+            group.count = 10_000;
+        }
+        plan.groups[1].count = 50_000;
+        let (_, flows) = make(&plan).unwrap();
+        let lab = Ends::of(&plan);
+        for (n, (flow, made)) in plan.flows().zip(&flows).enumerate() {
+            let ends = lab.of_flow(&flow, n);
+            assert_eq!(
+                (SocketAddr::V4(made.client), SocketAddr::V4(made.server)),
+                (ends.client, ends.server)
+            );
+        }
+        assert_eq!(flows.len(), 70_000);
     }
 
     #[test]
     fn client_ports_never_run_out() {
+        for udp in [false, true] {
+            let mut plan = plan();
+            plan.groups = vec![plan.groups.remove(if udp { 2 } else { 0 })];
+            plan.groups[0].server = None;
+            plan.groups[0].count = 120_000;
+            let (hosts, flows) = make(&plan).unwrap();
+            let pairs: BTreeSet<(SocketAddrV4, SocketAddrV4)> =
+                flows.iter().map(|f| (f.client, f.server)).collect();
+            assert_eq!(pairs.len(), 120_000);
+            let addresses: Vec<String> = hosts[0].tcp.iter().map(|h| h.address.to_string()).collect();
+            assert_eq!(addresses, ["10.0.0.1", "10.0.1.1", "10.0.1.2"]);
+            let ends = (hosts[1].tcp[0].endpoints, hosts[1].udp.len());
+            assert_eq!((hosts[1].tcp.len(), ends), (1, if udp { (0, 120_000) } else { (120_000, 0) }));
+        }
+    }
+
+    /// A client's port is the other flow's server port, on the same two hosts.
+    #[test]
+    fn no_two_flows_are_between_the_same_ends() {
         let mut plan = plan();
-        plan.groups.truncate(1);
-        plan.groups[0].count = 120_000;
-        let (hosts, flows) = make(&plan).unwrap();
-        let pairs: BTreeSet<(SocketAddrV4, SocketAddrV4)> =
-            flows.iter().map(|f| (f.client, f.server)).collect();
-        assert_eq!(pairs.len(), 120_000);
-        let addresses: Vec<String> = hosts[0].tcp.iter().map(|h| h.address.to_string()).collect();
-        assert_eq!(addresses, ["10.0.0.1", "10.0.1.1", "10.0.1.2"]);
-        assert_eq!((hosts[1].tcp.len(), hosts[1].tcp[0].endpoints), (1, 120_000));
+        let hosts = |client: &str, server: &str| (Some(client.to_string()), Some(server.to_string()));
+        for (group, (n, ends)) in
+            plan.groups[..2].iter_mut().zip([(1, hosts("edge", "farm")), (0, hosts("farm", "edge"))])
+        {
+            (group.client, group.server) = ends;
+            (group.count, group.ports) = (1, Ports::Shared(client_port(n)));
+        }
+        plan.groups.truncate(2);
+        let (_, flows) = make(&plan).unwrap();
+        let ends: Vec<String> = flows.iter().map(|f| format!("{} {}", f.client, f.server)).collect();
+        assert_eq!(ends, ["10.1.0.1:10000 10.128.0.1:10001", "10.0.1.1:10001 10.1.0.1:10000"]);
     }
 
     /// Verifies that flows are at the addresses of their group's hosts after the ports start over. That

@@ -81,6 +81,33 @@ fn frames_take_the_shortest_way_and_no_other() {
     assert_eq!(loss, [Some(0.0), Some(0.0), Some(0.0), Some(1.0)]);
 }
 
+/// Datagrams both ways between two hosts with one address each, one behind a link of its own, and of each to
+/// itself, beside TCP.
+#[test]
+fn flows_of_all_kinds_go_to_their_hosts() {
+    let flow = |id: &str, kind: &str, ends: (&str, &str)| {
+        let (client, server) = ends;
+        format!("[[flow]]\nid = '{id}'\n{kind}\nclient = '{client}'\nserver = '{server}'\n")
+    };
+    let udp = |bytes: u64| format!("protocol = 'udp'\nrate = '800kbit'\ndatagram = 1000\nbytes = {bytes}");
+    let flows = [
+        flow("there", &udp(50_000), ("a", "d")),
+        flow("back", &udp(60_000), ("d", "a")),
+        flow("in", &format!("{}\ncount = 2\ndirection = 'in'", udp(70_000)), ("a", "d")),
+        flow("own", &udp(80_000), ("a", "a")),
+        flow("tcp", "bytes = 100000", ("a", "d")),
+        flow("quic", "protocol = 'quic'\nbytes = 110000", ("d", "a")),
+    ];
+    let r = simulate(&format!(
+        "name = 't'\nduration = '3s'\n{CHAIN}
+        [[host]]\nname = 'd'\nat = 'r3'\ndelay = '1ms'\n{}",
+        flows.concat()
+    ));
+    let bytes: Vec<u64> = r.flows.iter().map(|f| f.bytes).collect();
+    assert_eq!(bytes, [50_000, 60_000, 70_000, 70_000, 80_000, 100_000, 110_000]);
+    assert!(r.flows[..5].iter().all(|f| f.loss == Some(0.0)), "{:?}", r.flows);
+}
+
 #[test]
 fn what_crosses_every_link_leaves_each_the_rest() {
     // The parking lot has datagrams over both links, and a flow on each link. A payload of 3 Mbit/s in

@@ -1,7 +1,7 @@
 //! The hosts of an experiment with their addresses, before they are added to a world.
 //!
 //! A host of the experiment is one simulated host for its TCP flows, or several if the ports of one do not
-//! suffice. Each end of a UDP flow is a node of its own.
+//! suffice. Each end of a UDP flow is a node of its own at the address of a simulated host.
 
 use crate::execute::hosts::{group_hosts, nth, CLIENT, SERVER};
 use crate::experiment::plan::{derived, Plan};
@@ -20,10 +20,10 @@ const MACS: [[u8; 6]; 2] = [[0x02, 0, 0, 0, 1, 0], [0x02, 0, 0, 0, 5, 0]];
 pub struct ExperimentHost {
     /// Name, address and access link.
     pub site: Site,
-    /// Simulated hosts of its TCP flows, one for each round of client ports.
+    /// Simulated hosts: the first has the host's address, further ones are for client ports in use.
     pub tcp: Vec<TcpHost>,
-    /// Ends of its UDP flows, each with an address of its own.
-    pub udp: Vec<(Ipv4Addr, UdpEnd)>,
+    /// Ends of its UDP flows.
+    pub udp: Vec<UdpEnd>,
 }
 
 /// Place of a host in the network.
@@ -45,16 +45,16 @@ pub struct Site {
     pub down: link::Config,
 }
 
-/// Simulated host with ends of TCP flows.
+/// Simulated host: an address, and the ends of its TCP flows.
 pub struct TcpHost {
     /// Address of the simulated host.
     pub address: Ipv4Addr,
+    /// Hardware address of its interface.
+    pub mac: [u8; 6],
     /// Node of the world.
     pub host: Host,
-    /// Number of flows that end on it.
+    /// Number of TCP flows that end on it.
     pub endpoints: usize,
-    /// Round of client ports that it serves.
-    round: u32,
 }
 
 /// End of a UDP flow.
@@ -66,7 +66,7 @@ pub enum UdpEnd {
 }
 
 /// Hosts of each group: the number of the first one, and their count.
-pub type HostGroups<'a> = BTreeMap<&'a str, (usize, usize)>;
+pub type HostGroups<'a> = BTreeMap<&'a str, (usize, u32)>;
 
 /// Returns all hosts of an experiment, without flows: the clients' and the servers', then those of the
 /// groups.
@@ -80,7 +80,7 @@ pub fn all(plan: &Plan) -> (Vec<ExperimentHost>, HostGroups<'_>) {
     let mut all = vec![end_of_path(0, "clients", CLIENT), end_of_path(1, "servers", SERVER)];
     let mut groups = BTreeMap::new();
     for (group, first) in plan.hosts.iter().zip(group_hosts(plan)) {
-        groups.insert(group.name.as_str(), (all.len(), group.count as usize));
+        groups.insert(group.name.as_str(), (all.len(), group.count));
         for k in 0..group.count {
             let address = nth(first, k);
             let (name, group_name) = (format!("{}.{k}", group.name), group.name.clone());
@@ -94,30 +94,30 @@ pub fn all(plan: &Plan) -> (Vec<ExperimentHost>, HostGroups<'_>) {
 
 impl ExperimentHost {
     fn new(plan: &Plan, mac: [u8; 6], site: Site) -> ExperimentHost {
-        let host = TcpHost::new(plan, mac, &site, &site.name, site.address, 0);
+        let host = TcpHost::new(plan, mac, &site, &site.name, site.address);
         ExperimentHost { site, tcp: vec![host], udp: Vec::new() }
     }
 
-    /// Returns the number of the simulated host for a round of client ports. Makes it if it is missing, and
-    /// counts it in `further`.
-    pub fn host_for_round(&mut self, plan: &Plan, round: u32, further: &mut u32) -> usize {
-        if let Some(i) = self.tcp.iter().position(|h| h.round == round) {
-            return i;
+    /// Returns the address of the `n`-th simulated host. Makes the next one if there are only `n`, and counts
+    /// it in `further`.
+    pub fn address(&mut self, plan: &Plan, n: usize, further: &mut u32) -> Ipv4Addr {
+        if let Some(host) = self.tcp.get(n) {
+            return host.address;
         }
         let address = nth(FURTHER_HOSTS, *further);
         *further += 1;
-        let name = format!("{}, {round}", self.site.name);
-        self.tcp.push(TcpHost::new(plan, mac(1, address), &self.site, &name, address, round));
-        self.tcp.len() - 1
+        let name = format!("{}, {n}", self.site.name);
+        self.tcp.push(TcpHost::new(plan, mac(1, address), &self.site, &name, address));
+        address
     }
 }
 
 impl TcpHost {
     /// Returns a host without endpoints. Its seed is derived from `name`.
-    fn new(plan: &Plan, mac: [u8; 6], site: &Site, name: &str, address: Ipv4Addr, round: u32) -> TcpHost {
+    fn new(plan: &Plan, mac: [u8; 6], site: &Site, name: &str, address: Ipv4Addr) -> TcpHost {
         let seed = derived(plan.seed, name, "host");
         let host = Host::new(HostConfig { mac, next_hop: next_hop(site), seed });
-        TcpHost { address, host, endpoints: 0, round }
+        TcpHost { address, mac, host, endpoints: 0 }
     }
 }
 

@@ -90,7 +90,7 @@ const CLASSES: &[Law] = &[
     ("admission.guaranteed admission.refused admission.best_effort", Nothing, Whole, Twice::Apart),
     ("scheduled_only.not_tcp scheduled_only.untouched scheduled_only.no_acks", Has, Whole, Each),
     ("queue.packets queue.bytes queue.borrowed_bytes", Has, Whole, Each),
-    ("queue.marks queue.filtered queue.fallback queue.drops", Has, Whole, Each),
+    ("queue.marks queue.filtered queue.fallback queue.drops queue.dropped_bytes", Has, Whole, Each),
     ("queue.peak_packets queue.peak_bytes buffer_peak_bytes", Has, Whole, Twice::Apart),
     ("queue.delay_us.p50 queue.delay_us.p99 queue.delay_us.max", Nothing, Whole, Twice::Apart),
     ("pace.target_bps", Has, Late::Apart, Twice::Apart),

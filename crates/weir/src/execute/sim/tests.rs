@@ -1,4 +1,5 @@
 use super::{run, Options};
+use crate::execute::room::Room;
 use crate::experiment::config::{experiment, Source};
 use crate::experiment::plan::Plan;
 use crate::result::{Backend, RunResult, Status};
@@ -159,6 +160,99 @@ fn datagrams_are_of_their_class() {
 }
 
 /// Returns the result of a flow of 12 Mbit/s through a link that follows a trace, for 10 s, and its plan.
+/// Two customers behind one gateway. The second one, at 10.1.0.2, has 3 Mbit/s each way, less than its flows
+/// send. Datagrams have 1472 bytes in packets of 1500.
+#[test]
+fn datagrams_of_a_customer_are_bounded_by_its_class() {
+    let directory = std::env::temp_dir().join(format!("weir-sim-customers-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let list = "id,prefixes,down,up\n1,10.1.0.1,20Mbit,20Mbit\n2,10.1.0.2,3Mbit,3Mbit\n";
+    std::fs::write(directory.join("list.csv"), list).unwrap();
+    let text = "name = 't'\nduration = '10s'
+        [path]
+        rtt = '20ms'
+        [gateway.customers]
+        file = 'list.csv'
+        [[host]]
+        name = 'home'\nside = 'lan'\ncount = 2
+        [[flow]]
+        id = 'down'\nprotocol = 'udp'\nrate = '6Mbit'\ndirection = 'in'\ncount = 2\nclient = 'home'
+        [[flow]]
+        id = 'up'\nprotocol = 'udp'\nrate = '5Mbit'\ncount = 2\nclient = 'home'";
+    let file = Source::new(directory.join("t.toml").display().to_string(), text);
+    let plan = experiment::parse(&file).unwrap().plan_for(Backend::Sim).unwrap();
+    let options = Options { pcap: None, progress: None, stop: &AtomicBool::new(false) };
+    let r = run(&plan, &options).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+    let classes: Vec<&str> = r.flows.iter().map(|f| f.class.as_str()).collect();
+    assert_eq!(classes, ["1-down", "2-down", "1-up", "2-up"]);
+    let bounded = 3e6 * 1472.0 / 1500.0;
+    for (flow, expected) in r.flows.iter().zip([6e6, bounded, 5e6, bounded]) {
+        let found = flow.goodput_bps / expected;
+        assert!((0.98..1.02).contains(&found), "{}: {found}", flow.id);
+    }
+}
+
+/// Two homes behind one queue whose hosts take turns: the first has three flows of datagrams and a download,
+/// the second has one flow. Each has half of what the queue lets through.
+#[test]
+fn flows_of_datagrams_share_the_turns_of_their_host() {
+    let r = simulate(
+        "name = 't'\nduration = '10s'
+        [path]
+        rtt = '20ms'
+        [[gateway.class]]
+        name = 'down'\ndirection = 'in'\nrate = '8Mbit'\nqueue = '100kB'\nhosts = true\nack_filter = 'delayed-per-flow'
+        [[host]]
+        name = 'home'\nside = 'lan'\ncount = 2
+        [[host]]
+        name = 'crowd'\nside = 'lan'
+        [[flow]]
+        id = 'many'\nprotocol = 'udp'\nrate = '4Mbit'\ndirection = 'in'\ncount = 3\nclient = 'crowd'
+        [[flow]]
+        id = 'one'\nprotocol = 'udp'\nrate = '6Mbit'\ndirection = 'in'\nclient = 'home'",
+    );
+    let all: f64 = r.flows.iter().map(|f| f.goodput_bps).sum();
+    let one = r.flows.last().unwrap().goodput_bps / all;
+    assert!((0.49..0.51).contains(&one), "{one}: {:?}", r.flows);
+}
+
+/// Flows of each kind between two hosts with one address each, on bare wires and behind links: those of a
+/// group share the server's port. Everything arrives at the right end, and the only losses are those of the
+/// flow to the host whose link loses all.
+#[test]
+fn flows_of_all_kinds_share_the_addresses_of_their_hosts() {
+    for link in ["", "delay = '1ms'"] {
+        let r = simulate(&format!(
+            "name = 't'\nduration = '2s'
+            [path]
+            rtt = '20ms'
+            [[host]]
+            name = 'a'\nside = 'lan'\n{link}
+            [[host]]
+            name = 's'\nside = 'wan'\n{link}
+            [[host]]
+            name = 'far'\nside = 'wan'\nloss = 1
+            [[flow]]
+            id = 'out'\nprotocol = 'udp'\nrate = '800kbit'\ndatagram = 1000\nbytes = 50000\ncount = 3\nclient = 'a'\nserver = 's'
+            [[flow]]
+            id = 'in'\nprotocol = 'udp'\nrate = '800kbit'\ndatagram = 1000\nbytes = 70000\ncount = 2\nclient = 'a'\nserver = 's'\ndirection = 'in'
+            [[flow]]
+            id = 'tcp'\nbytes = 100000\ncount = 2\nclient = 'a'\nserver = 's'
+            [[flow]]
+            id = 'quic'\nprotocol = 'quic'\nbytes = 110000\ncount = 2\nclient = 'a'\nserver = 's'\ndirection = 'in'
+            [[flow]]
+            id = 'lost'\nprotocol = 'udp'\nrate = '800kbit'\ndatagram = 1000\nbytes = 10000\nclient = 'a'\nserver = 'far'"
+        ));
+        let bytes: Vec<u64> = r.flows.iter().map(|f| f.bytes).collect();
+        let expected = [50_000, 50_000, 50_000, 70_000, 70_000, 100_000, 100_000, 110_000, 110_000, 0];
+        assert_eq!(bytes, expected, "{link}");
+        let lost: Vec<Option<f64>> = r.flows.iter().map(|f| f.loss).collect();
+        let none = Some(0.0);
+        assert_eq!(lost, [none, none, none, none, none, None, None, None, None, Some(1.0)], "{link}");
+    }
+}
+
 fn traced(name: &str, trace: &str, keys: &str) -> (RunResult, Plan) {
     let directory = std::env::temp_dir().join(format!("weir-sim-{}-{name}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
@@ -238,6 +332,25 @@ fn the_completion_of_an_unfinished_flow_has_a_lower_bound() {
     let f = &result.flows[0];
     assert_eq!((f.fct_s, f.fct_at_least_s), (None, Some(0.9)));
     assert!(!crate::report::expect::evaluate(&plan(text), &result)[0].ok);
+}
+
+/// Each of three flows has two intervals, of which there is room for four. Draws of flows are named.
+#[test]
+fn a_result_tells_what_it_has_no_room_for_and_what_is_drawn() {
+    let text = "name = 't'\nduration = '1s'\ninterval = '500ms'
+        [path]
+        wan = { rate = '1Mbit', delay = '10ms' }
+        [[flow]]
+        id = 'long'\ncount = 2
+        [[flow]]
+        id = 'web'\narrivals = { poisson = '9/s' }\nbytes = '1kB'\ncount = 1\n";
+    let options = Options { pcap: None, progress: None, stop: &AtomicBool::new(false) };
+    let result = super::drive::alone(&plan(text), &options, Room::new(1_000, 4)).unwrap();
+    assert_eq!(result.flows.iter().map(|f| f.intervals.len()).collect::<Vec<_>>(), [2, 2, 0]);
+    let said =
+        "a result has at most 4 intervals in all: those of web.0 are left out; choose a longer `interval`";
+    assert_eq!((result.status, result.faults.as_slice()), (Status::Failed, [said.to_string()].as_slice()));
+    assert_eq!(result.drawn, ["web"]);
 }
 
 /// Verifies the start times of a source's flows. An upload takes 30 ms, and 10 ms later its client has the

@@ -78,6 +78,7 @@ fn queues(a: ClassQueue, b: ClassQueue) -> ClassQueue {
         filtered: a.filtered + b.filtered,
         fallback: a.fallback + b.fallback,
         drops: add(a.drops, b.drops),
+        dropped_bytes: a.dropped_bytes + b.dropped_bytes,
     }
 }
 

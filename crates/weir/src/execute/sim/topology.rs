@@ -15,14 +15,14 @@ use super::flows::{self, FlowEnd, FlowEnds};
 use super::hosts::{ExperimentHost, Site, TcpHost, UdpEnd};
 use crate::experiment::plan::{derived, Plan};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use weir_core::combined::Combined;
 use weir_core::flow::Key;
 use weir_core::gateway::{ClassConfig, Config, Direction, Gateway, LAN, WAN};
 use weir_core::link::{self, Link};
 use weir_core::node::Port;
 use weir_core::sharing::Sharing;
-use weir_core::wire::TCP;
+use weir_core::wire::{TCP, UDP};
 use weir_sim::host::WIRE;
 use weir_sim::steering::Steered;
 use weir_sim::switch::Switch;
@@ -118,7 +118,8 @@ impl WiredFlow {
     pub fn key(&self) -> Key {
         let FlowEnds { client, server, uploads, .. } = self.ends;
         let (src, dst) = if uploads { (client, server) } else { (server, client) };
-        Key::new(TCP, src.into(), dst.into())
+        let protocol = if matches!(self.ends.sender.1, FlowEnd::Udp(_)) { UDP } else { TCP };
+        Key::new(protocol, src.into(), dst.into())
     }
 }
 
@@ -148,8 +149,17 @@ pub struct CapturePoint {
     pub ports: BTreeMap<NodePort, BTreeSet<Ipv4Addr>>,
 }
 
-/// Address, and the destination port of its frames.
-type Destination = (Ipv4Addr, NodePort);
+/// Frames with a destination of their own.
+#[derive(Clone, Copy, Debug)]
+enum Frames {
+    /// Frames to an address, except datagrams with another destination.
+    To(Ipv4Addr),
+    /// Datagrams of a flow, by their source and destination.
+    Of((SocketAddrV4, SocketAddrV4)),
+}
+
+/// Frames, and the port that they are delivered to.
+type Destination = (Frames, NodePort);
 
 /// Nodes of each host of the experiment; `None` for a node on which no flow ends.
 type Nodes = Vec<Vec<Option<NodeId>>>;
@@ -157,8 +167,12 @@ type Nodes = Vec<Vec<Option<NodeId>>>;
 /// Host of the experiment in the world.
 struct WiredHost {
     site: Site,
-    /// Simulated hosts with ends of flows, and ends of UDP flows, by address.
-    nodes: Vec<(Ipv4Addr, NodeId)>,
+    /// Addresses of the host and of its further simulated hosts.
+    addresses: Vec<Ipv4Addr>,
+    /// Simulated hosts with ends of TCP flows, and ends of UDP flows.
+    nodes: Vec<NodeId>,
+    /// Frames for these nodes.
+    destinations: Vec<Destination>,
 }
 
 /// Builds the world of a plan. Errors name the key that cannot be simulated.
@@ -188,6 +202,14 @@ pub fn build(plan: &Plan) -> Result<Topology, String> {
     Ok(Topology { world, gateways, links, flows, capture_points })
 }
 
+/// Adds a destination to a table.
+fn add(routes: &mut Routes, &(frames, port): &Destination) {
+    match frames {
+        Frames::To(address) => routes.add(address, port),
+        Frames::Of(flow) => routes.add_datagrams(flow, port),
+    }
+}
+
 /// Links of the path.
 const PATH: [&str; 4] = ["lan.out", "lan.back", "wan.out", "wan.back"];
 
@@ -206,26 +228,31 @@ impl Builder {
     fn add_hosts(&mut self, hosts: Vec<ExperimentHost>) -> (Nodes, Nodes, Vec<WiredHost>) {
         let (mut all_tcp, mut all_udp, mut wired) = (Vec::new(), Vec::new(), Vec::new());
         for ExperimentHost { site, tcp, udp } in hosts {
-            let mut nodes = Vec::new();
+            let addresses = tcp.iter().map(|host| host.address).collect();
+            let mut destinations = Vec::new();
             let mut tcp_nodes = Vec::new();
             for TcpHost { address, host, endpoints, .. } in tcp {
                 let node = (endpoints > 0).then(|| self.world.add(host));
-                nodes.extend(node.map(|node| (address, node)));
+                destinations.extend(node.map(|node| (Frames::To(address), (node, WIRE))));
                 tcp_nodes.push(node);
             }
             let mut udp_nodes = Vec::new();
-            for (address, end) in udp {
-                let node = match end {
+            for end in udp {
+                udp_nodes.push(Some(match end {
                     UdpEnd::Source(source) => self.world.add(*source),
-                    UdpEnd::Sink(sink) => self.world.add(*sink),
-                };
-                nodes.push((address, node));
-                udp_nodes.push(Some(node));
+                    UdpEnd::Sink(sink) => {
+                        let flow = sink.flow();
+                        let node = self.world.add(*sink);
+                        destinations.push((Frames::Of(flow), (node, WIRE)));
+                        node
+                    }
+                }));
             }
+            let nodes: Vec<NodeId> = tcp_nodes.iter().chain(&udp_nodes).copied().flatten().collect();
             all_tcp.push(tcp_nodes);
             all_udp.push(udp_nodes);
             if !nodes.is_empty() {
-                wired.push(WiredHost { site, nodes });
+                wired.push(WiredHost { site, addresses, nodes, destinations });
             }
         }
         (all_tcp, all_udp, wired)
@@ -331,7 +358,7 @@ impl Builder {
 
     /// Adds a host's access link into the network. Returns the ports that its frames leave by.
     fn add_uplink(&mut self, host: &WiredHost) -> Vec<NodePort> {
-        let ports: Vec<NodePort> = host.nodes.iter().map(|&(_, node)| (node, WIRE)).collect();
+        let ports: Vec<NodePort> = host.nodes.iter().map(|&node| (node, WIRE)).collect();
         self.capture_at(&host.site.group, &ports, &[]);
         if host.site.up.is_bare() {
             return ports;
@@ -344,18 +371,15 @@ impl Builder {
     /// Adds a host's access link from the network. Returns the destinations of frames for the host's
     /// addresses. The frames come out of `ports`, which lead to `several` hosts or to this one only.
     fn add_downlink(&mut self, host: &WiredHost, ports: &[NodePort], several: bool) -> Vec<Destination> {
-        let nodes: Vec<Destination> =
-            host.nodes.iter().map(|&(address, node)| (address, (node, WIRE))).collect();
         if host.site.down.is_bare() {
-            let addresses: Vec<Ipv4Addr> = host.nodes.iter().map(|(address, _)| *address).collect();
-            self.capture_at(&host.site.group, ports, if several { &addresses } else { &[] });
-            return nodes;
+            self.capture_at(&host.site.group, ports, if several { &host.addresses } else { &[] });
+            return host.destinations.clone();
         }
         let link = self.add_link(format!("{}.down", host.site.name), &host.site.down);
         let out = [(link, Link::OUT)];
         self.capture_at(&host.site.group, &out, &[]);
-        self.deliver(&out, &nodes);
-        nodes.into_iter().map(|(address, _)| (address, (link, Link::IN))).collect()
+        self.deliver(&out, &host.destinations);
+        host.addresses.iter().map(|&address| (Frames::To(address), (link, Link::IN))).collect()
     }
 
     /// Sends frames that leave `ports` to their destinations.
@@ -364,7 +388,7 @@ impl Builder {
             return ports.iter().for_each(|&port| self.world.wire(port, *only));
         }
         let mut routes = Routes::new();
-        to.iter().for_each(|&(address, port)| routes.add(address, port));
+        to.iter().for_each(|destination| add(&mut routes, destination));
         let table = self.world.routes(routes);
         ports.iter().for_each(|&port| self.world.route_by(port, table));
     }

@@ -136,6 +136,8 @@ impl End {
         };
         let domain = Domain::for_address(spec.local);
         let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP)).map_err(fault("socket"))?;
+        // Flows may share their server's address and port: the kernel knows connected sockets by both ends.
+        socket.set_reuse_address(true).map_err(fault("socket"))?;
         socket.bind(&spec.local.into()).map_err(fault(&format!("bind to {}", spec.local)))?;
         socket.connect(&spec.remote.into()).map_err(fault(&format!("connect to {}", spec.remote)))?;
         socket.set_nonblocking(true).map_err(fault("socket"))?;
@@ -165,8 +167,16 @@ impl End {
         }
     }
 
+    /// Returns the payload bytes of the next datagram, as in virtual time: the last one has the rest.
+    fn payload(&self) -> u16 {
+        let Amount::Bytes(all) = self.spec.amount else { return self.spec.size };
+        let before = self.report.sent.saturating_mul(u64::from(self.spec.size));
+        let rest = all.saturating_sub(before).max(NUMBER as u64);
+        rest.min(u64::from(self.spec.size)) as u16
+    }
+
     fn send(&mut self, now: Option<u64>, buffer: &mut [u8]) {
-        let datagram = &mut buffer[..usize::from(self.spec.size)];
+        let datagram = &mut buffer[..usize::from(self.payload())];
         datagram[..NUMBER].copy_from_slice(&self.report.sent.to_be_bytes());
         if let Some(stamp) = datagram.get_mut(NUMBER..STAMPED) {
             stamp.copy_from_slice(&now.unwrap_or(0).to_be_bytes());
@@ -275,6 +285,43 @@ mod tests {
             [due(), due(), due(), due(), due(), due(), due()],
             [Some(0), Some(42), Some(85), Some(178), Some(220), Some(313), None]
         );
+    }
+
+    /// 2,505 bytes are two datagrams of 1,250 and one of 5, which has room for its number.
+    #[test]
+    fn the_last_datagram_has_the_rest() {
+        let sizes = |bytes| {
+            let mut e = end(Amount::Bytes(bytes), true);
+            e.spec.size = 1250;
+            let mut sizes = Vec::new();
+            while e.due().is_some() {
+                sizes.push(e.payload());
+                e.report.sent += 1;
+                e.table.advance(1250);
+            }
+            sizes
+        };
+        assert_eq!(
+            (sizes(2505), sizes(2600), sizes(2500)),
+            (vec![1250, 1250, 8], vec![1250, 1250, 100], vec![1250, 1250])
+        );
+    }
+
+    /// Two flows to one port of a server: each end receives what its peer sends.
+    #[test]
+    fn flows_may_share_the_port_of_a_server() {
+        let free = || std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let (server, clients) = (free(), [free(), free()]);
+        let open = |local, remote, sends| {
+            let spec = DatagramSpec { local, remote, ..end(Amount::Bytes(960), sends).spec };
+            End::open(&spec, 1000).unwrap()
+        };
+        let mut sinks = clients.map(|client| open(server, client, false));
+        let mut sources = clients.map(|client| open(client, server, true));
+        let buffer = &mut [0; 160];
+        [0, 1, 1, 0, 1].into_iter().for_each(|i: usize| sources[i].send(None, buffer));
+        sinks.iter_mut().for_each(|sink| sink.receive(clock::monotonic(), buffer));
+        assert_eq!(sinks.map(|sink| sink.report.arrived), [2, 3]);
     }
 
     #[test]

@@ -222,7 +222,7 @@ pub struct DatagramSpec {
     pub dscp: u8,
     /// Time at which the first datagram is sent.
     pub start_ns: u64,
-    /// Amount to send. Datagrams are whole, so the last one may exceed it.
+    /// Amount to send. The last datagram has the rest of the bytes, but at least its number.
     pub amount: Amount,
     /// On and off times. The rate applies while on; without them the flow is always on.
     #[serde(default)]

@@ -3,6 +3,7 @@
 use super::decimal::whole;
 use super::diag::Fault;
 use crate::experiment::plan::Ports;
+use core::net::Ipv4Addr;
 use core::ops::RangeInclusive;
 use weir_core::gateway::Prefix;
 
@@ -44,11 +45,15 @@ pub fn prefix(text: &str) -> Result<Prefix, Fault> {
         Some((a, l)) => (a, Some(l)),
         None => (text, None),
     };
-    let addr: core::net::IpAddr = addr.trim().parse().map_err(|_| wrong("not an IP prefix"))?;
+    let no_prefix = || {
+        let guess = meant(text).map_or(String::new(), |meant| format!("did you mean \"{meant}\"? "));
+        Fault::new(format!("\"{text}\" is not an IP prefix"), format!("{guess}{HELP}"))
+    };
+    let addr: core::net::IpAddr = addr.trim().parse().map_err(|_| no_prefix())?;
     let width: u8 = if addr.is_ipv4() { 32 } else { 128 };
     let len = match len {
         None => width,
-        Some(l) => whole(l.trim()).ok_or_else(|| wrong("not an IP prefix"))?,
+        Some(l) => whole(l.trim()).ok_or_else(no_prefix)?,
     };
     if len > width {
         return Err(wrong(&format!("longer than an address of {width} bits")));
@@ -65,6 +70,51 @@ pub fn prefix(text: &str) -> Result<Prefix, Fault> {
             format!("did you mean \"{kept}/{len}\", or the address alone, \"{addr}\"?"),
         )
     })
+}
+
+/// Most prefixes that are proposed for a range of addresses.
+const MOST_PROPOSED: usize = 8;
+
+/// Returns the prefixes that somebody may have meant who writes a netmask, a range, zeros in front of
+/// numbers, or brackets.
+fn meant(text: &str) -> Option<String> {
+    if let Some((first, last)) = text.split_once('-') {
+        return range(first.trim().parse().ok()?, last.trim().parse().ok()?);
+    }
+    if let Some((address, mask)) = text.split_once('/') {
+        let (address, len) = (address.trim().parse::<Ipv4Addr>().ok()?, netmask(mask.trim().parse().ok()?)?);
+        let network = Ipv4Addr::from_bits(address.to_bits() & mask_of(len));
+        return Some(format!("{network}/{len}"));
+    }
+    if let Some(inner) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
+        return inner.parse::<core::net::Ipv6Addr>().ok().map(|address| address.to_string());
+    }
+    let octets: Vec<u8> = text.split('.').map(|octet| octet.parse().ok()).collect::<Option<_>>()?;
+    Some(Ipv4Addr::from(<[u8; 4]>::try_from(octets).ok()?).to_string())
+}
+
+/// Returns the prefixes that have all addresses from `first` to `last`, if they are few.
+fn range(first: Ipv4Addr, last: Ipv4Addr) -> Option<String> {
+    let (mut next, last) = (u64::from(first.to_bits()), u64::from(last.to_bits()));
+    let mut prefixes = Vec::new();
+    while next <= last {
+        // The largest prefix that begins here and does not go beyond the end.
+        let size =
+            (0..=32).map(|bits| 1u64 << bits).rfind(|size| next % size == 0 && next + size - 1 <= last)?;
+        prefixes.push(format!("{}/{}", Ipv4Addr::from_bits(next as u32), 32 - size.trailing_zeros()));
+        next += size;
+    }
+    (1..=MOST_PROPOSED).contains(&prefixes.len()).then(|| prefixes.join(" "))
+}
+
+/// Returns the length of the prefixes that have this netmask. Lengths below 8 and above 31 are nobody's.
+pub fn netmask(mask: Ipv4Addr) -> Option<u8> {
+    let len = mask.to_bits().leading_ones() as u8;
+    ((8..32).contains(&len) && mask.to_bits() == mask_of(len)).then_some(len)
+}
+
+fn mask_of(len: u8) -> u32 {
+    mask(len, 32) as u32
 }
 
 /// Returns a mask of the upper `len` of `width` bits.
@@ -92,6 +142,28 @@ pub fn interface(name: &str) -> Result<String, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_ways_to_write_prefixes_are_answered_with_the_right_one() {
+        for (text, meant) in [
+            ("10.3.0.0/255.255.255.0", "\"10.3.0.0/24\""),
+            ("10.3.0.9/255.255.255.252", "\"10.3.0.8/30\""),
+            // Four addresses from 2 on: two and two. From 4 to 11: four and four.
+            ("10.1.0.2-10.1.0.5", "\"10.1.0.2/31 10.1.0.4/31\""),
+            ("10.1.0.4 - 10.1.0.11", "\"10.1.0.4/30 10.1.0.8/30\""),
+            ("010.004.000.001", "\"10.4.0.1\""),
+            ("[fd01::1]", "\"fd01::1\""),
+        ] {
+            let help = prefix(text).unwrap_err().help.unwrap();
+            assert!(help.starts_with(&format!("did you mean {meant}?")), "{text}: {help}");
+        }
+        for text in ["10.3.0.0/255.0.255.0", "10.1.0.5-10.1.0.2", "10.1.2", "host", "10.0.0.1-10.9.9.9"] {
+            assert!(prefix(text).unwrap_err().help.unwrap().starts_with("prefixes are"), "{text}");
+        }
+        let len = |mask: &str| netmask(mask.parse().unwrap());
+        assert_eq!(["255.255.255.0", "255.128.0.0"].map(len), [Some(24), Some(9)]);
+        assert_eq!(["255.255.255.255", "254.0.0.0", "255.0.255.0", "10.0.0.1"].map(len), [None; 4]);
+    }
 
     #[test]
     fn ports_and_prefixes() {

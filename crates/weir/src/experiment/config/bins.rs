@@ -2,7 +2,7 @@
 
 use super::diag::Fault;
 use super::reader::{Positive, Section};
-use crate::experiment::plan::Plan;
+use crate::experiment::plan::{Plan, MOST_BINS, MOST_INTERVALS};
 use crate::result::Backend;
 use weir_core::time::Duration;
 
@@ -90,6 +90,33 @@ pub(super) fn bin(s: &Section, duration: Duration, interval: Duration, most: Dur
         }
     }
     longest(common, most)
+}
+
+/// Refuses a plan whose flows have too many intervals or bins in all, as far as the plan tells. The place is
+/// that of `interval`, of `bin`, or of the shortest time that makes bins shorter than `most`.
+pub(super) fn not_too_many_in_all(s: &Section, plan: &Plan, most: Duration) {
+    let intervals = plan.stretches(plan.interval);
+    if intervals > MOST_INTERVALS {
+        let message =
+            format!("{} makes {intervals} intervals, of all flows in {}", plan.interval, plan.duration);
+        let help = format!("a result has at most {MOST_INTERVALS}: choose a longer `interval`");
+        let key = if s.has("interval") { "interval" } else { "duration" };
+        return s.fault(key, Fault::new(message, help));
+    }
+    let bins = plan.stretches(plan.bin);
+    if bins > MOST_BINS {
+        let finer = |(_, d): &(_, Duration)| d.as_micros() % most.as_micros().max(1) != 0;
+        let finest = s.times().into_iter().filter(finer).min_by_key(|(span, d)| (*d, span.start));
+        let message = format!("bins of {}: {bins} of them, of all flows in {}", plan.bin, plan.duration);
+        let help = format!(
+            "received bytes are recorded in at most {MOST_BINS} bins, which divide every time at which they are measured: choose a longer `bin`, or a coarser time"
+        );
+        let fault = Fault::new(message, help);
+        match finest {
+            Some((span, _)) => s.fault_at(span, fault),
+            None => s.fault(if s.has("bin") { "bin" } else { "duration" }, fault),
+        }
+    }
 }
 
 /// Returns the longest bin of at most `most` that divides this many microseconds. It is whole milliseconds if

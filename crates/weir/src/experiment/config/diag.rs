@@ -181,6 +181,11 @@ impl Errors {
         Errors { source: source.clone(), list: self.list }
     }
 
+    /// Returns whether they are about this text.
+    pub(super) fn are_of(&self, source: &Source) -> bool {
+        self.source == *source
+    }
+
     /// Returns the errors.
     pub(super) fn into_list(self) -> Vec<Diagnostic> {
         self.list

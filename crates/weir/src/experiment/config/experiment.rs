@@ -68,8 +68,8 @@ const REFUSED: [Refused; 1] = [(
     "an experiment brings its own network, [path]; [ports] is for `weir run` and `weir wan`",
 )];
 
-/// Parses a single experiment; [`runs`] takes sweeps too. All errors of the file come at once. Checks on
-/// results are read only if the rest is right.
+/// Parses a single experiment; [`runs`] takes sweeps too. All errors of the file come at once; those of a
+/// list that it names come first, without them. Checks on results are read only if the rest is right.
 pub fn parse(source: &Source) -> Result<Experiment, Errors> {
     parse_with(source, "")
 }
@@ -116,7 +116,7 @@ fn alone(
     root.refuse(&REFUSED);
     let files = Files::beside(source);
     let plan = plan(root, source, &files, baselines);
-    if let Some(errors) = files.faulty.take().filter(|_| sink.is_empty()) {
+    if let Some(errors) = files.faulty.take() {
         return Err(errors);
     }
     let notes = files.notes.take();
@@ -157,6 +157,7 @@ fn plan(s: Section, source: &Source, files: &Files<'_>, baselines: Vec<Baseline>
     let hosts = host::groups(&s, path.rtt(), graph.as_ref());
     let groups = flow::groups(&s, &defaults, &hosts, graph.is_some(), duration);
     flow::not_behind_nat(&s, &groups, &lab);
+    flow::fit_ipv6(&s, &groups, &lab);
     host::have_ipv4(&s, &hosts, &lab);
     let series = series(&s, gateway.is_some());
     let sample = s.get::<Positive>("sample").map(|Positive(d)| d);
@@ -203,6 +204,9 @@ fn plan(s: Section, source: &Source, files: &Files<'_>, baselines: Vec<Baseline>
     }
     plan.reference = s.section("reference").map(|r| reference(r, &plan));
     plan.bin = bins::bin(&s, plan.duration, plan.interval, longest_bin);
+    if s.all_well() {
+        bins::not_too_many_in_all(&s, &plan, longest_bin);
+    }
     s.finish();
     Some(plan)
 }

@@ -9,7 +9,7 @@ use super::reader::{Positive, Section, Size};
 use super::value::above_zero;
 use super::{distribution, names, tcp};
 use crate::experiment::plan::{
-    Arrivals, BoxKind, FlowGroup, HostGroup, Kind, Lab, Length, Plan, Ports, Protocol, Sources, Tcp,
+    Arrivals, BoxKind, FlowGroup, HostGroup, Ip, Kind, Lab, Length, Plan, Ports, Protocol, Sources, Tcp,
 };
 use crate::result::Backend;
 use core::ops::RangeInclusive;
@@ -466,6 +466,23 @@ pub(super) fn not_behind_nat(s: &Section, groups: &[FlowGroup], lab: &Lab) {
         if let Some(lab) = s.section("lab") {
             lab.note_value(Backend::Sim, "box", Fault::new(message, help));
         }
+    }
+}
+
+/// Most payload bytes of a datagram in one packet of IPv6: 1500 less 40 and 8 (RFC 8200, RFC 768).
+const MOST_OVER_IPV6: u16 = 1452;
+
+/// Notes datagrams that the lab's IPv6 would cut in two.
+pub(super) fn fit_ipv6(s: &Section, groups: &[FlowGroup], lab: &Lab) {
+    let too_long = |g: &FlowGroup| match g.protocol {
+        Protocol::Udp { datagram, .. } if datagram > MOST_OVER_IPV6 => Some((g.id.clone(), datagram)),
+        _ => None,
+    };
+    let Some((id, bytes)) = groups.iter().find_map(too_long).filter(|_| lab.ip == Ip::V6) else { return };
+    let message = format!("datagrams of \"{id}\" have {bytes} bytes, too many for one packet of IPv6");
+    if let Some(lab) = s.section("lab") {
+        let help = format!("write datagram = {MOST_OVER_IPV6} in its [[flow]]");
+        lab.note_value(Backend::Sim, "ip", Fault::new(message, help));
     }
 }
 

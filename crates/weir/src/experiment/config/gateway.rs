@@ -4,7 +4,7 @@ use super::ack_filter;
 use super::class;
 use super::customers::sites::{self, Site};
 use super::customers::{self, Customer};
-use super::diag::{Errors, Fault, Located, Source};
+use super::diag::{Diagnostic, Errors, Fault, Located, Source};
 use super::engines;
 use super::keys::{self, set, Key};
 use super::link_layer;
@@ -48,7 +48,8 @@ pub struct GatewayFile {
     pub gateway: Config,
 }
 
-/// Parses `gateway.toml`. All errors of the file come at once.
+/// Parses `gateway.toml`. All errors of the file come at once; those of a list that it names come first,
+/// without them.
 pub fn parse(source: &Source) -> Result<GatewayFile, Errors> {
     parse_with(source, &Settings::default(), &|name| Source::read_list(name.as_ref()))
 }
@@ -65,7 +66,7 @@ pub fn parse_with(source: &Source, settings: &Settings, read: Read<'_>) -> Resul
     let files =
         Files { source, settings, read, inline: true, faulty: Cell::default(), notes: Cell::default() };
     let gateway = root.section("gateway").map(|s| self::gateway(s, &files));
-    if let Some(errors) = files.faulty.take().filter(|_| root.all_well()) {
+    if let Some(errors) = files.faulty.take() {
         return Err(errors);
     }
     let (gateway, lists) = gateway.unzip();
@@ -283,7 +284,7 @@ pub(super) struct Files<'a> {
     pub read: Read<'a>,
     /// Flag: the gateway has an interface, which may report the rate of its line.
     pub inline: bool,
-    /// Errors of a file that could be read.
+    /// Errors of these files. Without their classes, other errors may follow.
     pub faulty: Cell<Option<Errors>>,
     /// Rows without effect in the lists of an experiment.
     pub notes: Cell<Vec<Located>>,
@@ -304,16 +305,22 @@ impl<'a> Files<'a> {
     }
 
     /// Reads the file that a key names.
-    fn read(&self, s: &Section, key: &'static str) -> Option<Source> {
-        let name = s.get::<String>(key)?;
+    fn read(&self, s: &Section, key: &'static str) -> Result<Option<Source>, Diagnostic> {
+        let Some(name) = s.get::<String>(key) else { return Ok(None) };
         let directory = Path::new(&self.source.name).parent().unwrap_or(Path::new(""));
         let path = directory.join(name).display().to_string();
-        match (self.read)(&path) {
-            Ok(source) => Some(source),
-            Err(why) => {
-                s.fault_in(key, Fault::new(why, "a path is relative to the directory of this file"));
-                None
-            }
+        (self.read)(&path).map(Some).map_err(|why| Diagnostic {
+            span: s.value_span(key),
+            message: format!("`{}`: {why}", s.full(key)),
+            help: Some("a path is relative to the directory of this file".to_owned()),
+        })
+    }
+
+    /// Reads the files of customers and of sites. Errors are those of all that cannot be read.
+    fn read_both(&self, s: &Section) -> Result<[Option<Source>; 2], Errors> {
+        match ["file", "sites"].map(|key| self.read(s, key)) {
+            [Ok(file), Ok(sites)] => Ok([file, sites]),
+            both => Err(Errors::new(self.source, both.into_iter().filter_map(Result::err).collect())),
         }
     }
 
@@ -328,7 +335,7 @@ impl<'a> Files<'a> {
             return Lists::default();
         };
         s.need("file", "\"customers.csv\"");
-        let (source, sites_source) = (self.read(&s, "file"), self.read(&s, "sites"));
+        let sources = self.read_both(&s);
         let queues = share::of_customers(&s);
         let queued = queues.map(|queue| queue.is_some());
         let police = s.get("police").unwrap_or(false);
@@ -338,8 +345,8 @@ impl<'a> Files<'a> {
             s.fault_here(Fault::new(format!("there is no site \"{name}\""), "there is no list of sites"));
         }
         s.finish();
-        let sites = sites_source.map(|source| sites::read(&source, self.settings)).transpose();
-        let read = sites.and_then(|mut sites| {
+        let read = sources.and_then(|[source, sites]| {
+            let mut sites = sites.map(|source| sites::read(&source, self.settings)).transpose()?;
             let list = source.map(|source| customers::read(&source, sites.as_ref(), queued, self.settings));
             let (mut customers, notes) = list.transpose()?.unwrap_or_default();
             customers.iter_mut().for_each(|customer| customer.unresponsive = unresponsive);

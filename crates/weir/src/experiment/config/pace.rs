@@ -130,7 +130,9 @@ fn target(value: &DeValue) -> Result<Target, Fault> {
         let fault = |fault: Fault| Fault::new(fault.message, TARGETS);
         return Rate::from_value(value).map(Target::Rate).map_err(fault);
     }
-    match Probability::from_value(value)?.trillionths() / MILLIONTH {
+    let share = Probability::from_value(value)
+        .map_err(|_| Fault::new("more than the line has, or no share", TARGETS));
+    match share?.trillionths() / MILLIONTH {
         0 => Err(Fault::bare("less than a millionth of the line")),
         millionths => Ok(Target::Share(millionths as u32)),
     }

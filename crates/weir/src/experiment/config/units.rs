@@ -88,16 +88,24 @@ fn respelt(text: &str) -> String {
     known.map_or_else(|| bits.to_owned(), |(_, unit_here)| bits.replace(unit, unit_here))
 }
 
-/// Returns the rate that somebody may have meant whose unit is one letter, or bytes.
+/// Returns the rate that somebody may have meant whose unit is one letter, another spelling or bytes, or who
+/// writes a comma for the point.
 fn meant(text: &str) -> Option<String> {
     let (number, unit) = split(text.trim().trim_end_matches("/s"))?;
-    let (factor, bits) = match unit {
-        "K" | "k" => ("kbit", 1),
-        "M" | "m" => ("Mbit", 1),
-        "G" | "g" => ("Gbit", 1),
-        "kB" | "KB" | "kBps" => ("kbit", 8),
-        "MB" | "MBps" => ("Mbit", 8),
-        "GB" | "GBps" => ("Gbit", 8),
+    if let Some(decimals) = unit.strip_prefix(',') {
+        // A comma in place of the point.
+        let has_decimals = decimals.starts_with(|c: char| c.is_ascii_digit());
+        return has_decimals.then(|| respelt(&text.replacen(',', ".", 1)));
+    }
+    let lower = unit.to_ascii_lowercase();
+    let plain = lower.trim_end_matches("/sec").trim_end_matches("ps").trim_end_matches('s');
+    let (factor, bits) = match (unit, plain) {
+        ("kB" | "KB" | "kBps", _) => ("kbit", 8),
+        ("MB" | "MBps", _) => ("Mbit", 8),
+        ("GB" | "GBps", _) => ("Gbit", 8),
+        (_, "k" | "kbit" | "kilobit") => ("kbit", 1),
+        (_, "m" | "mb" | "mbit" | "megabit") => ("Mbit", 1),
+        (_, "g" | "gb" | "gbit" | "gig" | "gigabit") => ("Gbit", 1),
         _ => return None,
     };
     match bits {
@@ -109,8 +117,11 @@ fn meant(text: &str) -> Option<String> {
 /// Parses a rate: `10Mbit`, `10Mbit/s`, `125kbit`, `1.5Gbit`, and other spellings that people bring. At least
 /// 1 bit/s; bytes per second are refused.
 pub fn rate(text: &str) -> Result<Rate, Fault> {
-    let bps = quantity(&respelt(text), "rate", &RATE_UNITS, RATE_HELP).map_err(|mut fault| {
-        if let Some(meant) = meant(text) {
+    let respelt = respelt(text);
+    let bps = quantity(&respelt, "rate", &RATE_UNITS, RATE_HELP).map_err(|mut fault| {
+        fault.message = fault.message.replace(&format!("\"{respelt}\""), &format!("\"{text}\""));
+        let bps = |text: &str| quantity(text, "rate", &RATE_UNITS, RATE_HELP);
+        if let Some(meant) = meant(text).filter(|meant| bps(meant).is_ok()) {
             fault.help = Some(format!("did you mean \"{meant}\"? {RATE_HELP}"));
         }
         fault
@@ -276,6 +287,12 @@ mod tests {
         let help = |t: &str| rate(t).unwrap_err().help.unwrap();
         assert!(help("9M").starts_with("did you mean \"9Mbit\"?"), "{}", help("9M"));
         assert!(help("9MB/s").starts_with("did you mean \"72Mbit\"?"), "{}", help("9MB/s"));
+        for text in ["9mbps", "9 mb/s", "9mb", "9 Mbits", "9megabit", "9 Mbit/sec", "9MBIT", "9MBit/s"] {
+            assert!(help(text).starts_with("did you mean \"9Mbit\"?"), "{text}: {}", help(text));
+        }
+        assert!(help("2,5Mbit").starts_with("did you mean \"2.5Mbit\"?"), "{}", help("2,5Mbit"));
+        assert!(help("1,5 gig").starts_with("rates are"), "{}", help("1,5 gig"));
+        assert!(rate("9 mb/s").unwrap_err().message.ends_with("in the rate \"9 mb/s\""));
         for wrong in ["10", "10MB", "10mbps", "10M", "-1Mbit", "Mbit", "", "1.2345kbit", "1e3kbit", "1.bit"] {
             assert!(rate(wrong).is_err(), "{wrong}");
         }

@@ -42,8 +42,7 @@ pub struct FlowGroup {
     pub direction: Direction,
     /// Server ports: one that all flows share, or one for each.
     pub ports: Ports,
-    /// Group of hosts that the clients are on; flow `k` is on host `k` modulo their number. `None` is the
-    /// path's own client host.
+    /// Group of hosts that the clients are on ([`Flow::host_of`]). `None` is the path's own client host.
     pub client: Option<String>,
     /// Group of hosts that the servers are on, with the same assignment.
     pub server: Option<String>,
@@ -82,7 +81,7 @@ pub enum Protocol {
         /// Number of streams that share the data, never 0. The simulator has one.
         streams: u32,
     },
-    /// UDP datagrams from the data's sender, independent of the network. Simulator only.
+    /// UDP datagrams from the data's sender, independent of the network.
     Udp {
         /// Rate of payload while on.
         rate: Rate,
@@ -203,6 +202,11 @@ impl Flow<'_> {
     pub fn source(&self) -> u32 {
         self.group.sources.as_ref().map_or(self.index, |sources| self.index % sources.count)
     }
+    /// Returns the number of its host in a group of `count` hosts. Flows take turns on the hosts, and those
+    /// of one source are on the same host. Panics if `count` is 0.
+    pub fn host_of(&self, count: u32) -> u32 {
+        self.source() % count
+    }
     /// Returns the latest end, in an experiment of length `duration`.
     pub fn end(&self, duration: Duration) -> Duration {
         match self.group.length {
@@ -250,8 +254,14 @@ impl FlowGroup {
 
     /// Returns whether any property is drawn.
     pub fn draws(&self) -> bool {
+        self.draws_flows() || matches!(self.protocol, Protocol::Udp { on_off: Some(_), .. })
+    }
+
+    /// Returns whether the number, the starts or the sizes of the flows are drawn, or depend on the run. A
+    /// flow has a counterpart of the same name only in runs of the same seed then.
+    pub fn draws_flows(&self) -> bool {
         let drawn = matches!(self.arrivals, Arrivals::Drawn(_)) || matches!(self.length, Length::Drawn(_));
-        drawn || self.sources.is_some() || matches!(self.protocol, Protocol::Udp { on_off: Some(_), .. })
+        drawn || self.sources.is_some()
     }
 
     /// Returns the flows of the group, in the order of their starts. Draws depend only on `seed` and a name,

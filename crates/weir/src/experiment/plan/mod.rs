@@ -18,6 +18,7 @@ mod graph;
 mod lab;
 mod measure;
 mod network;
+mod room;
 mod tcp;
 
 pub use added::Added;
@@ -29,6 +30,7 @@ pub use measure::{
     Target, Tolerance,
 };
 pub use network::{HostGroup, Path};
+pub use room::{MOST_BINS, MOST_INTERVALS};
 pub use tcp::{
     Accepts, Tcp, TcpSetting, Value, DEFAULT_CC, QUIC_CONTROLS, QUIC_SETTINGS, SHORTHANDS, TCP_SETTINGS,
     WINDOWS,
@@ -146,6 +148,11 @@ impl Plan {
     pub fn flows(&self) -> impl Iterator<Item = Flow<'_>> {
         let in_time = |f: &Flow| f.start < self.duration;
         self.groups.iter().flat_map(move |g| g.flows(self.seed).take_while(in_time))
+    }
+
+    /// Returns the names of the groups whose flows are drawn, or depend on the run.
+    pub fn drawn(&self) -> Vec<String> {
+        self.groups.iter().filter(|group| group.draws_flows()).map(|group| group.id.clone()).collect()
     }
 
     /// Returns the names of the links in results: `lan.out`, `lan.back`, `wan.out`, `wan.back`, or `NAME.out`

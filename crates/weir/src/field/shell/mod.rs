@@ -14,21 +14,27 @@ mod server;
 
 use crate::experiment::config::wan::WanFile;
 use cable::Cable;
-use rustix::process::{geteuid, pidfd_open, Pid, PidfdFlags};
+use rustix::process::{geteuid, kill_process, kill_process_group, pidfd_open, Pid, PidfdFlags, Signal};
 use server::Server;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use weir_io::sys::{namespace, tun};
 
 /// Address of the program's side.
 pub const NEAR: &str = "10.77.0.1";
 /// Address of the far side.
 pub const FAR: &str = "10.77.0.2";
+/// Device of the far side.
+const FAR_DEVICE: &str = "weir1";
+/// Time that a process has to end after it was asked to.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Program to run, and its path.
 #[derive(Clone, Debug)]
@@ -59,17 +65,19 @@ impl From<String> for Failed {
 /// Runs the program until it ends, and returns its exit status. The far side's command is there before it,
 /// and is ended after it.
 pub fn run(shell: &Shell) -> Result<ExitStatus, Failed> {
+    let signals = Signals::register().map_err(|e| e.to_string())?;
     let is_root = geteuid().is_root();
     if !is_root {
         namespace::become_root().map_err(no_namespaces)?;
         ip("lo", &["link set lo up"])?;
     }
-    let far = tun::create("weir1").map_err(|e| no_device("weir1", &e))?;
-    ip("weir1", &[&format!("addr add {FAR} peer {NEAR} dev weir1"), "link set weir1 up"])?;
-    let server = shell.server.as_deref().map(Server::start).transpose()?;
+    let far = tun::create(FAR_DEVICE).map_err(|e| no_device(FAR_DEVICE, &e))?;
+    let address = format!("addr add {FAR} peer {NEAR} dev {FAR_DEVICE}");
+    ip(FAR_DEVICE, &[&address, &format!("link set {FAR_DEVICE} up")])?;
+    let server = shell.server.as_deref().map(|command| Server::start(command, &signals)).transpose()?;
     let near = std::thread::scope(|scope| scope.spawn(|| near_side(&shell.program)).join());
     let Near { device, mut program } = near.map_err(|_| "the near side ended early".to_owned())??;
-    let carried = carry(shell, [device, far], &program).map_err(|e| e.to_string());
+    let carried = carry(shell, [device, far], &program, &signals).map_err(|e| e.to_string());
     drop(server);
     if carried.is_err() {
         end(&mut program);
@@ -80,6 +88,10 @@ pub fn run(shell: &Shell) -> Result<ExitStatus, Failed> {
 
 fn no_device(name: &str, error: &io::Error) -> String {
     let help = match error.kind() {
+        io::ErrorKind::ResourceBusy if name == FAR_DEVICE => {
+            "another `weir shell` of root runs here, and this host is the far side of one at a time: start it as \
+             another user, or in a network namespace of its own"
+        }
         io::ErrorKind::NotFound => "the kernel's module tun makes /dev/net/tun: modprobe tun",
         io::ErrorKind::PermissionDenied => "/dev/net/tun may not be opened: it has mode 0666 on most systems",
         _ => "a TUN device cannot be made",
@@ -133,35 +145,73 @@ fn not_started(program: &OsStr, error: &io::Error) -> Failed {
     }
 }
 
-/// Ends a process that this one started, and its process group if it leads one.
+/// Ends a process that this one started, and its process group if it leads one. One that does not end in time
+/// is killed.
 fn end(child: &mut Child) {
-    if let (Ok(None), Some(pid)) = (child.try_wait(), Pid::from_raw(child.id() as i32)) {
-        // The process has not been reaped, so its number is still its own.
-        let group = rustix::process::kill_process_group(pid, rustix::process::Signal::TERM);
-        if group.is_err() {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    for signal in [Signal::TERM, Signal::KILL] {
+        if let (Ok(None), Some(pid)) = (child.try_wait(), Pid::from_raw(child.id() as i32)) {
+            // The process has not been reaped, so its number is still its own.
+            if kill_process_group(pid, signal).is_err() {
+                let _ = kill_process(pid, signal);
+            }
+        }
+        let until = Instant::now() + LAST_WORDS;
+        while matches!(child.try_wait(), Ok(None)) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
-    let _ = child.wait();
 }
 
-/// Carries packets until the program has ended or this process is told to end.
-fn carry(shell: &Shell, devices: [OwnedFd; 2], program: &Child) -> io::Result<()> {
+/// Signals that this process got.
+struct Signals {
+    /// Ctrl-C is meant for the program, which is in the same process group. Without a handler it would end
+    /// this process too.
+    interrupted: Arc<AtomicBool>,
+    /// Number of the latest signal that asks for the end, or 0.
+    stopped: Arc<AtomicUsize>,
+}
+
+impl Signals {
+    fn register() -> io::Result<Signals> {
+        let signals = Signals { interrupted: Arc::default(), stopped: Arc::default() };
+        for signal in [SIGINT, SIGQUIT] {
+            signal_hook::flag::register(signal, signals.interrupted.clone())?;
+        }
+        for signal in [SIGTERM, SIGHUP] {
+            signal_hook::flag::register_usize(signal, signals.stopped.clone(), signal as usize)?;
+        }
+        Ok(signals)
+    }
+
+    /// Returns whether there is nothing to begin any more.
+    fn have_come(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed) || self.stopped.load(Ordering::Relaxed) > 0
+    }
+
+    /// Returns the signal that asks for the end, once.
+    fn take_stop(&self) -> Option<Signal> {
+        match self.stopped.swap(0, Ordering::Relaxed) as i32 {
+            SIGTERM => Some(Signal::TERM),
+            SIGHUP => Some(Signal::HUP),
+            _ => None,
+        }
+    }
+}
+
+/// Carries packets until the program has ended. A signal to end goes to the program. One that does not end,
+/// as interactive shells do not, is killed.
+fn carry(shell: &Shell, devices: [OwnedFd; 2], program: &Child, signals: &Signals) -> io::Result<()> {
     let pid = Pid::from_raw(program.id() as i32).ok_or(io::ErrorKind::NotFound)?;
     let ended = pidfd_open(pid, PidfdFlags::empty())?;
-    // Ctrl-C is meant for the program, which is in the same process group. Without a handler it would end
-    // this process too.
-    let (ignored, stop) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGQUIT] {
-        signal_hook::flag::register(signal, ignored.clone())?;
-    }
-    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        signal_hook::flag::register(signal, stop.clone())?;
-    }
     let mut cable = Cable::new(&shell.wan, devices)?;
+    let mut latest = None;
     while !cable.carry(ended.as_fd())? {
-        if stop.swap(false, Ordering::Relaxed) {
-            rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
+        if let Some(signal) = signals.take_stop() {
+            kill_process(pid, signal)?;
+            latest.get_or_insert(Instant::now() + LAST_WORDS);
+        }
+        if latest.is_some_and(|latest| Instant::now() >= latest) {
+            kill_process(pid, Signal::KILL)?;
         }
     }
     Ok(())

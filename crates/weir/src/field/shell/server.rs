@@ -1,6 +1,6 @@
 //! The far side's command: it runs before the program does, and its output is told from the program's.
 
-use super::end;
+use super::{end, Signals};
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -23,7 +23,8 @@ pub(super) struct Server(Child);
 
 impl Server {
     /// Starts the command in a process group of its own, and waits until a port listens that did not before.
-    pub(super) fn start(command: &str) -> Result<Server, String> {
+    /// A signal ends it.
+    pub(super) fn start(command: &str, signals: &Signals) -> Result<Server, String> {
         use std::os::unix::process::CommandExt;
         let before = listening();
         let mut shell = Command::new("/bin/sh");
@@ -32,13 +33,16 @@ impl Server {
         child.stdout.take().into_iter().for_each(tell);
         child.stderr.take().into_iter().for_each(tell);
         let mut server = Server(child);
-        server.wait(&before, command)?;
+        server.wait(&before, command, signals)?;
         Ok(server)
     }
 
-    fn wait(&mut self, before: &HashSet<String>, command: &str) -> Result<(), String> {
+    fn wait(&mut self, before: &HashSet<String>, command: &str, signals: &Signals) -> Result<(), String> {
         let until = Instant::now() + PATIENCE;
         while listening().is_subset(before) {
+            if signals.have_come() {
+                return Err("stopped before the program began".into());
+            }
             if let Ok(Some(ended)) = self.0.try_wait() {
                 return Err(format!("the server ended before the program began ({ended}): {command}"));
             }

@@ -115,10 +115,17 @@ pub(super) fn spread(curves: &[Vec<Point>], width: f64) -> Vec<Spread> {
     stretches.into_iter().map(one).collect()
 }
 
-/// Returns the mean goodput of several flows as steps. Flows are given by their intervals of length
-/// `interval`.
-pub(super) fn steps<'a>(flows: impl Iterator<Item = &'a [Interval]>, interval: Duration) -> Vec<Point> {
-    let width = interval.as_secs_f64();
+/// Returns the length of the steps of goodput: an interval, or as many as make about four times [`POINTS`]
+/// of a run.
+pub(super) fn step(interval: Duration, duration: Duration) -> Duration {
+    let intervals = duration.as_nanos() / interval.as_nanos().max(1);
+    interval.saturating_mul(intervals.div_ceil(4 * POINTS).max(1))
+}
+
+/// Returns the mean goodput of several flows as steps. Flows are given by their intervals. A
+/// step is as long as one of these, or as several.
+pub(super) fn steps<'a>(flows: impl Iterator<Item = &'a [Interval]>, step: Duration) -> Vec<Point> {
+    let width = step.as_secs_f64();
     let mut stretches: BTreeMap<u64, Vec<(f64, f64, f64)>> = BTreeMap::new();
     for i in flows.flatten() {
         // Intervals begin at multiples of their length; the first of a flow may begin later.
@@ -216,5 +223,18 @@ mod tests {
         let b = [interval(2.5, 1.5, 8.0)];
         let got = steps([a.as_slice(), b.as_slice()].into_iter(), Duration::from_secs(2));
         assert_eq!(got, [(0.0, 4.0), (2.0, 4.0), (2.0, 7.0), (4.0, 7.0)]);
+    }
+
+    /// 2,000,000 intervals of 1 us are 800 steps of 2.5 ms. A step has the mean of its intervals.
+    #[test]
+    fn steps_may_be_of_several_intervals() {
+        let us = Duration::from_micros;
+        assert_eq!(step(us(1), us(2_000_000)), us(2_500));
+        assert_eq!(step(us(1_000_000), us(100_000_000)), us(1_000_000));
+        let flow: Vec<Interval> = (0..2_000_000)
+            .map(|k| Interval { t_s: f64::from(k) / 1e6, len_s: 1e-6, bytes: 0, bps: f64::from(k % 2) })
+            .collect();
+        let got = steps(std::iter::once(flow.as_slice()), us(2_500));
+        assert_eq!((got.len(), got[2]), (1600, (0.0025, 0.5)));
     }
 }

@@ -364,6 +364,7 @@ fn rates(about: &About, result: &RunResult) -> Option<Chart> {
     }
     let groups = grouped(result.flows.iter().map(|f| (f.group(), f)));
     let window = data::window(about.duration, about.bin);
+    let step = data::step(about.interval, about.duration);
     let mut broad = Vec::new();
     let mut fine = Vec::new();
     for (colour, (_, flows)) in groups.iter().enumerate() {
@@ -372,7 +373,7 @@ fn rates(about: &About, result: &RunResult) -> Option<Chart> {
             Some(data::goodput(f, first, received, about.bin, window)).filter(|p| !p.is_empty())
         };
         fine.extend(curves(colour, flows.iter().filter_map(points).collect(), window.as_secs_f64()));
-        let steps = Shape::Broad(data::steps(flows.iter().map(|f| f.intervals.as_slice()), about.interval));
+        let steps = Shape::Broad(data::steps(flows.iter().map(|f| f.intervals.as_slice()), step));
         broad.push(Curve { colour, among: 1, shape: steps });
     }
     let all: Vec<Curve> = broad.into_iter().chain(fine).collect();
@@ -385,7 +386,7 @@ fn rates(about: &About, result: &RunResult) -> Option<Chart> {
     let of = if groups.iter().any(|(_, f)| f.len() > 1) { "mean of the group" } else { "the same" };
     let many = groups.iter().any(|(_, f)| f.len() > MOST_CURVES);
     let thin = if many { "area: all flows of the group" } else { "thin: each flow" };
-    let reading = format!("{thin}, {window}; thick: {of}, {}", about.interval);
+    let reading = format!("{thin}, {window}; thick: {of}, {step}");
     let mut beyond = Vec::new();
     if peak > top {
         beyond.push(format!("drawn to {}, the highest is {}", Unit::Rate.show(top), Unit::Rate.show(peak)));
@@ -425,6 +426,9 @@ fn deviations(about: &About, groups: &Groups<&FlowResult>) -> Option<(Panel, f64
         } else {
             whole.flat_map(|i| [i.t_s, i.t_s + i.len_s].map(|t| (t, percent(i)))).collect()
         };
+        // Intervals that are narrower than a step cannot be told apart.
+        let step = data::step(about.interval, about.duration);
+        let points = if step > about.interval { data::thinned(&points, step.as_secs_f64()) } else { points };
         Some(points).filter(|p| !p.is_empty())
     };
     let of_group = |flows: &Vec<&FlowResult>| {

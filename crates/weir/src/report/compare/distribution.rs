@@ -1,5 +1,6 @@
 //! Distributions of the values of a group's flows, on both sides. A mean hides the slow flows.
 
+use super::apart;
 use crate::result::metric::{of_several, Found, Tables};
 use crate::result::unit::Unit;
 use crate::result::RunResult;
@@ -82,17 +83,17 @@ impl Distribution {
 }
 
 /// Returns the distributions of all metrics of large groups, in the order of the plan.
-pub(super) fn distributions(sides: [&[&RunResult]; 2]) -> Vec<Distributed> {
+pub(super) fn distributions(groups: &[&str], sides: [&[&RunResult]; 2]) -> Vec<Distributed> {
     let mut out = Vec::new();
-    for group in large(sides[0]) {
+    for group in groups.iter().filter(|group| is_large(group, sides)) {
         for (m, heading) in of_several(Tables::Comparisons).filter_map(|m| Some((m, m.column?))) {
             let values = |runs: &[&RunResult]| {
-                let flows = runs.iter().flat_map(|r| &r.flows).filter(|f| f.group() == group.as_str());
+                let flows = runs.iter().flat_map(|r| &r.flows).filter(|f| f.group() == *group);
                 Distribution::of(&flows.filter_map(|f| m.found(f)).collect::<Vec<_>>())
             };
             let sides = sides.map(values);
             if sides.iter().flatten().next().is_some() {
-                let (group, heading) = (group.clone(), heading.text);
+                let (group, heading) = (group.to_string(), heading.text);
                 out.push(Distributed { group, metric: m.name, heading, unit: m.unit, sides });
             }
         }
@@ -100,8 +101,7 @@ pub(super) fn distributions(sides: [&[&RunResult]; 2]) -> Vec<Distributed> {
     out
 }
 
-/// Returns the groups with enough flows for quantiles; both sides have the same groups.
-fn large(runs: &[&RunResult]) -> Vec<String> {
-    let groups = runs.first().map_or(Vec::new(), |r| r.groups());
-    groups.into_iter().filter(|(_, f)| f.len() >= FEWEST).map(|(name, _)| name.to_string()).collect()
+/// Returns whether a run has enough flows of a group for quantiles.
+fn is_large(group: &str, sides: [&[&RunResult]; 2]) -> bool {
+    sides.into_iter().flatten().any(|run| apart::of_group(run, group).count() >= FEWEST)
 }

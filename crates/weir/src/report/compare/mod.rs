@@ -3,8 +3,10 @@
 //! There are two sides. If there are runs of both worlds, the simulator's are compared with the lab's. With
 //! runs of one world only, the first file is one side, and all further files are the other. A side with
 //! several runs has their median, and their range is shown. Groups of flows are judged by the mean of their
-//! flows. The runs of sweeps are compared setting by setting.
+//! flows. The runs of sweeps are compared setting by setting. Flows that are drawn have a counterpart in runs
+//! of the same seed only: of other runs their groups are compared.
 
+mod apart;
 #[cfg(test)]
 mod damaged_tests;
 mod difference;
@@ -13,11 +15,12 @@ mod side;
 #[cfg(test)]
 mod tests;
 
+pub use apart::Apart;
 pub use distribution::{Distributed, Distribution};
 pub use side::{Row, Side, Spread};
 
 use crate::result::metric::Measured;
-use crate::result::{describe, Backend, Parity, RunResult, Settings};
+use crate::result::{describe, group_names, Backend, Parity, RunResult, Settings};
 use difference::Named;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -86,8 +89,11 @@ impl Bounds {
 pub struct Compared {
     /// Settings made by the sweep.
     pub settings: Settings,
-    /// Both sides, flow by flow.
+    /// Both sides, flow by flow, without the groups in `apart`.
     pub flows: Vec<[Row; 2]>,
+    /// Groups whose flows are not the same in all runs. They are compared as groups only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub apart: Vec<Apart>,
     /// Groups of flows: means, and sums of counts.
     pub groups: Vec<[Row; 2]>,
     /// Classes of the gateway: goodput together.
@@ -265,8 +271,11 @@ fn alone(names: &[String; 2], settings: &Settings, first_is_empty: bool) -> Stri
 
 impl Compared {
     fn of(settings: Settings, a: &[&RunResult], b: &[&RunResult]) -> Result<Compared, String> {
-        let distributions = distribution::distributions([a, b]);
-        let (a, b) = (Side::of(a)?, Side::of(b)?);
+        let groups = group_names(a.iter().chain(b).copied());
+        let apart = apart::groups(&groups, [a, b]);
+        let distributions = distribution::distributions(&groups, [a, b]);
+        let side = |runs| Side::of(runs, &groups, &apart);
+        let (a, b) = (side(a)?, side(b)?);
         if let Some(missing) = a.flows.iter().find(|f| !b.flows.iter().any(|g| g.id == f.id)) {
             return Err(format!("the flows are not the same: only one side has `{}`", missing.id));
         }
@@ -276,6 +285,7 @@ impl Compared {
         Ok(Compared {
             settings,
             flows: paired(&a.flows, &b.flows),
+            apart,
             groups: paired(&a.groups, &b.groups),
             classes: paired(&a.classes, &b.classes),
             distributions,

@@ -1,5 +1,6 @@
 //! One side of a comparison: runs that are equivalent.
 
+use super::apart::{self, Apart};
 use crate::result::metric::{Measured, Metric, Values};
 use crate::result::sample;
 use crate::result::{Ancestry, FlowResult, RunResult};
@@ -67,7 +68,7 @@ fn flat(name: &str) -> String {
 /// Side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Side {
-    /// Flows in the order of the plan.
+    /// Flows in the order of the plan, without the groups that are compared as groups only.
     pub flows: Vec<Row>,
     /// Groups in the order of the plan.
     pub groups: Vec<Row>,
@@ -78,31 +79,39 @@ pub struct Side {
 }
 
 impl Side {
-    /// Builds a side from one or more runs, which must have the same flows.
-    pub fn of(runs: &[&RunResult]) -> Result<Side, String> {
-        let ids = |r: &RunResult| r.flows.iter().map(|f| f.id.clone()).collect::<Vec<_>>();
-        let first = runs.first().ok_or("no run")?;
-        if let Some(other) = runs.iter().find(|r| ids(r) != ids(first)) {
-            let odd = other.flows.iter().find(|f| !first.flows.iter().any(|g| g.id == f.id));
-            let named = odd.map_or(String::new(), |f| format!(": only one has `{}`", f.id));
+    /// Builds a side from one or more runs with these `groups`. The runs must have the same flows in all
+    /// groups but those that are compared `apart`.
+    pub fn of(runs: &[&RunResult], groups: &[&str], apart: &[Apart]) -> Result<Side, String> {
+        let paired = |f: &&FlowResult| apart.iter().all(|a| a.group != f.group());
+        let flows: Vec<Vec<&FlowResult>> =
+            runs.iter().map(|r| r.flows.iter().filter(paired).collect()).collect();
+        let first = flows.first().ok_or("no run")?;
+        let same = |a: &[&FlowResult], b: &[&FlowResult]| a.iter().map(|f| &f.id).eq(b.iter().map(|f| &f.id));
+        if let Some(other) = flows.iter().find(|flows| !same(flows, first)) {
+            let without = |a: &[&FlowResult], b: &[&FlowResult]| {
+                a.iter().find(|f| !b.iter().any(|g| g.id == f.id)).map(|f| f.id.clone())
+            };
+            let odd = without(other, first).or_else(|| without(first, other));
+            let named = odd.map_or(String::new(), |id| format!(": only one has `{id}`"));
             return Err(format!("runs of the same world do not have the same flows{named}"));
         }
         let flow = |i: usize| {
-            row(
-                &first.flows[i].id,
-                runs,
-                |r| r.flows.get(i..=i).unwrap_or(&[]).iter().collect(),
-                Metric::total_of,
-            )
+            let of: Vec<Flows> = flows.iter().map(|flows| vec![flows[i]]).collect();
+            row(&first[i].id, &of, Metric::total_of)
         };
-        let of_group = |name: &str| {
-            row(name, runs, |r| r.flows.iter().filter(|f| f.group() == name).collect(), Metric::total_of)
+        let of_group = |&name: &&str| {
+            let of: Vec<Flows> = runs.iter().map(|r| apart::of_group(r, name).collect()).collect();
+            row(name, &of, Metric::total_of)
         };
-        let of_class = |name: &str| row(name, runs, |r| flows_below(r, name), Metric::together);
+        let of_class = |name: &str| {
+            let of: Vec<Flows> = runs.iter().map(|r| flows_below(r, name)).collect();
+            row(name, &of, Metric::together)
+        };
+        let classes = runs.first().map_or(&[][..], |r| &r.classes);
         Ok(Side {
-            flows: (0..first.flows.len()).map(flow).collect(),
-            groups: first.groups().iter().map(|(name, _)| of_group(name)).collect(),
-            classes: first.classes.iter().map(|c| of_class(&c.name)).collect(),
+            flows: (0..first.len()).map(flow).collect(),
+            groups: groups.iter().map(of_group).collect(),
+            classes: classes.iter().map(|c| of_class(&c.name)).collect(),
             runs: runs.len(),
         })
     }
@@ -118,13 +127,7 @@ fn flows_below<'a>(run: &'a RunResult, name: &str) -> Flows<'a> {
 
 /// Builds a row from the values of some flows of each run, spread over the runs; `total` combines the values
 /// of several flows.
-fn row<'a>(
-    id: &str,
-    runs: &[&'a RunResult],
-    of: impl Fn(&'a RunResult) -> Flows<'a>,
-    total: fn(&Metric<FlowResult>, &[&FlowResult]) -> Option<f64>,
-) -> Row {
-    let runs: Vec<Flows> = runs.iter().map(|&r| of(r)).collect();
+fn row(id: &str, runs: &[Flows], total: fn(&Metric<FlowResult>, &[&FlowResult]) -> Option<f64>) -> Row {
     let spread = |m: &Metric<FlowResult>| {
         let found = Spread::of(runs.iter().filter_map(|flows: &Flows| total(m, flows)))?;
         let measured = runs.iter().map(|flows| m.measured(flows)).fold(Measured::default(), Measured::and);

@@ -316,3 +316,65 @@ fn groups_of_several_flows_have_distributions() {
     let few = [given("l", vec![lab(1e6)]), given("s", vec![sim(1e6)])];
     assert!(compare(&few, Bounds::default(), false).unwrap().settings[0].distributions.is_empty());
 }
+
+/// Returns a run with a bulk flow and with flows of `web` that took these times.
+fn drawn(seed: u64, fct: &[f64]) -> RunResult {
+    let flow =
+        |id: String, fct_s| FlowResult { id, end_s: 10.0, fct_s, retransmits: 1, ..FlowResult::default() };
+    let web = fct.iter().enumerate().map(|(k, fct)| flow(format!("web.{k}"), Some(*fct)));
+    RunResult {
+        seed,
+        drawn: vec!["web".into()],
+        flows: std::iter::once(flow("bulk.0".into(), None)).chain(web).collect(),
+        ..RunResult::default()
+    }
+}
+
+fn ids(rows: &[[Row; 2]]) -> Vec<&str> {
+    rows.iter().map(|[a, _]| a.id.as_str()).collect()
+}
+
+fn fct(rows: &[[Row; 2]], row: usize) -> [f64; 2] {
+    rows[row].each_ref().map(|side| side.values.get("fct_s").unwrap().median)
+}
+
+/// `web.0` of one seed is another flow than that of another: 3 flows of 2 s on average, and 4 or none of 3 s.
+#[test]
+fn drawn_flows_of_other_seeds_are_compared_as_a_group() {
+    let all = [
+        given("a", vec![drawn(1, &[1.0, 2.0, 3.0])]),
+        given("b", vec![drawn(2, &[]), drawn(3, &[2.0, 2.0, 4.0, 4.0])]),
+    ];
+    let c = compare(&all, Bounds { goodput: None, fct: Some(0.4) }, false).unwrap();
+    let [one] = c.settings.as_slice() else { panic!("{c:?}") };
+    assert_eq!((ids(&one.flows), ids(&one.groups)), (vec!["bulk.0"], vec!["bulk", "web"]));
+    assert_eq!(fct(&one.groups, 1), [2.0, 3.0]);
+    assert_eq!(one.apart, [Apart { group: "web".into(), flows: [[3, 3], [0, 4]], seeds: true }]);
+    assert_eq!((c.outside.len(), c.outside[0].group.as_str(), c.outside[0].off), (1, "web", Some(0.5)));
+    let text = table::comparison(&c, false);
+    let said = "web: 3 flows in A, 0 to 4 in B; each seed draws others, so it is compared as a group";
+    assert!(text.contains(said) && text.contains("\nweb  ") && !text.contains("web.0"), "{text}");
+    // Flows that are not drawn are the same in all runs, or the runs do not go together.
+    let mut given = all.to_vec();
+    given.iter_mut().flat_map(|file| &mut file.runs).for_each(|run| run.drawn.clear());
+    let error = compare(&given, Bounds::default(), false).unwrap_err();
+    assert_eq!(error, "runs of the same world do not have the same flows: only one has `web.0`");
+}
+
+/// Flows of the same seed are the same ones. Of sources that wait for their flows, more may have begun.
+#[test]
+fn drawn_flows_of_the_same_seed_are_compared_one_by_one() {
+    let compared = |a: RunResult, b: RunResult| {
+        let c = compare(&[given("a", vec![a]), given("b", vec![b])], Bounds::default(), false).unwrap();
+        (table::comparison(&c, false), c.settings.into_iter().next().unwrap())
+    };
+    let (_, same) = compared(drawn(1, &[1.0, 2.0]), drawn(1, &[2.0, 1.0]));
+    assert_eq!((ids(&same.flows), same.apart.len()), (vec!["bulk.0", "web.0", "web.1"], 0));
+    assert_eq!([fct(&same.flows, 1), fct(&same.flows, 2)], [[1.0, 2.0], [2.0, 1.0]]);
+    let (_, other) = compared(drawn(1, &[1.0, 2.0]), drawn(2, &[2.0, 1.0]));
+    assert_eq!((ids(&other.flows), other.apart[0].seeds), (vec!["bulk.0"], true));
+    let (text, more) = compared(drawn(1, &[1.0, 3.0]), drawn(1, &[1.0]));
+    assert_eq!((ids(&more.flows), fct(&more.groups, 1)), (vec!["bulk.0"], [2.0, 1.0]));
+    let said = "web: 2 flows in A, 1 in B; how many begin depends on the run, so it is compared as a group";
+    assert!(text.contains(said), "{text}");
+}

@@ -5,7 +5,7 @@ mod confidence;
 pub use confidence::mean;
 
 use crate::result::metric::{Measured, Metric, Values};
-use crate::result::{FlowResult, GroupSummary, Mean, RunResult, Status, Summary};
+use crate::result::{group_names, FlowResult, GroupSummary, Mean, RunResult, Status, Summary};
 
 /// Summarises `runs`; those with the same settings stand together.
 pub fn summaries(runs: &[RunResult]) -> Vec<Summary> {
@@ -15,7 +15,7 @@ pub fn summaries(runs: &[RunResult]) -> Vec<Summary> {
 fn summary(runs: &[RunResult]) -> Summary {
     let whole = |r: &&RunResult| r.error.is_none() && r.status != Status::Interrupted;
     let runs: Vec<&RunResult> = runs.iter().filter(whole).collect();
-    let names = runs.first().map_or(Vec::new(), |r| r.groups().into_iter().map(|(name, _)| name).collect());
+    let names = group_names(runs.iter().copied());
     Summary {
         settings: runs.first().map(|r| r.settings.clone()).unwrap_or_default(),
         seeds: runs.iter().map(|r| r.seed).collect(),
@@ -33,9 +33,12 @@ fn group<'a>(name: &str, runs: &[&'a RunResult]) -> Option<GroupSummary> {
         let measured = samples.iter().map(|flows| m.measured(flows)).fold(Measured::default(), Measured::and);
         Some(Mean { measured: Some(measured).filter(|all| !all.is_all()), ..found })
     };
+    let counts = || samples.iter().map(|flows| flows.len() as u64);
+    let (flows, most) = (counts().min()?, counts().max()?);
     Some(GroupSummary {
         group: name.to_string(),
-        flows: samples.first()?.len() as u64,
+        flows,
+        flows_most: Some(most).filter(|&most| most > flows),
         values: Values::of(of_metric),
     })
 }
@@ -97,5 +100,27 @@ mod tests {
             ([1].as_slice(), 10.0)
         );
         assert_eq!(summaries(&[]), []);
+    }
+
+    /// Two of three flows had ended, after 1 and 3 s.
+    #[test]
+    fn means_say_of_how_many_flows_they_are() {
+        let under_way = FlowResult { fct_at_least_s: Some(9.0), ..flow("a.1", 1.0, None) };
+        let one = run("1%", 1, vec![flow("a.0", 1.0, Some(1.0)), under_way]);
+        let s = &summaries(&[one, run("1%", 2, vec![flow("a.0", 1.0, Some(3.0))])])[0];
+        let fct = s.groups[0].values.get("fct_s").unwrap();
+        assert_eq!((fct.mean, fct.measured), (2.0, Some(Measured { n: 2, of: 3 })));
+    }
+
+    /// With drawn arrivals seeds have different numbers of flows, and the first may have none.
+    #[test]
+    fn groups_of_any_run_are_told() {
+        let one = run("1%", 1, vec![flow("b.0", 5.0, None)]);
+        let two =
+            run("1%", 2, vec![flow("a.0", 30.0, None), flow("a.1", 10.0, None), flow("b.0", 5.0, None)]);
+        let s = &summaries(&[one, two])[0];
+        let groups: Vec<_> = s.groups.iter().map(|g| (g.group.as_str(), g.flows, g.flows_most)).collect();
+        assert_eq!(groups, [("b", 1, None), ("a", 0, Some(2))]);
+        assert_eq!(s.groups[1].values.get("goodput_bps").map(|m| (m.n, m.mean)), Some((1, 20.0)));
     }
 }

@@ -3,7 +3,9 @@
 use super::columns::{at_least, number, rate_unit, unit, RateUnit};
 use super::grid::{Column, Grid};
 use super::{clean, Ink, Lines, MOST_FLOWS};
-use crate::report::compare::{incomparable, off, Compared, Comparison, Distributed, Outside, Row, Spread};
+use crate::report::compare::{
+    incomparable, off, Apart, Compared, Comparison, Distributed, Outside, Row, Spread,
+};
 use crate::result::describe;
 use crate::result::metric::{of_several, Measured, Tables};
 use crate::result::unit::Unit;
@@ -19,12 +21,17 @@ pub fn comparison(c: &Comparison, terminal: bool) -> String {
         if !compared.settings.is_empty() {
             parts.push(vec![ink.bold(&clean(&describe(&compared.settings)))]);
         }
-        let (what, rows) = match compared.flows.len() {
-            n if n > MOST_FLOWS => ("group", &compared.groups),
-            _ => ("flow", &compared.flows),
-        };
-        parts.push(grid(c, what, rows, ink));
-        parts.push(grid(c, "class", &compared.classes, ink));
+        let apart = |group: &&[Row; 2]| compared.apart.iter().any(|a| a.group == group[0].id);
+        let groups = || compared.groups.iter();
+        match compared.flows.len() {
+            n if n > MOST_FLOWS => parts.push(grid(c, "group", groups(), ink)),
+            _ => {
+                parts.push(grid(c, "flow", compared.flows.iter(), ink));
+                parts.push(grid(c, "group", groups().filter(apart), ink));
+            }
+        }
+        parts.push(compared.apart.iter().map(|a| drawn(c, a)).collect());
+        parts.push(grid(c, "class", compared.classes.iter(), ink));
         parts.push(distributions(c, &compared.distributions, ink));
     }
     parts.push(verdict(c, ink));
@@ -80,8 +87,30 @@ fn percent(v: Option<f64>) -> String {
     v.map_or(String::new(), |v| format!("{:+.2}", v * 100.0))
 }
 
-fn grid(c: &Comparison, what: &'static str, rows: &[[Row; 2]], ink: Ink) -> Lines {
-    let all = || rows.iter().flatten().flat_map(|row| row.values.iter());
+/// Says why a group is compared as a group only.
+fn drawn(c: &Comparison, a: &Apart) -> String {
+    let count = |side: usize| match a.flows[side] {
+        [least, most] if least == most => least.to_string(),
+        [least, most] => format!("{least} to {most}"),
+    };
+    let why = match a.seeds {
+        true => "each seed draws others",
+        false => "how many begin depends on the run",
+    };
+    let ([before, after], [a_name, b_name]) = ([count(0), count(1)], &c.names);
+    format!(
+        "{}: {before} flows in {a_name}, {after} in {b_name}; {why}, so it is compared as a group",
+        clean(&a.group)
+    )
+}
+
+fn grid<'a>(
+    c: &Comparison,
+    what: &'static str,
+    rows: impl Iterator<Item = &'a [Row; 2]> + Clone,
+    ink: Ink,
+) -> Lines {
+    let all = || rows.clone().flatten().flat_map(|row| row.values.iter());
     let rates = rate_unit(all().filter(|(m, _)| m.unit == Unit::Rate).filter_map(|(_, v)| Some(v?.high)));
     let mut columns = vec![Column::words(what)];
     for (m, heading) in of_several(Tables::Comparisons).filter_map(|m| Some((m, m.column?))) {

@@ -25,6 +25,8 @@ pub struct Thing<'a> {
     pub down: Option<&'a Load>,
     /// Traffic that leaves by it.
     pub up: Option<&'a Load>,
+    /// True for a customer who is off.
+    pub off: bool,
 }
 
 impl Thing<'_> {
@@ -38,15 +40,13 @@ impl Thing<'_> {
         self.loads().map(of).sum()
     }
 
-    /// Returns the share of all bytes that ACKs cannot slow, in percent; `None` where a queue counts the
-    /// bytes, and does not tell them apart.
+    /// Returns the share that ACKs cannot slow, in percent of the bytes that are told apart; `None` if there
+    /// are bytes and none is told apart.
     pub fn unresponsive_percent(&self) -> Option<f64> {
-        let counted = || self.loads().filter(|load| load.has_parts());
-        let bytes: u64 = counted().map(|load| load.bytes).sum();
-        let unresponsive: u64 = counted().map(|load| load.unresponsive_bytes).sum();
-        match bytes {
-            0 => self.loads().all(Load::has_parts).then_some(0.0),
-            _ => Some(unresponsive as f64 * 100.0 / bytes as f64),
+        match (self.sum(Load::told_apart), self.sum(|load| load.bytes)) {
+            (0, 0) => Some(0.0),
+            (0, _) => None,
+            (bytes, _) => Some(self.sum(|load| load.unresponsive_bytes) as f64 * 100.0 / bytes as f64),
         }
     }
 }
@@ -58,7 +58,7 @@ pub fn things(traffic: &[Traffic], kind: Kind) -> Vec<Thing<'_>> {
     for row in traffic.iter().filter(|row| row.kind == kind) {
         let place = *places.entry(&row.name).or_insert(things.len());
         if place == things.len() {
-            things.push(Thing { kind, name: &row.name, title: "", down: None, up: None });
+            things.push(Thing { kind, name: &row.name, title: "", down: None, up: None, off: row.off });
         }
         if !row.title.is_empty() {
             things[place].title = &row.title;
@@ -92,8 +92,10 @@ fn of_width(things: &[Thing<'_>], kind: Kind, title: usize) -> Grid {
         Column::numbers("flows", ""),
     ]);
     let rate = |load: Option<&Load>| load.map_or(String::new(), |load| mbit(load.bps));
-    let target = |load: Option<&Load>| {
-        load.filter(|load| load.target_bps > 0).map_or(String::new(), |load| mbit(load.target_bps as f64))
+    let target = |thing: &Thing<'_>, load: Option<&Load>| match load {
+        _ if thing.off => "off".into(),
+        Some(load) if load.target_bps > 0 => mbit(load.target_bps as f64),
+        _ => String::new(),
     };
     // What no class takes is nothing in most gateways, and idle addresses are many.
     let is_there = |thing: &&Thing<'_>| match kind {
@@ -103,7 +105,7 @@ fn of_width(things: &[Thing<'_>], kind: Kind, title: usize) -> Grid {
     };
     let name = if kind == Kind::Address { ADDRESS } else { NAME };
     for thing in things.iter().filter(is_there) {
-        let counts = if matches!(kind, Kind::Link | Kind::Unlisted | Kind::Address) {
+        let counts = if matches!(kind, Kind::Unlisted | Kind::Address) {
             [const { String::new() }; 3]
         } else {
             [
@@ -113,7 +115,7 @@ fn of_width(things: &[Thing<'_>], kind: Kind, title: usize) -> Grid {
             ]
         };
         let shown = if title == 0 { String::new() } else { cut(thing.title, title) };
-        let rates = [rate(thing.down), target(thing.down), rate(thing.up), target(thing.up)];
+        let rates = [rate(thing.down), target(thing, thing.down), rate(thing.up), target(thing, thing.up)];
         grid.row([cut(thing.name, name), shown].into_iter().chain(rates).chain(counts).collect());
     }
     grid
@@ -128,6 +130,7 @@ pub(super) fn ways(traffic: &[Traffic]) -> Grid {
         Column::numbers("passed", "MB"),
         Column::numbers("QUIC", "MB"),
         Column::numbers("other", "MB"),
+        Column::numbers("queued", "MB"),
         Column::numbers("dropped", "packets"),
         Column::numbers("dropped", "MB"),
     ]);
@@ -138,13 +141,12 @@ pub(super) fn ways(traffic: &[Traffic]) -> Grid {
         }
         let other = load.unresponsive_bytes - load.quic_bytes.min(load.unresponsive_bytes);
         let bytes = [load.tcp_controlled_bytes, load.tcp_passed_bytes, load.quic_bytes, other];
-        let bytes = bytes.map(|bytes| if load.has_parts() { megabytes(bytes) } else { UNKNOWN.into() });
+        let is_told_apart = load.told_apart() > 0 || load.bytes == 0;
+        let bytes = bytes.map(|bytes| if is_told_apart { megabytes(bytes) } else { String::new() });
+        let queued = if load.queued_bytes > 0 { megabytes(load.queued_bytes) } else { String::new() };
         let names = [cut(&row.name, NAME), cut(&row.direction, 3)];
-        // Each packet has bytes, and a queue counts only packets.
-        let is_known = load.dropped_packets == 0 || load.dropped_bytes > 0;
-        let dropped_bytes = if is_known { megabytes(load.dropped_bytes) } else { UNKNOWN.into() };
-        let dropped = [short(load.dropped_packets), dropped_bytes];
-        grid.row(names.into_iter().chain(bytes).chain(dropped).collect());
+        let dropped = [short(load.dropped_packets), megabytes(load.dropped_bytes)];
+        grid.row(names.into_iter().chain(bytes).chain([queued]).chain(dropped).collect());
     }
     grid
 }

@@ -19,7 +19,7 @@ pub fn running(report: &GatewayReport) -> String {
     let mut parts = vec![state(report)];
     let kinds = [Kind::Link, Kind::Site, Kind::Customer, Kind::Class, Kind::Unlisted, Kind::Address];
     parts.extend(kinds.into_iter().map(|kind| lines(&load::rates(&report.traffic, kind))));
-    parts.push(lines(&load::ways(&report.traffic)));
+    parts.push(load::ways(&report.traffic).blocks(WIDTH).into_iter().flat_map(together).collect());
     parts.push(lines(&load::quality(&report.traffic)));
     parts.push(report.classes.iter().filter_map(reasons).flatten().collect());
     parts.push(lines(&queues(&report.classes)));
@@ -32,7 +32,11 @@ pub fn running(report: &GatewayReport) -> String {
 
 /// Returns the heads and rows of a grid.
 fn lines(grid: &Grid) -> Vec<String> {
-    let (heads, rows) = grid.lines();
+    together(grid.lines())
+}
+
+/// Joins heads and rows.
+fn together((heads, rows): (Vec<String>, Vec<String>)) -> Vec<String> {
     heads.into_iter().chain(rows).collect()
 }
 
@@ -205,6 +209,13 @@ mod tests {
     }
 
     #[test]
+    fn a_customer_who_is_off_is_shown_as_such() {
+        let off = Traffic { off: true, ..row(Kind::Customer, "17", "in", 1e6, 0) };
+        let text = running(&GatewayReport { traffic: vec![off], ..GatewayReport::default() });
+        assert_eq!(cells(&text, "17 "), ["17", "1.000", "off", "off", "0", "0", "0"]);
+    }
+
+    #[test]
     fn no_line_is_wider_than_a_terminal() {
         let long = "a".repeat(64);
         let mut traffic: Vec<Traffic> = [Kind::Link, Kind::Site, Kind::Customer, Kind::Class]
@@ -215,6 +226,7 @@ mod tests {
             row.title = "Ümläute & <b>Ada</b>\n".repeat(4);
             row.load.dropped_packets = u32::MAX.into();
             (row.load.tcp_passed_bytes, row.load.dropped_bytes) = (1 << 50, 1 << 50);
+            (row.load.bytes, row.load.queued_bytes) = (1 << 52, 1 << 50);
             row.load.active_flows = 65_536;
             let worst = Latency { samples: 1, p50: 8_000_000, p90: 8_000_000, p99: 8_000_000 };
             (row.load.rtt_wan_us, row.load.rtt_lan_us) = (worst, worst);
@@ -286,22 +298,25 @@ mod tests {
         assert!(text.contains("up: ACKs that passed as they came: malformed 2, unknown_option 7"), "{text}");
     }
 
-    /// A queue counts bytes without looking at them, and packets that it drops without their bytes.
+    /// A queue counts bytes without telling them apart.
     #[test]
-    fn what_a_queue_does_not_count_is_not_told_as_nothing() {
+    fn what_waited_in_a_queue_has_a_column_of_its_own() {
         let mut queued = row(Kind::Customer, "17", "out", 1e6, 2_000_000);
-        (queued.load.tcp_controlled_bytes, queued.load.dropped_packets) = (0, 92);
+        (queued.load.tcp_controlled_bytes, queued.load.queued_bytes) = (0, 9_000_000);
+        (queued.load.dropped_packets, queued.load.dropped_bytes) = (92, 139_000);
         let mut down = row(Kind::Customer, "17", "in", 1e6, 2_000_000);
         let text = |traffic: &[Traffic]| {
             running(&GatewayReport { traffic: traffic.to_vec(), ..GatewayReport::default() })
         };
         let alone = text(&[queued.clone()]);
         assert_eq!(cells(&alone, "17 "), ["17", "1.000", "2.000", "-", "92", "0"]);
-        let ways = alone.split("TCP held").nth(1).unwrap_or_default();
-        assert_eq!(cells(ways, "17 "), ["17", "out", "-", "-", "-", "-", "92", "-"]);
-        // A third of what is counted by kind is unresponsive: 3 of 9 MB.
+        let ways = |text: &str| text.split("kept to the rate").nth(1).unwrap_or_default().to_owned();
+        assert_eq!(cells(&ways(&alone), "17 "), ["17", "out", "9.000", "92", "0.139"]);
+        // A third of what is told apart is unresponsive: 3 of 9 MB.
         (down.load.tcp_controlled_bytes, down.load.unresponsive_bytes) = (6_000_000, 3_000_000);
-        assert_eq!(cells(&text(&[queued, down]), "17 ")[5..], ["33", "92", "0"]);
+        let both = text(&[queued, down]);
+        assert_eq!(cells(&both, "17 ")[5..], ["33", "92", "0"]);
+        assert_eq!(cells(&ways(&both), "17 "), ["17", "out", "-", "-", "-", "-", "9.000", "92", "0.139"]);
     }
 
     #[test]

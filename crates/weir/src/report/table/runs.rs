@@ -102,7 +102,8 @@ fn means(runs: &Runs, names: &[String], ink: Ink) -> Lines {
     for s in &runs.summary {
         for g in &s.groups {
             let mut cells: Vec<String> = settings(&s.settings, names).collect();
-            cells.extend([clean(&g.group), g.flows.to_string(), s.seeds.len().to_string()]);
+            let flows = g.flows_most.map_or(g.flows.to_string(), |most| format!("{} to {most}", g.flows));
+            cells.extend([clean(&g.group), flows, s.seeds.len().to_string()]);
             for (m, mean) in g.values.iter().filter(|(m, _)| m.is_in(Tables::All)) {
                 let cell = |v: Option<f64>| v.map_or(String::new(), |v| of_seeds(m.unit, v, rates));
                 let some = mean.and_then(|m| m.measured).unwrap_or_default();

@@ -245,6 +245,8 @@ pub static CLASS: &[Class] = &[
         "frames that its queue dropped; `queue.drops.queue_full` and so on by reason",
     )
     .counts(|c| c.queue.as_ref().map_or(&NO_DROPS, |queue| &queue.drops)),
+    Class::new("queue.dropped_bytes", Unit::Bytes, Total::Sum, Queue, "their bytes, as the class is charged")
+        .number(|c| whole(c.queue.as_ref()?.dropped_bytes)),
     Class::new("pace.target_bps", Unit::Rate, Total::Sum, Pace, "the rate that it is paced at")
         .number(|c| whole(c.pace.as_ref()?.target_bps)),
     Class::new(

@@ -111,6 +111,7 @@ fn names_are_paths_of_the_result() {
             filtered: 24,
             fallback: 25,
             drops: counts(),
+            dropped_bytes: 26,
         }),
         pace: Some(ClassPace {
             by: "gap".into(),

@@ -32,16 +32,15 @@ const rtt = (side, quantile) => (thing) => {
   return time?.samples ? time[quantile] : null;
 };
 const PARTS = ['tcp_controlled_bytes', 'tcp_passed_bytes', 'unresponsive_bytes'];
-// A queue counts all bytes together.
-const hasParts = (load) => load.bytes === 0 || PARTS.some((key) => load[key] > 0);
-const unresponsive = (thing) => {
-  const loads = [thing.in, thing.out].filter((load) => load && hasParts(load));
-  const all = (key) => loads.reduce((n, load) => n + load[key], 0);
-  return share(all('unresponsive_bytes'), all('bytes'));
-};
+// Bytes that waited in a queue are not told apart. Bytes of a link have headers, which its parts have not.
+const toldApart = (load) => (load ? Math.min(PARTS.reduce((n, key) => n + load[key], 0), load.bytes - load.queued_bytes) : 0);
+const unresponsive = (thing) => share(sum(thing, 'unresponsive_bytes'), toldApart(thing.in) + toldApart(thing.out));
 const share = (part, whole) => (whole > 0 ? part / whole : null);
 
 const mbit = (bps) => (bps === null ? '–' : bps === 0 ? '0' : (bps / 1e6).toPrecision(bps < 1e9 ? 3 : 4).replace(/e\+?/, 'e'));
+// Who is off has no rate.
+const target = (way) => (t) => ((t.in ?? t.out)?.off ? 0 : t[way]?.target_bps || null);
+const limit = (bps) => (bps === 0 ? 'off' : mbit(bps));
 const number = (n) => (n === null ? '–' : n.toLocaleString('en'));
 const ms = (us) => (us === null ? '–' : us < 1e5 ? (us / 1e3).toFixed(1) : (us / 1e3).toFixed(0));
 const percent = (x) => (x === null ? '–' : (x * 100).toFixed(x > 0 && x < 0.1 ? 1 : 0));
@@ -57,9 +56,9 @@ const COLUMNS = [
   ['name', 'Name', (t) => t.name, (x) => x, ''],
   ['title', 'Title', (t) => t.title, (x) => x, 'wide'],
   ['down', 'Down Mbit/s', (t) => t.in?.bps ?? 0, mbit, ''],
-  ['downof', 'of', (t) => t.in?.target_bps || null, mbit, 'wide'],
+  ['downof', 'of', target('in'), limit, 'wide'],
   ['up', 'Up Mbit/s', (t) => t.out?.bps ?? 0, mbit, ''],
-  ['upof', 'of', (t) => t.out?.target_bps || null, mbit, 'wide'],
+  ['upof', 'of', target('out'), limit, 'wide'],
   ['other', 'Not TCP %', unresponsive, percent, 'wide'],
   ['dropped', 'Dropped', (t) => sum(t, 'dropped_packets'), number, 'wide'],
   ['resent', 'Resent %', (t) => (t.flow ? null : share(sum(t, 'retransmitted_packets'), sum(t, 'packets'))), percent, ''],
@@ -199,7 +198,8 @@ function facts(thing) {
     put(way, mbit(load.bps) + (load.target_bps ? ' of ' + mbit(load.target_bps) : '') + ' Mbit/s');
     put(way + ', so far', bytes(load.bytes));
     if (thing.flow) continue;
-    if (hasParts(load)) put(way + ': TCP held, passed, not TCP', PARTS.map((key) => bytes(load[key])).join(', '));
+    if (load.queued_bytes) put(way + ': queued', bytes(load.queued_bytes));
+    if (toldApart(load)) put(way + ': TCP held, passed, not TCP', PARTS.map((key) => bytes(load[key])).join(', '));
     put(way + ': dropped, marked, sent again', [load.dropped_packets, load.marked_packets, load.retransmitted_packets].map(number).join(', '));
     for (const [side, time] of [['WAN', load.rtt_wan_us], ['LAN', load.rtt_lan_us]]) {
       if (time?.samples) put(way + ': RTT of the ' + side + ', p50, p90, p99', [time.p50, time.p90, time.p99].map(ms).join(', ') + ' ms');
@@ -304,7 +304,7 @@ function views() {
 
 function state(now) {
   const bad = now.failure ? 'no answer: ' + now.failure : now.degraded ? 'degraded: ' + now.degraded : null;
-  byId('state').textContent = bad ?? 'runs for ' + Math.round(now.wall_s).toLocaleString('en') + ' s, ' + now.restarts + ' restarts';
+  byId('state').textContent = bad ?? 'runs for ' + Math.round(now.wall_s).toLocaleString('en') + ' s, ' + now.restarts + ' restarts' + (now.observes ? ', observes: dropped is what would be' : '');
   byId('state').className = bad ? 'bad' : '';
   byId('events').replaceChildren(...now.events.map((event) => {
     const item = make('li');

@@ -1,5 +1,6 @@
 use super::super::super::metrics::{listen, place};
 use super::*;
+use crate::result::quality::Scores;
 use crate::result::traffic::{Load, Traffic};
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream};
@@ -74,6 +75,20 @@ fn files_and_the_api_are_served_and_nothing_is_changed() {
     let described = json(&get(address, "/api/v1/openapi.json"));
     for path in described["paths"].as_object().unwrap().keys().filter(|path| !path.ends_with("stream")) {
         assert!(!get(address, path).starts_with("HTTP/1.1 404"), "{path}");
+    }
+    let load = Load { score: Some(Scores { web: 1, call: 2, game: 3 }), ..Load::default() };
+    let row = Traffic {
+        title: "Ada".into(),
+        parent: Some("tower".into()),
+        off: true,
+        load,
+        ..row("17", "in", 1.0)
+    };
+    let state = serde_json::from_str(&Live::default().state()).unwrap();
+    for (schema, said) in [("Row", serde_json::to_value(row).unwrap()), ("State", state)] {
+        let described = described["components"]["schemas"][schema]["properties"].as_object().unwrap();
+        let keys: Vec<&String> = said.as_object().unwrap().keys().collect();
+        assert!(keys.iter().all(|key| described.contains_key(*key)), "{schema}: {keys:?}");
     }
 }
 

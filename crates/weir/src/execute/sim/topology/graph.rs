@@ -9,7 +9,7 @@
 //!              ◀─ table ───                  ◀─── link from it
 //! ```
 
-use super::{Builder, Destination, Gate, NodePort, WiredHost};
+use super::{add, Builder, Destination, Gate, NodePort, WiredHost};
 use crate::experiment::plan::{Graph, Hop};
 use std::net::Ipv4Addr;
 use weir_core::gateway::{Config, LAN, WAN};
@@ -94,7 +94,7 @@ impl Builder {
             let ports = self.add_uplink(host);
             let place = &mut wiring.places[node];
             place.from.extend(ports);
-            place.addresses.extend(host.nodes.iter().map(|(address, _)| *address));
+            place.addresses.extend(&host.addresses);
         }
         for i in 0..wiring.graph.nodes.len() {
             for (hop, to) in wiring.graph.neighbours(i) {
@@ -120,9 +120,9 @@ impl Builder {
         let place = &wiring.places[i];
         let (mut table, mut local, mut beyond) = (Routes::new(), Routes::new(), Vec::new());
         let wan = wiring.wan(i).zip(place.gateway);
-        for &(address, port) in near {
-            table.add(address, port);
-            local.add(address, port);
+        for destination in near {
+            add(&mut table, destination);
+            add(&mut local, destination);
         }
         for (address, hop) in wiring.far(i) {
             match wan {

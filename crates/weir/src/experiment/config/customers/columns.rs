@@ -97,6 +97,36 @@ const ALSO: [(&str, &str); 7] = [
     ("uploadmax", "Upload Max Mbps"),
 ];
 
+/// Headings that people write, in the form of [`plain`], and the column that each means.
+const MEANT: [(&str, &str); 26] = [
+    ("ip", "prefixes"),
+    ("ips", "prefixes"),
+    ("ipaddress", "prefixes"),
+    ("ipaddresses", "prefixes"),
+    ("address", "prefixes"),
+    ("addresses", "prefixes"),
+    ("ipv4", "prefixes"),
+    ("ipv6", "prefixes"),
+    ("subnet", "prefixes"),
+    ("network", "prefixes"),
+    ("download", "down"),
+    ("downloadrate", "down"),
+    ("dl", "down"),
+    ("upload", "up"),
+    ("uploadrate", "up"),
+    ("ul", "up"),
+    ("customer", "id"),
+    ("customerid", "id"),
+    ("account", "id"),
+    ("circuitid", "id"),
+    ("customername", "name"),
+    ("tower", "site"),
+    ("ap", "site"),
+    ("parent", "site"),
+    ("parentnode", "site"),
+    ("parentsite", "parent"),
+];
+
 /// Columns of a list of sites.
 static SITES: [Known; 4] = [
     needed("id", Column::Id),
@@ -169,12 +199,18 @@ impl Columns {
 
     fn among(kind: Kind, header: &Row, faults: &mut Faults) -> Option<Columns> {
         let before = faults.count;
-        let order: Vec<Option<usize>> = header.fields.iter().map(|heading| kind.find(heading)).collect();
+        let mut order: Vec<Option<usize>> = header.fields.iter().map(|heading| kind.find(heading)).collect();
         if let Some(fault) = no_header(kind, header) {
             faults.note(header.place(0), fault);
             return None;
         }
-        for (i, heading) in header.fields.iter().enumerate() {
+        // A spreadsheet leaves columns without a heading behind the others.
+        let named = header.fields.iter().enumerate().filter(|(_, heading)| !heading.is_empty());
+        let named = named.last().map_or(0, |(last, _)| last + 1);
+        if kind != Kind::ShapedDevices {
+            order.truncate(named);
+        }
+        for (i, heading) in header.fields.iter().enumerate().take(named) {
             match order[i] {
                 Some(_) if order[..i].contains(&order[i]) => {
                     faults.note(header.place(i), Fault::bare(format!("a second column \"{heading}\"")));
@@ -216,18 +252,22 @@ impl Columns {
         self.several_rows() && order == self.order
     }
 
-    /// Returns the fault of a row with this number of fields, if the number is wrong. In ShapedDevices.csv
-    /// the ignored columns at the end may be missing, and a comment may contain unquoted commas.
-    pub fn wrong_length(&self, fields: usize) -> Option<Fault> {
-        let columns = self.order.len();
+    /// Returns the fault of a row whose number of fields is wrong. In ShapedDevices.csv ignored columns at
+    /// the end may be missing, and a comment may contain unquoted commas. In other lists fields beyond the
+    /// columns are empty.
+    pub fn wrong_length(&self, row: &Row) -> Option<Fault> {
+        let (columns, fields) = (self.order.len(), row.fields.len());
         let says = |k: &Option<usize>| k.is_some_and(|k| !self.kind.known()[k].says.may_be_missing());
         let needed = self.order.iter().rposition(says).map_or(0, |last| last + 1);
         let right = match self.kind {
             Kind::ShapedDevices if needed < columns => fields >= needed,
-            _ => fields == columns,
+            _ => fields == columns || fields > columns && row.fields.iter().skip(columns).all(str::is_empty),
         };
         (!right).then(|| {
-            let help = "a field with a comma in it stands in double quotes";
+            let help = match fields < columns {
+                true => "fields that are empty have their commas, also at the end of a row",
+                false => "a field with a comma in it stands in double quotes",
+            };
             Fault::new(format!("a row with {fields} fields under {columns} columns"), help)
         })
     }
@@ -280,7 +320,9 @@ fn unknown(kind: Kind, order: &[Option<usize>], header: &Row, i: usize, faults: 
         kind != Kind::ShapedDevices || !known.says.may_be_missing() && !order.contains(&Some(*k))
     };
     let candidates = kind.known().iter().enumerate().filter(meant).map(|(_, known)| known.name);
-    let guess = nearest(heading, candidates);
+    let spelt = MEANT.iter().find(|(other, _)| *other == plain(heading)).map(|(_, name)| *name);
+    let spelt = spelt.filter(|name| kind != Kind::ShapedDevices && kind.names().any(|known| known == *name));
+    let guess = spelt.or_else(|| nearest(heading, candidates));
     let message = format!("unknown column \"{heading}\"");
     if let Some(name) = separator(heading).filter(|_| header.fields.len() == 1) {
         let help = format!("columns are separated by commas, not by {name}");

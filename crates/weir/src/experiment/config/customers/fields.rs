@@ -60,9 +60,11 @@ impl Fields<'_> {
                 let at = self.row.place(i);
                 let text = self.row.fields.get(i).unwrap_or_default();
                 let parts = text.split(|c: char| c.is_whitespace() || matches!(c, ';' | ','));
+                let mut before = None;
                 for part in parts.filter(|part| !part.is_empty()) {
                     let place = self.find(&at, part);
-                    match addresses::prefix(part).and_then(|prefix| self.family(prefix, column)) {
+                    let before = before.replace(part);
+                    match no_netmask(before, part).and_then(|()| self.prefix(part, column)) {
                         Ok(prefix) => match prefix.and_then(special::refused) {
                             Some(fault) => faults.remark(place, fault),
                             None => found.extend(prefix.map(|prefix| (prefix, place))),
@@ -76,6 +78,10 @@ impl Fields<'_> {
             }
         }
         found
+    }
+
+    fn prefix(&self, part: &str, column: Column) -> Result<Option<Prefix>, Fault> {
+        addresses::prefix(part).and_then(|prefix| self.family(prefix, column))
     }
 
     /// Checks that a prefix has the address family of its column. Returns `None` for the unspecified address,
@@ -154,4 +160,16 @@ impl Fields<'_> {
         });
         parsed.ok()
     }
+}
+
+/// Fails for a netmask, which would be taken for an address. `before` is the part before it.
+fn no_netmask(before: Option<&str>, part: &str) -> Result<(), Fault> {
+    let Some(len) = part.parse().ok().and_then(addresses::netmask) else { return Ok(()) };
+    let network =
+        before.and_then(|before| Some((before, addresses::prefix(&format!("{before}/{len}")).ok()?)));
+    let help = match network {
+        Some((before, _)) => format!("did you mean \"{before}/{len}\"?"),
+        None => format!("write its length behind the address: 10.1.0.0/{len}"),
+    };
+    Err(Fault::new(format!("\"{part}\" is a netmask"), help))
 }

@@ -101,7 +101,7 @@ impl Context<'_> {
             faults.remark(row.place(0), Fault::new("the header once more", help));
             return None;
         }
-        if let Some(fault) = self.columns.wrong_length(row.fields.len()) {
+        if let Some(fault) = self.columns.wrong_length(row) {
             faults.note(row.place(0), fault);
             return None;
         }

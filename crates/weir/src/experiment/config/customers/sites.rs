@@ -147,7 +147,7 @@ fn rows(source: &Source, faults: &mut Faults) -> Vec<Draft> {
     let has_none = rows.iter().any(|row| fields(row).text(Column::Id) == "none");
     for row in rows {
         let fields = fields(row);
-        if let Some(fault) = columns.wrong_length(row.fields.len()) {
+        if let Some(fault) = columns.wrong_length(row) {
             faults.note(row.place(0), fault);
             continue;
         }

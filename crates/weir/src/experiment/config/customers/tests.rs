@@ -106,6 +106,11 @@ fn what_is_wrong_is_named_with_row_and_column() {
         ("b,B,10.9.0.1 10.0.0.7,5Mbit,1Mbit", "3:14: 10.0.0.7/32 overlaps 10.0.0.0/24 of customer \"a\""),
         ("b,B,10.0.0.0/8,5Mbit,1Mbit", "3:5: 10.0.0.0/8 overlaps 10.0.0.0/24 of customer \"a\""),
         ("b,B,10.1.0.0/24,5Mbit", "3:1: a row with 4 fields under 5 columns"),
+        ("b,B,10.1.0.0/24,5Mbit,1Mbit,,x", "3:1: a row with 7 fields under 5 columns"),
+        (
+            "b,B,10.1.0.0 255.255.255.0,5Mbit,1Mbit",
+            "3:14: column \"prefixes\": \"255.255.255.0\" is a netmask",
+        ),
     ] {
         let found = faults(&format!("id,name,prefixes,down,up\n{good}{row}\n"));
         assert_eq!(found.len(), 1, "{row}: {found:?}");
@@ -115,6 +120,38 @@ fn what_is_wrong_is_named_with_row_and_column() {
     assert_eq!(faults("id,prefixes,down\n"), ["1:1: the column \"up\" is missing"]);
     assert_eq!(faults("id,prefixes,down,up\n"), ["1:1: a list without customers"]);
     assert_eq!(faults("id,id,prefixes,down,up\n"), ["1:4: a second column \"id\""]);
+}
+
+/// Spreadsheets write commas for empty cells behind the last column that has something.
+#[test]
+fn empty_columns_behind_the_others_are_none() {
+    for text in [
+        "id,prefixes,down,up,,\na,10.0.0.1,5Mbit,1Mbit,,\nb,10.0.0.2,5Mbit,1Mbit,,\n",
+        "id,prefixes,down,up\na,10.0.0.1,5Mbit,1Mbit\nb,10.0.0.2,5Mbit,1Mbit,,,\n",
+    ] {
+        assert_eq!(read_text(text).unwrap().len(), 2, "{text}");
+    }
+    assert_eq!(faults("id,,prefixes,down,up\n"), ["1:4: unknown column \"\""]);
+    assert_eq!(
+        faults("id,prefixes,down,up,\na,10.0.0.1,5Mbit,1Mbit,x\n"),
+        ["2:1: a row with 5 fields under 4 columns"]
+    );
+}
+
+#[test]
+fn what_people_write_is_answered_with_the_right_word() {
+    let helps = |text: &str| -> Vec<String> {
+        let errors = read_text(text).unwrap_err().located();
+        errors.into_iter().filter_map(|error| error.help).collect()
+    };
+    let heads = helps("Customer ID,Customer Name,IP,Download,Upload Rate\n");
+    let meant = ["id", "name", "prefixes", "down", "up"];
+    let is_meant = |(help, name): (&String, &str)| help.starts_with(&format!("did you mean `{name}`? "));
+    assert!(heads.len() == 5 && heads.iter().zip(meant).all(is_meant), "{heads:?}");
+    let row = |prefixes: &str| helps(&format!("id,prefixes,down,up\na,{prefixes},5Mbit,1Mbit\n")).remove(0);
+    assert_eq!(row("10.1.0.0 255.255.255.0"), "did you mean \"10.1.0.0/24\"?");
+    assert_eq!(row("10.1.0.7 255.255.255.0"), "write its length behind the address: 10.1.0.0/24");
+    assert!(helps("id,prefixes,down,up\na,10.0.0.1,5Mbit\n")[0].contains("at the end of a row"));
 }
 
 #[test]

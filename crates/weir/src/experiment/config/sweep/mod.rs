@@ -75,6 +75,8 @@ fn runs_of(source: &Source, mut table: Spanned<DeTable<'_>>) -> Result<Vec<Run>,
                 experiment.share(&shared);
                 good.push(Run { settings: settings(&axes, &chosen), experiment });
             }
+            // Errors of a list that the file names have their places there.
+            Err(errors) if !errors.are_of(source) => return Err(errors),
             Err(errors) => bad.note(errors, &settings(&axes, &chosen)),
         }
         if bad.list.len() >= MOST_FAULTS {
