@@ -1,11 +1,11 @@
 //! Level up to which children of a class borrow for what no turn holds back.
 //!
-//! TCP waits for its turns, and all that holds datagrams is a bucket in the hooks. At the rate of its class it
-//! would let one child take what its parent has, and leave the floor to those that wait. So each parent has
-//! a level: what a child may borrow for each unit of its weight. It follows what a child has for each that
-//! waits, since turns give as much to each of them, and it rises while none waits. At rest all that want more
-//! have the same, and those that want less have it: the level of progressive filling (Bertsekas and Gallager,
-//! Data Networks, §6.5.2).
+//! TCP waits for its turns, and all that holds datagrams is a bucket in the hooks. At the rate of its class
+//! it would let one child take what its parent has, and leave the floor to those that wait. So each parent
+//! has a level: what a child may borrow for each unit of its weight. It follows what a child has that waits,
+//! since turns give as much to each of them, and it rises while none waits. At rest all that want more have
+//! the same, and those that want less have it: the level of progressive filling (Bertsekas and Gallager, Data
+//! Networks, §6.5.2).
 
 use crate::base::smooth;
 use crate::time::{Duration, Time};
