@@ -2,7 +2,7 @@
 //!
 //! The addresses, ports, protocol and tags of a frame identify its flow ([`Key`]). Only backlogged flows need
 //! room: a bounded table, in sets of eight ways, holds them by a keyed hash of the key. A flow that leaves in
-//! debt keeps its way until a backlogged one needs it. If more than eight flows of a set are backlogged, two
+//! debt, or with a part of its quantum, keeps its way until a backlogged one needs it. If more than eight flows of a set are backlogged, two
 //! of them share a queue until a queue is empty.
 //!
 //! Each operation takes constant time, whatever the number of flows. `rounds` decides the turns. Beyond the
@@ -188,18 +188,18 @@ impl Pfq {
         i as u32
     }
 
-    /// Returns a way of a full set whose flow has nothing waiting: one that owes nothing any more, or else
-    /// any.
+    /// Returns a way of a full set whose flow has nothing waiting: one whose next turn does not depend on its
+    /// last one, or else any.
     fn vacate(&mut self, number: usize) -> Option<usize> {
         let ways = &mut self.flows[number * WAYS..][..WAYS];
         let idle = ways.iter().position(|flow| flow.list.is_empty())?;
-        let paid = |flow: &mut Flow| flow.list.is_empty() && !self.rounds.owes(flow);
+        let paid = |flow: &mut Flow| flow.list.is_empty() && !self.rounds.is_kept(flow);
         Some(ways.iter_mut().position(paid).unwrap_or(idle))
     }
 
-    /// Frees the way of a flow that has left, unless it left in debt.
+    /// Frees the way of a flow that has left, unless its next turn depends on this one.
     fn leave(&mut self, i: u32) {
-        if !self.rounds.owes(&mut self.flows[i as usize]) {
+        if !self.rounds.is_kept(&mut self.flows[i as usize]) {
             self.tags[i as usize / WAYS][i as usize % WAYS] = FREE;
         }
     }

@@ -10,6 +10,9 @@
 //!   each; a flow that comes back earlier waits for those that are missing. Otherwise a flow of giant
 //!   segments that come one at a time would have a segment in each round. If no flow is left, all debts are
 //!   forgiven: no flow waited for them.
+//! - A flow that comes back in the round in which it left goes on with the rest of its quantum, behind those
+//!   that wait in this round. Otherwise a flow of small packets that come one at a time would have one packet
+//!   in each round. FQ-CoDel does the same with flows that are still in its lists (RFC 8290 §4.1.2, §4.2).
 
 use crate::base::linked::{self, LinkedList, Links};
 
@@ -104,13 +107,17 @@ impl Rounds {
         self.first.first().or_else(|| self.rounds[usize::from(self.round)].first())
     }
 
-    /// Adds a flow behind those that were served in this round, or in the round in which its debt is paid.
+    /// Adds a flow behind those that were served in this round, or in the round in which its debt is paid. A
+    /// flow that left in this round has the rest of its quantum in this one.
     pub(super) fn begin<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
         let turn = flows[i as usize].turn();
         let debt = self.debt(turn);
         if debt > 0 && self.occupied != 0 {
             turn.deficit = narrow(-debt);
             return self.enter_in_debt(flows, i);
+        }
+        if self.has_rest(turn) {
+            return self.enter(flows, i, 0);
         }
         turn.deficit = narrow(self.quantum);
         let rounds_on = u8::from(self.occupied != 0);
@@ -121,6 +128,17 @@ impl Rounds {
     fn debt(&self, turn: &Turn) -> i64 {
         let paid = i64::from(self.passed.wrapping_sub(turn.left)).saturating_mul(self.quantum);
         (-i64::from(turn.deficit)).saturating_sub(paid).max(0)
+    }
+
+    /// Returns whether a flow that left in this round has a part of its quantum left.
+    fn has_rest(&self, turn: &Turn) -> bool {
+        turn.known && turn.deficit > 0 && turn.left == self.passed && self.occupied != 0
+    }
+
+    /// Returns whether the turns of a flow that has left depend on what it sent: it owes something to those
+    /// that are there, or has the rest of a quantum.
+    pub(super) fn is_kept<T: TakesTurns>(&self, flow: &mut T) -> bool {
+        self.owes(flow) || self.has_rest(flow.turn())
     }
 
     /// Returns whether a flow that has left owes something to those that are there.
@@ -313,6 +331,32 @@ mod tests {
             i
         });
         assert_eq!(order, [2, 3, 4, 0, 1]);
+    }
+
+    /// Two flows wait with full frames, and a quantum is one of these. A third one comes back at once with a
+    /// fifth of it: five times a round, and not one of eleven bytes.
+    #[test]
+    fn a_flow_that_comes_back_at_once_has_its_share() {
+        for first in [false, true] {
+            let mut rounds = Rounds::new(FRAME as u32);
+            let (mut flows, mut sent, mut waits) = (vec![Turn::NONE; 3], [0; 3], false);
+            (0..2).for_each(|i| rounds.begin(&mut flows, i));
+            for _ in 0..7_000 {
+                if !core::mem::replace(&mut waits, true) {
+                    match first {
+                        true => rounds.begin_first(&mut flows, 2, FRAME / 5),
+                        false => rounds.begin(&mut flows, 2),
+                    }
+                }
+                let i = rounds.next().unwrap();
+                let bytes = if i == 2 { FRAME / 5 } else { FRAME };
+                rounds.charge(&mut flows, i, bytes, i == 2);
+                sent[i as usize] += bytes;
+                waits &= i != 2;
+            }
+            let third = sent.iter().sum::<u64>() / 3;
+            assert!(sent.iter().all(|sent| sent.abs_diff(third) <= 2 * FRAME), "{first}: {sent:?}");
+        }
     }
 
     /// Twenty that come back at once have no more than those that wait.

@@ -38,7 +38,7 @@ fn erased_after(left: u8, segments: &[SegmentBuilder]) -> bool {
         .iter()
         .map(|s| {
             let mut ack = read(s)?;
-            seen.learn(&mut ack);
+            seen.learn(&mut ack, 0);
             Some(ack)
         })
         .collect();
@@ -160,7 +160,7 @@ fn congestion_signals_are_kept() {
 fn an_accecn_flow_is_known_by_its_counter() {
     let mut seen = Seen::default();
     let mut told = |flags| {
-        seen.learn(&mut read(&segment(0).flags(flags)).unwrap());
+        seen.learn(&mut read(&segment(0).flags(flags)).unwrap(), 0);
         seen.is_accecn()
     };
     assert_eq!([told(Flags::ACK), told(Flags::ACK | Flags::ECE)], [false, false], "RFC 3168");
@@ -249,7 +249,7 @@ fn windows_have_the_scale_of_the_syn() {
             let to = BASE.wrapping_add(MSS + (400 << shift) + beyond);
             let [_, older, newer] = [segment(0), segment(1), segment(0).ack(to)].map(|s| {
                 let mut ack = read(&s).unwrap();
-                seen.learn(&mut ack);
+                seen.learn(&mut ack, 0);
                 ack
             });
             older.is_redundant(&newer, None, &Told::default())
@@ -267,11 +267,11 @@ fn what_cannot_be_true_is_kept_and_remembered_nowhere() {
     assert!(erased(&[segment(0), far(), segment(2), segment(4)]), "the true ones go on as before");
     // If such ACKs continue, they are right: a SYN was missed.
     let mut seen = Seen::default();
-    seen.learn(&mut read(&segment(0)).unwrap());
+    seen.learn(&mut read(&segment(0)).unwrap(), 0);
     let roles: Vec<Role> = (0..11u32)
         .map(|n| {
             let mut ack = read(&segment(0).ack(BASE.wrapping_sub(1 << 30).wrapping_add(n))).unwrap();
-            seen.learn(&mut ack);
+            seen.learn(&mut ack, 0);
             ack.role
         })
         .collect();
