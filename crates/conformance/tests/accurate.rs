@@ -20,7 +20,7 @@ const RELEASED: Duration = Duration::from_millis(1_500);
 enum Marks {
     /// Marked packets of a thousand.
     Permille(u64),
-    /// Ten unmarked packets after ten marked ones, on average.
+    /// Thirty unmarked packets after thirty marked ones, on average.
     Bursts,
 }
 
@@ -42,7 +42,7 @@ enum Options {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lost {
     None,
-    /// A tenth, before the middlebox.
+    /// A third, before the middlebox, in runs.
     Before,
     /// A tenth, behind the middlebox.
     Behind,
@@ -121,7 +121,7 @@ impl Connection {
         let marked = match stream.marks {
             Marks::Permille(permille) => self.rng.below(1_000) < permille,
             Marks::Bursts => {
-                self.bursts ^= self.rng.below(10) == 0;
+                self.bursts ^= self.rng.below(30) == 0;
                 self.bursts
             }
         };
@@ -155,7 +155,7 @@ impl Connection {
             let lost = stream.lost == Lost::Before
                 && left > 0
                 && unheard + 2 < stream.acknowledged()
-                && self.rng.below(10) < if unheard > 2 { 8 } else { 1 };
+                && self.rng.below(10) < if unheard > 2 { 9 } else { 3 };
             if due && !lost {
                 let pause = [20, 20, 500, 5_000][self.rng.below(4) as usize];
                 self.script.wait_us(pause);
