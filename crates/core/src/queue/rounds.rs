@@ -10,16 +10,19 @@
 //!   each; a flow that comes back earlier waits for those that are missing. Otherwise a flow of giant
 //!   segments that come one at a time would have a segment in each round. If no flow is left, all debts are
 //!   forgiven: no flow waited for them.
-//! - A flow that comes back in the round in which it left goes on with the rest of its quantum, behind those
-//!   that wait in this round. Otherwise a flow of small packets that come one at a time would have one packet
-//!   in each round. FQ-CoDel does the same with flows that are still in its lists (RFC 8290 §4.1.2, §4.2).
+//! - A flow that comes back before another one has sent anything goes on as if it had never left.
+//!   Otherwise a flow of small packets that come one at a time would have one packet in each round. FQ-CoDel
+//!   does the same: an empty queue leaves the list at the next dequeue (RFC 8290 §4.2).
 
 use crate::base::linked::{self, LinkedList, Links};
 
 /// Number of distinct rounds in the ring.
 const ROUNDS: usize = 64;
-/// Maximum rounds that a flow waits at once. Debt beyond these is kept.
-const MOST_ROUNDS: i64 = ROUNDS as i64 - 1;
+/// Maximum rounds that a flow waits at once. Debt beyond these is kept. Half of the ring, since the rounds
+/// that have passed for want of the flow that has just left are served again if that comes back.
+const MOST_ROUNDS: i64 = ROUNDS as i64 / 2 - 1;
+/// Marks the absence of a flow.
+const NOBODY: u32 = u32::MAX;
 
 /// Rounds that pass when no flow is left: they pay off any giant segment, whatever the quantum.
 const FORGIVEN: u32 = 1 << 17;
@@ -83,6 +86,9 @@ pub(super) struct Rounds {
     /// Bytes of new flows that were placed before others, lately, and `sent` when the first of them was.
     ahead: u64,
     ahead_at: u32,
+    /// Flow that has just left, and `round` and `passed` of its turn.
+    left: u32,
+    left_in: (u8, u32),
 }
 
 impl Rounds {
@@ -99,6 +105,8 @@ impl Rounds {
             sent: 0,
             ahead: 0,
             ahead_at: 0,
+            left: NOBODY,
+            left_in: (0, 0),
         }
     }
 
@@ -107,17 +115,28 @@ impl Rounds {
         self.first.first().or_else(|| self.rounds[usize::from(self.round)].first())
     }
 
-    /// Adds a flow behind those that were served in this round, or in the round in which its debt is paid. A
-    /// flow that left in this round has the rest of its quantum in this one.
+    /// Adds a flow behind those that were served in this round, or in the round in which its debt is paid.
+    /// Rounds that have passed for want of a flow that has just left begin again, and it goes on with its
+    /// turn.
     pub(super) fn begin<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
+        if self.left != i {
+            return self.enter_anew(flows, i);
+        }
+        (self.round, self.passed) = self.left_in;
+        self.left = NOBODY;
+        if flows[i as usize].turn().deficit > 0 {
+            return self.resume(flows, i);
+        }
+        self.enter_anew(flows, i);
+        self.go_on(flows);
+    }
+
+    fn enter_anew<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
         let turn = flows[i as usize].turn();
         let debt = self.debt(turn);
         if debt > 0 && self.occupied != 0 {
             turn.deficit = narrow(-debt);
             return self.enter_in_debt(flows, i);
-        }
-        if self.has_rest(turn) {
-            return self.enter(flows, i, 0);
         }
         turn.deficit = narrow(self.quantum);
         let rounds_on = u8::from(self.occupied != 0);
@@ -130,15 +149,19 @@ impl Rounds {
         (-i64::from(turn.deficit)).saturating_sub(paid).max(0)
     }
 
-    /// Returns whether a flow that left in this round has a part of its quantum left.
-    fn has_rest(&self, turn: &Turn) -> bool {
-        turn.known && turn.deficit > 0 && turn.left == self.passed && self.occupied != 0
+    /// Gives a flow the rest of its turn.
+    fn resume<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
+        let turn = flows[i as usize].turn();
+        (turn.round, turn.first) = (self.round, false);
+        self.rounds[usize::from(self.round)].push_first(&mut linked::by(flows, links), i);
+        self.occupied |= 1 << self.round;
+        self.waiting += 1;
     }
 
-    /// Returns whether the turns of a flow that has left depend on what it sent: it owes something to those
-    /// that are there, or has the rest of a quantum.
-    pub(super) fn is_kept<T: TakesTurns>(&self, flow: &mut T) -> bool {
-        self.owes(flow) || self.has_rest(flow.turn())
+    /// Returns whether the next turn of a flow that has left depends on its last one: it owes something, or
+    /// may go on with it.
+    pub(super) fn keeps<T: TakesTurns>(&self, flow: &mut T, i: u32) -> bool {
+        self.left == i || self.owes(flow)
     }
 
     /// Returns whether a flow that has left owes something to those that are there.
@@ -179,6 +202,7 @@ impl Rounds {
 
     /// Removes a flow that is no longer backlogged. Call [`Rounds::go_on`] next.
     pub(super) fn end<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
+        self.left = NOBODY;
         self.remove(flows, i);
         let turn = flows[i as usize].turn();
         if !turn.first {
@@ -213,9 +237,13 @@ impl Rounds {
             self.sent = self.sent.wrapping_add(bytes as u32);
         }
         (turn.at, turn.known) = (self.sent, true);
-        let deficit = turn.deficit;
+        let (deficit, round) = (turn.deficit, (self.round, self.passed));
+        self.left = NOBODY;
         if ends {
             self.end(flows, i);
+            if self.occupied != 0 {
+                (self.left, self.left_in) = (i, round);
+            }
         } else if deficit <= 0 {
             self.postpone(flows, i);
         }

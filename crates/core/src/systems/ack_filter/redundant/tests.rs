@@ -258,6 +258,41 @@ fn windows_have_the_scale_of_the_syn() {
     }
 }
 
+/// Full segments and marks of an ACK for `segments` of them, of which `marked` are, with the option in the
+/// first ACK and in this one, or in this one alone.
+fn stands_for(segments: u32, marked: u32, first_has: bool) -> (Stands, bool) {
+    let ack = |n: u32, marked: u32, has: bool| {
+        let flags = Flags::ACK | Flags::of_ace((5 + marked) as u8);
+        let data = [&[0, 0, 1], &(marked * MSS).to_be_bytes()[1..]].concat();
+        let plain = segment(n).flags(flags);
+        if has {
+            plain.option(172, &data)
+        } else {
+            plain
+        }
+    };
+    let mut seen = Seen::default();
+    let [_, last] = [ack(0, 0, first_has), ack(segments, marked, true)].map(|segment| {
+        let mut ack = read(&segment).unwrap();
+        seen.learn(&mut ack, MSS as u16);
+        ack
+    });
+    let stands = Stands::of(Some(&last));
+    (stands, stands.fits(&last, &seen))
+}
+
+/// A receiver behind receive offload acknowledges many segments at once, and its counter of packets moves by
+/// nine as by one. RFC 9768 §3.2.2.5: eight packets hide that it has gone around.
+#[test]
+fn an_accecn_ack_stands_for_all_that_it_acknowledges() {
+    let [few, many, around] = [(1, 1), (12, 1), (12, 9)].map(|(n, marked)| stands_for(n, marked, false).0);
+    assert_eq!((few, many), (Stands { packets: 2, marks: 1 }, Stands { packets: 12, marks: 1 }));
+    assert_eq!(around, Stands { packets: 12, marks: 1 }, "the first one has no counter of bytes");
+    assert_eq!(stands_for(12, 9, true).0, Stands { packets: 12, marks: 9 });
+    let fit = [(7, 1), (8, 1)].map(|(n, marked)| stands_for(n, marked, false).1);
+    assert_eq!(fit, [true, false], "its sender has heard an ACK without the option");
+}
+
 /// A receiver cannot acknowledge more than it has allowed: 400 << 14 bytes at most. An ACK beyond that is not
 /// believed.
 #[test]
