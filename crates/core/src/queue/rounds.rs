@@ -23,6 +23,8 @@ const ROUNDS: usize = 64;
 const MOST_ROUNDS: i64 = ROUNDS as i64 / 2 - 1;
 /// Marks the absence of a flow.
 const NOBODY: u32 = u32::MAX;
+/// Lists of flows that will have turns before others: the last one is of 2 KiB and more.
+const SOON: usize = 12;
 
 /// Rounds that pass when no flow is left: they pay off any giant segment, whatever the quantum.
 const FORGIVEN: u32 = 1 << 17;
@@ -41,14 +43,25 @@ pub(super) struct Turn {
     round: u8,
     /// True if the flow has sent anything.
     known: bool,
-    /// True while it has a turn before the others of its round.
-    first: bool,
+    place: Place,
+}
+
+/// List in which a flow waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// That of its round.
+    Round,
+    /// Flows that have turns before those of a round.
+    First,
+    /// Flows that will have, as soon as each of those in rounds has sent as much as they did, by the power of
+    /// two of these bytes.
+    Soon(u8),
 }
 
 impl Turn {
     /// State of a flow that waits for no round.
     pub(super) const NONE: Turn =
-        Turn { deficit: 0, links: Links::NONE, left: 0, at: 0, round: 0, known: false, first: false };
+        Turn { deficit: 0, links: Links::NONE, left: 0, at: 0, round: 0, known: false, place: Place::Round };
 
     /// Returns the flow that waits behind this one in its round.
     pub(super) fn behind(&self) -> Option<u32> {
@@ -69,8 +82,12 @@ fn links<T: TakesTurns>(flow: &mut T) -> &mut Links {
 #[derive(Debug)]
 pub(super) struct Rounds {
     rounds: [LinkedList; ROUNDS],
-    /// Flows that have turns before those of this round, in the order in which they came.
+    /// Flows that have turns before those of this round, in the order in which they came
+    /// ([`Place::First`]).
     first: LinkedList,
+    /// Flows that will have, and the bit set of lists in which any is ([`Place::Soon`]).
+    soon: [LinkedList; SOON],
+    any_soon: u16,
     /// Bit set of the rounds in which a flow waits.
     occupied: u64,
     /// Round that is being served.
@@ -97,6 +114,8 @@ impl Rounds {
         Rounds {
             rounds: [LinkedList::EMPTY; ROUNDS],
             first: LinkedList::EMPTY,
+            soon: [LinkedList::EMPTY; SOON],
+            any_soon: 0,
             occupied: 0,
             round: 0,
             passed: 0,
@@ -152,7 +171,7 @@ impl Rounds {
     /// Gives a flow the rest of its turn.
     fn resume<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
         let turn = flows[i as usize].turn();
-        (turn.round, turn.first) = (self.round, false);
+        (turn.round, turn.place) = (self.round, Place::Round);
         self.rounds[usize::from(self.round)].push_first(&mut linked::by(flows, links), i);
         self.occupied |= 1 << self.round;
         self.waiting += 1;
@@ -170,25 +189,27 @@ impl Rounds {
     }
 
     /// Adds a flow with a first frame of `bytes` bytes before the others of this round. So a flow that sends
-    /// little waits only for the frame in transmission. It is added as by [`Rounds::begin`] if it owes
-    /// something, or if those that wait have not each sent as much as it did in its last turn: no flow gets
-    /// more than they do. A round says less, since flows whose frames are longer than a quantum may all have
-    /// their turns in one. New flows share one quantum in the time that the others take for one each. So a
-    /// flood of them does not take the turns of the others.
+    /// little waits only for the frame in transmission. One that comes back before those that wait have each
+    /// sent as much as it did in its last turn has its turn when they have: no flow gets more than they do. A
+    /// round says less, since flows whose frames are longer than a quantum may all have their turns in one. A
+    /// flow that owes more than a quantum is added as by [`Rounds::begin`]. New flows share one quantum in
+    /// the time that the others take for one each. So a flood of them does not take the turns of the others.
     pub(super) fn begin_first<T: TakesTurns>(&mut self, flows: &mut [T], i: u32, bytes: u64) {
-        let turn = flows[i as usize].turn();
-        let have_sent = |each: i64, at: u32| {
-            i64::from(self.sent.wrapping_sub(at)) >= each.saturating_mul(self.waiting.into())
-        };
-        if have_sent(self.quantum, self.ahead_at) {
+        if self.have_sent(self.quantum, self.ahead_at) {
             self.ahead = 0;
         }
-        let is_served = match turn.known {
-            true => !have_sent(self.quantum - i64::from(turn.deficit), turn.at) || self.debt(turn) > 0,
-            false => self.ahead.saturating_add(bytes) > self.quantum.unsigned_abs(),
-        };
-        if self.occupied == 0 || is_served {
+        let turn = flows[i as usize].turn();
+        let goes_on = self.left == i || self.occupied == 0;
+        let owes = turn.known && self.debt(turn) > self.quantum;
+        let is_flood = !turn.known && self.ahead.saturating_add(bytes) > self.quantum.unsigned_abs();
+        if goes_on || owes || is_flood {
             return self.begin(flows, i);
+        }
+        if turn.known && !self.has_waited(turn) {
+            let list = (self.used(turn).max(1).ilog2() as usize).min(SOON - 1);
+            turn.place = Place::Soon(list as u8);
+            self.any_soon |= 1 << list;
+            return self.soon[list].push(&mut linked::by(flows, links), i);
         }
         if !turn.known {
             if self.ahead == 0 {
@@ -196,8 +217,42 @@ impl Rounds {
             }
             self.ahead += bytes;
         }
-        (turn.deficit, turn.first) = (narrow(self.quantum), true);
+        self.place_first(flows, i);
+    }
+
+    fn place_first<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
+        let turn = flows[i as usize].turn();
+        (turn.deficit, turn.place) = (narrow(self.quantum), Place::First);
         self.first.push(&mut linked::by(flows, links), i);
+    }
+
+    /// Returns whether those in rounds have each sent so many bytes since `at`.
+    fn have_sent(&self, each: i64, at: u32) -> bool {
+        i64::from(self.sent.wrapping_sub(at)) >= each.saturating_mul(self.waiting.into())
+    }
+
+    /// Bytes that a flow has sent in its last turn, and what it owed before.
+    fn used(&self, turn: &Turn) -> i64 {
+        self.quantum - i64::from(turn.deficit)
+    }
+
+    /// Returns whether those in rounds have each sent as much as a flow has, since that.
+    fn has_waited(&self, turn: &Turn) -> bool {
+        self.occupied == 0 || self.have_sent(self.used(turn), turn.at)
+    }
+
+    /// Places flows before others that have waited for it, at most one of each list.
+    fn advance<T: TakesTurns>(&mut self, flows: &mut [T]) {
+        let mut lists = self.any_soon;
+        while lists != 0 {
+            let list = lists.trailing_zeros() as usize;
+            lists &= lists - 1;
+            let Some(i) = self.soon[list].first() else { continue };
+            if self.has_waited(flows[i as usize].turn()) {
+                self.remove(flows, i);
+                self.place_first(flows, i);
+            }
+        }
     }
 
     /// Removes a flow that is no longer backlogged. Call [`Rounds::go_on`] next.
@@ -205,21 +260,28 @@ impl Rounds {
         self.left = NOBODY;
         self.remove(flows, i);
         let turn = flows[i as usize].turn();
-        if !turn.first {
+        if turn.place == Place::Round {
             // The rounds that it would have waited for are not paid.
             let ahead = turn.round.wrapping_sub(self.round) % ROUNDS as u8;
             turn.deficit = narrow(i64::from(turn.deficit) - i64::from(ahead) * self.quantum);
         }
         turn.left = self.passed;
-        if self.occupied == 0 && self.first.is_empty() {
+        if self.occupied == 0 && self.first.is_empty() && self.any_soon == 0 {
             self.passed = self.passed.wrapping_add(FORGIVEN);
         }
     }
 
     fn remove<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
-        let Turn { round, first, .. } = *flows[i as usize].turn();
-        if first {
-            return self.first.remove(&mut linked::by(flows, links), i);
+        let Turn { round, place, .. } = *flows[i as usize].turn();
+        match place {
+            Place::Round => {}
+            Place::First => return self.first.remove(&mut linked::by(flows, links), i),
+            Place::Soon(list) => {
+                let soon = &mut self.soon[usize::from(list)];
+                soon.remove(&mut linked::by(flows, links), i);
+                self.any_soon &= !(u16::from(soon.is_empty()) << list);
+                return;
+            }
         }
         let list = &mut self.rounds[usize::from(round)];
         list.remove(&mut linked::by(flows, links), i);
@@ -233,7 +295,7 @@ impl Rounds {
     pub(super) fn charge<T: TakesTurns>(&mut self, flows: &mut [T], i: u32, bytes: u64, ends: bool) {
         let turn = flows[i as usize].turn();
         turn.deficit = narrow(i64::from(turn.deficit).saturating_sub_unsigned(bytes));
-        if !turn.first {
+        if turn.place == Place::Round {
             self.sent = self.sent.wrapping_add(bytes as u32);
         }
         (turn.at, turn.known) = (self.sent, true);
@@ -281,12 +343,13 @@ impl Rounds {
                 _ => break,
             }
         }
+        self.advance(flows);
     }
 
     fn enter<T: TakesTurns>(&mut self, flows: &mut [T], i: u32, rounds_on: u8) {
         let round = (self.round + rounds_on) % ROUNDS as u8;
         let turn = flows[i as usize].turn();
-        (turn.round, turn.first) = (round, false);
+        (turn.round, turn.place) = (round, Place::Round);
         self.rounds[usize::from(round)].push(&mut linked::by(flows, links), i);
         self.occupied |= 1 << round;
         self.waiting += 1;
