@@ -10,9 +10,9 @@
 //!   each; a flow that comes back earlier waits for those that are missing. Otherwise a flow of giant
 //!   segments that come one at a time would have a segment in each round. If no flow is left, all debts are
 //!   forgiven: no flow waited for them.
-//! - A flow that comes back before another one has sent anything goes on as if it had never left.
-//!   Otherwise a flow of small packets that come one at a time would have one packet in each round. FQ-CoDel
-//!   does the same: an empty queue leaves the list at the next dequeue (RFC 8290 §4.2).
+//! - A flow that comes back before another one has sent anything goes on as if it had never left. Otherwise
+//!   a flow of small packets that come one at a time would have one packet in each round. FQ-CoDel does the
+//!   same: an empty queue leaves the list at the next dequeue (RFC 8290 §4.2).
 
 use crate::base::linked::{self, LinkedList, Links};
 
@@ -448,6 +448,24 @@ mod tests {
             let third = sent.iter().sum::<u64>() / 3;
             assert!(sent.iter().all(|sent| sent.abs_diff(third) <= 2 * FRAME), "{first}: {sent:?}");
         }
+    }
+
+    /// Each of five has sent 300 bytes when a frame has left, and 600 when two have. A round has five.
+    #[test]
+    fn a_flow_that_comes_back_early_waits_for_what_it_sent() {
+        let mut rounds = Rounds::new(FRAME as u32);
+        let mut flows = vec![Turn::NONE; 6];
+        (0..5).for_each(|i| rounds.begin(&mut flows, i));
+        let mut order = Vec::new();
+        for n in 0..9 {
+            if n == 0 || n % 3 == 2 {
+                rounds.begin_first(&mut flows, 5, 600);
+            }
+            let i = rounds.next().unwrap();
+            rounds.charge(&mut flows, i, if i == 5 { 600 } else { FRAME }, i == 5);
+            order.push(i);
+        }
+        assert_eq!(order, [5, 0, 1, 5, 2, 3, 5, 4, 0]);
     }
 
     /// Twenty that come back at once have no more than those that wait.
