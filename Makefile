@@ -32,7 +32,7 @@ VIRTUAL := $(addprefix experiments/papers/,ack-shaper/fig2.toml ack-shaper/fig3.
 	$(addprefix ack-filter/,base.toml threshold.toml deadlock.toml static-1.toml static-3.toml static-30.toml static-500.toml delayed.toml stack.toml)) \
 	$(wildcard experiments/asymmetric/*.toml) \
 	experiments/truth/lossy-path.toml $(wildcard experiments/loss/*.toml) $(wildcard experiments/peers/*.toml) $(wildcard experiments/fair/*.toml) $(wildcard experiments/start/*.toml) $(wildcard experiments/theory/*.toml) \
-	$(addprefix experiments/home/,100-20.toml 100-20-tcp.toml 100-20-fq-codel.toml 20-2.toml 20-2-fq-codel.toml tins.toml) \
+	$(addprefix experiments/home/,100-20.toml 100-20-tcp.toml 100-20-fq-codel.toml 20-2.toml 20-2-tcp.toml 20-2-fq-codel.toml tins.toml) \
 	$(addprefix experiments/class/,atm.toml four.toml four-slow.toml customer.toml customers.toml idle.toml two-hundred.toml web.toml \
 		burst.toml beside-share.toml beside-fq-codel.toml weights.toml nested.toml ceiling.toml takeover.toml flow-max.toml flow-min.toml site.toml udp.toml udp-above.toml udp-each.toml short.toml come-and-go.toml) \
 	$(addprefix experiments/papers/postack/,intro.toml intro-short.toml fig8.toml fig8-buffer.toml fig8-window.toml fig9.toml fig10.toml fig11.toml fig11-five.toml fig8-cbq.toml fig8-sweep.toml fig8-tcr.toml presets.toml \

@@ -16,38 +16,60 @@ const KINDS: [u8; 2] = [172, 174];
 /// Packets that fit the counter of three bits.
 const MASK: u32 = 7;
 
-/// Receiver of full segments with ECT(0), some of which are marked.
+/// ECN field of a packet (RFC 3168 §5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codepoint {
+    /// ECT(0).
+    Ect0,
+    /// CE: the packet is marked.
+    Ce,
+    /// ECT(1).
+    Ect1,
+}
+
+/// Receiver of full segments.
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {
-    /// Packets up to each one that were marked.
-    marked: Vec<u32>,
+    /// Packets of each codepoint, up to and with each one that came.
+    counted: Vec<[u32; 3]>,
+    /// Bytes of each codepoint that had come before the first packet.
+    before: [u32; 3],
 }
 
 impl Receiver {
+    /// Receiver that has counted so many bytes with ECT(0), CE and ECT(1) before.
+    pub fn after(before: [u32; 3]) -> Receiver {
+        Receiver { counted: Vec::new(), before }
+    }
+
     /// A packet comes.
-    pub fn packet(&mut self, marked: bool) {
-        let before = self.marks();
-        self.marked.push(before + u32::from(marked));
+    pub fn packet(&mut self, codepoint: Codepoint) {
+        let mut counted = self.counted.last().copied().unwrap_or_default();
+        counted[codepoint as usize] += 1;
+        self.counted.push(counted);
     }
 
     /// Bytes that have come.
     pub fn bytes(&self) -> u32 {
-        self.marked.len() as u32 * MSS
+        self.counted.len() as u32 * MSS
     }
 
     /// Marked packets that have come.
     pub fn marks(&self) -> u32 {
-        self.marked.last().copied().unwrap_or(0)
+        self.counted.last().map_or(0, |counted| counted[1])
     }
 
-    /// Marks among the first so many bytes.
-    fn marks_in(&self, bytes: u32) -> u32 {
-        (bytes / MSS).checked_sub(1).map_or(0, |last| self.marked[last as usize])
+    /// Bytes with ECT(0), CE and ECT(1) among the first so many bytes.
+    fn counted_in(&self, bytes: u32) -> [u32; 3] {
+        let last = (bytes / MSS).checked_sub(1).map(|last| self.counted[last as usize]);
+        last.unwrap_or_default().map(|packets| packets * MSS)
     }
 
-    fn counters(&self, marks: u32, packets: u32) -> [u32; 3] {
-        let bytes = [(packets - marks).wrapping_mul(MSS), marks.wrapping_mul(MSS), 0];
-        core::array::from_fn(|n| FIRST.1[n].wrapping_add(bytes[n]) % RANGE)
+    /// Counters of the option after so many bytes.
+    fn counters(&self, bytes: u32) -> [u32; 3] {
+        let counted = self.counted_in(bytes);
+        let field = |n: usize| FIRST.1[n].wrapping_add(self.before[n]).wrapping_add(counted[n]);
+        core::array::from_fn(|n| field(n) % RANGE)
     }
 
     /// ACK of all that has come.
@@ -58,7 +80,7 @@ impl Receiver {
 
     /// ACK of all that has come, with the option in one order or the other.
     pub fn ack(&self, script: &Script, backwards: bool) -> SegmentBuilder {
-        let mut counters = self.counters(self.marks(), self.marked.len() as u32);
+        let mut counters = self.counters(self.bytes());
         if backwards {
             counters.reverse();
         }
@@ -94,16 +116,21 @@ pub(crate) fn counters(frame: &[u8], seg: &Seg) -> Option<[Option<u32>; 3]> {
     None
 }
 
-/// Counts of a sender by the arithmetic of RFC 9768 appendix A.2, and by that of Linux 7
+/// Counts of a sender by the arithmetic of RFC 9768 appendix A and by that of Linux 7
 /// (`__tcp_accecn_process`, `tcp_accecn_process_option`).
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     bytes: u32,
-    /// Marked packets, by the appendix and by Linux.
-    pub marks: [u32; 2],
-    /// Bytes that came with ECT(0), CE and ECT(1), as Linux and the appendix have them.
+    /// Marked packets, by appendix A.2 and by Linux.
+    marks: [u32; 2],
+    /// Bytes with ECT(0), CE and ECT(1), by appendix A.1.
+    counted: [u32; 3],
+    /// Fields of the last option that the appendix has read.
+    last: [u32; 3],
+    /// Bytes that the last segment with payload has told of.
+    ahead: [u32; 3],
+    /// Bytes with ECT(0), CE and ECT(1), as Linux has them.
     delivered: [u32; 3],
-    marked: u32,
     /// Field to which Linux adds bytes of ACKs without an option.
     estimate: Option<usize>,
     /// Packets that an ACK acknowledges, averaged, in 64ths.
@@ -111,6 +138,66 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Counts of the sender whose receiver has counted so many bytes with ECT(0), CE and ECT(1) before.
+    pub fn after(before: [u32; 3]) -> Counts {
+        let last = core::array::from_fn(|n| FIRST.1[n].wrapping_add(before[n]) % RANGE);
+        Counts { last, delivered: before, ..Counts::default() }
+    }
+
+    /// A segment of the receiver comes, or is lost behind the middlebox. Returns an error if it tells of more
+    /// bytes than the receiver had counted up to its acknowledgement, or than a segment with payload has told
+    /// of: that keeps its counters where its acknowledgement is set back.
+    pub fn take(&mut self, script: &Script, frame: &[u8], receiver: &Receiver, lost: bool) -> Verdict {
+        let Some(seg) = Seg::of(frame) else { return Ok(()) };
+        let bytes = seg.tcp.ack.0.wrapping_sub(script.ends.seq(0));
+        if seg.has(Flags::SYN) || !seg.has(Flags::ACK) || bytes == 0 {
+            return Ok(());
+        }
+        let option = counters(frame, &seg);
+        if seg.tcp.payload_len > 0 {
+            self.ahead = self.counts_with(option);
+        }
+        if lost {
+            return Ok(());
+        }
+        self.hear(bytes, seg.tcp.flags.ace().into(), option);
+        let most = receiver.counted_in(bytes);
+        let most: [u32; 3] = core::array::from_fn(|field| most[field].max(self.ahead[field]));
+        if (0..3).any(|field| self.counted[field] > most[field]) {
+            return Err(format!("an ACK of {bytes} bytes tells of {:?} bytes, of {most:?}", self.counted));
+        }
+        Ok(())
+    }
+
+    /// Returns an error if the sender counts more marked packets than the receiver.
+    pub fn have_no_more_marks(&self, receiver: &Receiver) -> Verdict {
+        let said = receiver.marks();
+        if self.marks.iter().any(|&marks| marks > said) {
+            return Err(format!("a sender counts {:?} marked packets of {said}", self.marks));
+        }
+        Ok(())
+    }
+
+    /// Returns an error if the sender's count of marked packets is not the receiver's.
+    pub fn have_all_marks(&self, receiver: &Receiver) -> Verdict {
+        let said = receiver.marks();
+        if self.marks != [said; 2] {
+            return Err(format!("a sender counts {:?} marked packets of {said}", self.marks));
+        }
+        Ok(())
+    }
+
+    /// Returns an error if the sender's counts of bytes are not the receiver's.
+    pub fn have_all_bytes(&self, receiver: &Receiver) -> Verdict {
+        let said = receiver.counted_in(receiver.bytes());
+        let linux: [u32; 3] =
+            core::array::from_fn(|n| self.delivered[n].wrapping_sub(receiver.before[n]) % RANGE);
+        if self.counted != said || linux != said.map(|bytes| bytes % RANGE) {
+            return Err(format!("a sender counts {:?} and {linux:?} bytes of {said:?}", self.counted));
+        }
+        Ok(())
+    }
+
     /// An ACK of so many bytes comes.
     fn hear(&mut self, bytes: u32, ace: u32, option: Option<[Option<u32>; 3]>) {
         let packets = (bytes / MSS).saturating_sub(self.bytes / MSS);
@@ -125,12 +212,20 @@ impl Counts {
         self.marks[1] += self.linux(packets, newly, deltas[1], option);
     }
 
+    /// Returns the counts of bytes with this option (appendix A.1).
+    fn counts_with(&self, option: Option<[Option<u32>; 3]>) -> [u32; 3] {
+        let more = |field: usize, new: u32| new.wrapping_sub(self.last[field]) % RANGE;
+        let option = option.unwrap_or_default();
+        core::array::from_fn(|n| self.counted[n] + option[n].map_or(0, |new| more(n, new)))
+    }
+
     fn appendix(&mut self, packets: u32, delta: u32, option: Option<[Option<u32>; 3]>) -> u32 {
-        let marked = option.and_then(|o| o[1]).map(|new| {
-            let more = new.wrapping_sub(self.marked) % RANGE;
-            self.marked = new;
-            more
-        });
+        let before = self.counted[1];
+        self.counted = self.counts_with(option);
+        for (last, new) in self.last.iter_mut().zip(option.unwrap_or_default()) {
+            *last = new.unwrap_or(*last);
+        }
+        let marked = option.and_then(|o| o[1]).map(|_| self.counted[1] - before);
         match (safe(packets, delta), marked) {
             (safer, Some(marked)) if safer > delta && marked / safer < MSS / 2 => delta,
             (safer, _) => safer,
@@ -200,35 +295,18 @@ fn safe(packets: u32, delta: u32) -> u32 {
     }
 }
 
-/// Checks that the sender counts all marks of the receiver, at each ACK no more than were among what the
-/// receiver had acknowledged by then, and that ACKs that a middlebox has made tell counters of bytes that the
-/// receiver had sent with that number or a lower one.
+/// Checks that the sender counts all marks and bytes of the receiver, and at no segment more than the
+/// receiver had counted.
 pub fn check<'a>(
     script: &Script,
     crossed: impl Iterator<Item = &'a Crossed>,
     receiver: &Receiver,
 ) -> Verdict {
-    let mut counts = Counts::default();
-    let reach = crossed.filter(|crossed| crossed.to == Side::Sender);
-    for (frame, seg) in reach.filter_map(|crossed| Some((&crossed.bytes, Seg::of(&crossed.bytes)?))) {
-        let bytes = seg.tcp.ack.0.wrapping_sub(script.ends.seq(0));
-        if !seg.is_ack() || bytes == 0 {
-            continue;
-        }
-        let option = counters(frame, &seg);
-        counts.hear(bytes, seg.tcp.flags.ace().into(), option);
-        if let Some([Some(other), Some(marked), _]) = option {
-            let (marks, packets) = (receiver.marks_in(bytes), bytes / MSS);
-            let most = receiver.counters(marks, packets);
-            let ahead = |new: u32, most: u32| ((new.wrapping_sub(most) << 8) as i32 >> 8) > 0;
-            if ahead(other, most[0]) || ahead(marked, most[1]) {
-                return Err(format!("an ACK of {bytes} bytes tells counters of later ones"));
-            }
-        }
+    let mut counts = Counts::after(receiver.before);
+    for crossed in crossed.filter(|crossed| crossed.to == Side::Sender) {
+        counts.take(script, &crossed.bytes, receiver, false)?;
+        counts.have_no_more_marks(receiver)?;
     }
-    let said = receiver.marks();
-    if counts.marks != [said; 2] {
-        return Err(format!("a sender counts {:?} marked packets of {said}", counts.marks));
-    }
-    Ok(())
+    counts.have_all_marks(receiver)?;
+    counts.have_all_bytes(receiver)
 }

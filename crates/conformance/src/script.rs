@@ -99,6 +99,10 @@ impl Script {
     pub fn events(&self) -> &[Event] {
         &self.events
     }
+    /// Takes out the frames so far. A long connection is played piece by piece.
+    pub fn take(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
     /// Time of the last frame.
     pub fn end(&self) -> Time {
         self.events.last().map_or(Time::ZERO, |e| e.at)

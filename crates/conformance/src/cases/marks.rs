@@ -1,7 +1,7 @@
 //! Congestion marks on their way back to the sender.
 
 use super::Case;
-use crate::accurate::{self, Receiver};
+use crate::accurate::{self, Codepoint, Receiver};
 use crate::script::{Opening, Script, Side, BACKLOG, MSS};
 use crate::seg::Seg;
 use crate::trace::Trace;
@@ -192,9 +192,17 @@ fn passed(trace: &Trace) -> Verdict {
 /// Marked packets of each ten, of the data whose ACKs wait.
 const DENSITY: [u32; 10] = [0, 0, 1, 0, 3, 9, 10, 10, 2, 0];
 
+fn codepoint(marked: bool) -> Codepoint {
+    if marked {
+        Codepoint::Ce
+    } else {
+        Codepoint::Ect0
+    }
+}
+
 fn receiver() -> Receiver {
     let mut receiver = Receiver::default();
-    DENSITY.iter().for_each(|&marked| (0..10).for_each(|n| receiver.packet(n < marked)));
+    DENSITY.iter().for_each(|&marked| (0..10).for_each(|n| receiver.packet(codepoint(n < marked))));
     receiver
 }
 
@@ -204,7 +212,7 @@ fn held(s: &mut Script) {
     s.send(BACKLOG).wait_ms(20);
     let mut receiver = Receiver::default();
     for packet in 0..100 {
-        receiver.packet(packet % 10 < DENSITY[packet as usize / 10]);
+        receiver.packet(codepoint(packet % 10 < DENSITY[packet as usize / 10]));
         if packet % 2 == 1 {
             let ack = receiver.ack(s, packet % 4 == 1);
             s.wait_us(20).put(Side::Receiver, ack);

@@ -2,7 +2,8 @@
 //!
 //! The addresses, ports, protocol and tags of a frame identify its flow ([`Key`]). Only backlogged flows need
 //! room: a bounded table, in sets of eight ways, holds them by a keyed hash of the key. A flow that leaves in
-//! debt keeps its way until a backlogged one needs it. If more than eight flows of a set are backlogged, two
+//! debt keeps its way until a backlogged one needs it, and the flow that has just left until another one
+//! leaves. If more than eight flows of a set are backlogged, two
 //! of them share a queue until a queue is empty.
 //!
 //! Each operation takes constant time, whatever the number of flows. `rounds` decides the turns. Beyond the
@@ -102,6 +103,8 @@ pub struct Pfq {
     waiting: u32,
     /// Flow of the last frame that arrived.
     came: u32,
+    /// Flow that left last, if it may go on with its turn.
+    left: u32,
     /// Notices for owners: see [`Pfq::claim`].
     news: Vec<(u32, u32)>,
 }
@@ -133,6 +136,7 @@ impl Pfq {
             holds: Bound::new(limit, rate),
             waiting: 0,
             came: NOBODY,
+            left: NOBODY,
             news: Vec::new(),
         }
     }
@@ -197,10 +201,14 @@ impl Pfq {
         Some(ways.iter_mut().position(paid).unwrap_or(idle))
     }
 
-    /// Frees the way of a flow that has left, unless it left in debt.
+    /// Frees the way of a flow that has left, unless it left in debt or may go on with its turn.
     fn leave(&mut self, i: u32) {
-        if !self.rounds.owes(&mut self.flows[i as usize]) {
-            self.tags[i as usize / WAYS][i as usize % WAYS] = FREE;
+        let before = core::mem::replace(&mut self.left, i);
+        for i in [before, i].into_iter().filter(|&i| i != NOBODY) {
+            let flow = &mut self.flows[i as usize];
+            if flow.list.is_empty() && !self.rounds.keeps(flow, i) {
+                self.tags[i as usize / WAYS][i as usize % WAYS] = FREE;
+            }
         }
     }
 

@@ -10,13 +10,23 @@
 //!   each; a flow that comes back earlier waits for those that are missing. Otherwise a flow of giant
 //!   segments that come one at a time would have a segment in each round. If no flow is left, all debts are
 //!   forgiven: no flow waited for them.
+//! - A flow that comes back before another one has sent anything goes on as if it had never left. Otherwise
+//!   a flow of small packets that come one at a time would have one packet in each round. FQ-CoDel does the
+//!   same: an empty queue leaves the list at the next dequeue (RFC 8290 §4.2).
+//! - Where flows that send little go first ([`Rounds::begin_first`]), it waits until the others have each
+//!   sent as much as it did. ACKs that wait meanwhile are merged, and leave the others more than their turns.
 
 use crate::base::linked::{self, LinkedList, Links};
 
 /// Number of distinct rounds in the ring.
 const ROUNDS: usize = 64;
-/// Maximum rounds that a flow waits at once. Debt beyond these is kept.
-const MOST_ROUNDS: i64 = ROUNDS as i64 - 1;
+/// Maximum rounds that a flow waits at once. Debt beyond these is kept. Half of the ring, since the rounds
+/// that have passed for want of the flow that has just left are served again if that comes back.
+const MOST_ROUNDS: i64 = ROUNDS as i64 / 2 - 1;
+/// Marks the absence of a flow.
+const NOBODY: u32 = u32::MAX;
+/// Lists of flows that will have turns before others: the last one is of 2 KiB and more.
+const SOON: usize = 12;
 
 /// Rounds that pass when no flow is left: they pay off any giant segment, whatever the quantum.
 const FORGIVEN: u32 = 1 << 17;
@@ -35,14 +45,25 @@ pub(super) struct Turn {
     round: u8,
     /// True if the flow has sent anything.
     known: bool,
-    /// True while it has a turn before the others of its round.
-    first: bool,
+    place: Place,
+}
+
+/// List in which a flow waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// That of its round.
+    Round,
+    /// Flows that have turns before those of a round.
+    First,
+    /// Flows that will have, as soon as each of those in rounds has sent as much as they did, by the power of
+    /// two of these bytes.
+    Soon(u8),
 }
 
 impl Turn {
     /// State of a flow that waits for no round.
     pub(super) const NONE: Turn =
-        Turn { deficit: 0, links: Links::NONE, left: 0, at: 0, round: 0, known: false, first: false };
+        Turn { deficit: 0, links: Links::NONE, left: 0, at: 0, round: 0, known: false, place: Place::Round };
 
     /// Returns the flow that waits behind this one in its round.
     pub(super) fn behind(&self) -> Option<u32> {
@@ -63,8 +84,12 @@ fn links<T: TakesTurns>(flow: &mut T) -> &mut Links {
 #[derive(Debug)]
 pub(super) struct Rounds {
     rounds: [LinkedList; ROUNDS],
-    /// Flows that have turns before those of this round, in the order in which they came.
+    /// Flows that have turns before those of this round, in the order in which they came
+    /// ([`Place::First`]).
     first: LinkedList,
+    /// Flows that will have, and the bit set of lists in which any is ([`Place::Soon`]).
+    soon: [LinkedList; SOON],
+    any_soon: u16,
     /// Bit set of the rounds in which a flow waits.
     occupied: u64,
     /// Round that is being served.
@@ -80,6 +105,9 @@ pub(super) struct Rounds {
     /// Bytes of new flows that were placed before others, lately, and `sent` when the first of them was.
     ahead: u64,
     ahead_at: u32,
+    /// Flow that has just left, and `round` and `passed` of its turn.
+    left: u32,
+    left_in: (u8, u32),
 }
 
 impl Rounds {
@@ -88,6 +116,8 @@ impl Rounds {
         Rounds {
             rounds: [LinkedList::EMPTY; ROUNDS],
             first: LinkedList::EMPTY,
+            soon: [LinkedList::EMPTY; SOON],
+            any_soon: 0,
             occupied: 0,
             round: 0,
             passed: 0,
@@ -96,6 +126,8 @@ impl Rounds {
             sent: 0,
             ahead: 0,
             ahead_at: 0,
+            left: NOBODY,
+            left_in: (0, 0),
         }
     }
 
@@ -105,7 +137,22 @@ impl Rounds {
     }
 
     /// Adds a flow behind those that were served in this round, or in the round in which its debt is paid.
+    /// Rounds that have passed for want of a flow that has just left begin again, and it goes on with its
+    /// turn.
     pub(super) fn begin<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
+        if self.left != i {
+            return self.enter_anew(flows, i);
+        }
+        (self.round, self.passed) = self.left_in;
+        self.left = NOBODY;
+        if flows[i as usize].turn().deficit > 0 {
+            return self.resume(flows, i);
+        }
+        self.enter_anew(flows, i);
+        self.go_on(flows);
+    }
+
+    fn enter_anew<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
         let turn = flows[i as usize].turn();
         let debt = self.debt(turn);
         if debt > 0 && self.occupied != 0 {
@@ -123,31 +170,50 @@ impl Rounds {
         (-i64::from(turn.deficit)).saturating_sub(paid).max(0)
     }
 
+    /// Gives a flow the rest of its turn.
+    fn resume<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
+        let turn = flows[i as usize].turn();
+        (turn.round, turn.place) = (self.round, Place::Round);
+        self.rounds[usize::from(self.round)].push_first(&mut linked::by(flows, links), i);
+        self.occupied |= 1 << self.round;
+        self.waiting += 1;
+    }
+
+    /// Returns whether the next turn of a flow that has left depends on its last one: it owes something, or
+    /// may go on with it.
+    pub(super) fn keeps<T: TakesTurns>(&self, flow: &mut T, i: u32) -> bool {
+        self.left == i || self.owes(flow)
+    }
+
     /// Returns whether a flow that has left owes something to those that are there.
     pub(super) fn owes<T: TakesTurns>(&self, flow: &mut T) -> bool {
         self.occupied != 0 && self.debt(flow.turn()) > 0
     }
 
     /// Adds a flow with a first frame of `bytes` bytes before the others of this round. So a flow that sends
-    /// little waits only for the frame in transmission. It is added as by [`Rounds::begin`] if it owes
-    /// something, or if those that wait have not each sent as much as it did in its last turn: no flow gets
-    /// more than they do. A round says less, since flows whose frames are longer than a quantum may all have
-    /// their turns in one. New flows share one quantum in the time that the others take for one each. So a
-    /// flood of them does not take the turns of the others.
+    /// little waits only for the frame in transmission. One that comes back before those that wait have each
+    /// sent as much as it did in its last turn has its turn when they have: no flow gets more than they do. A
+    /// round says less, since flows whose frames are longer than a quantum may all have their turns in one. A
+    /// flow that owes more than a quantum is added as by [`Rounds::begin`]. New flows share one quantum in
+    /// the time that the others take for one each. So a flood of them does not take the turns of the others.
     pub(super) fn begin_first<T: TakesTurns>(&mut self, flows: &mut [T], i: u32, bytes: u64) {
-        let turn = flows[i as usize].turn();
-        let have_sent = |each: i64, at: u32| {
-            i64::from(self.sent.wrapping_sub(at)) >= each.saturating_mul(self.waiting.into())
-        };
-        if have_sent(self.quantum, self.ahead_at) {
+        if self.have_sent(self.quantum, self.ahead_at) {
             self.ahead = 0;
         }
-        let is_served = match turn.known {
-            true => !have_sent(self.quantum - i64::from(turn.deficit), turn.at) || self.debt(turn) > 0,
-            false => self.ahead.saturating_add(bytes) > self.quantum.unsigned_abs(),
-        };
-        if self.occupied == 0 || is_served {
+        let turn = flows[i as usize].turn();
+        if self.left == i {
+            self.left = NOBODY;
+        }
+        let owes = turn.known && self.debt(turn) > self.quantum;
+        let is_flood = !turn.known && self.ahead.saturating_add(bytes) > self.quantum.unsigned_abs();
+        if self.occupied == 0 || owes || is_flood {
             return self.begin(flows, i);
+        }
+        if turn.known && !self.has_waited(turn) {
+            let list = (self.used(turn).max(1).ilog2() as usize).min(SOON - 1);
+            turn.place = Place::Soon(list as u8);
+            self.any_soon |= 1 << list;
+            return self.soon[list].push(&mut linked::by(flows, links), i);
         }
         if !turn.known {
             if self.ahead == 0 {
@@ -155,29 +221,71 @@ impl Rounds {
             }
             self.ahead += bytes;
         }
-        (turn.deficit, turn.first) = (narrow(self.quantum), true);
+        self.place_first(flows, i);
+    }
+
+    fn place_first<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
+        let turn = flows[i as usize].turn();
+        (turn.deficit, turn.place) = (narrow(self.quantum), Place::First);
         self.first.push(&mut linked::by(flows, links), i);
+    }
+
+    /// Returns whether those in rounds have each sent so many bytes since `at`.
+    fn have_sent(&self, each: i64, at: u32) -> bool {
+        i64::from(self.sent.wrapping_sub(at)) >= each.saturating_mul(self.waiting.into())
+    }
+
+    /// Bytes that a flow has sent in its last turn, and what it owed before.
+    fn used(&self, turn: &Turn) -> i64 {
+        self.quantum - i64::from(turn.deficit)
+    }
+
+    /// Returns whether those in rounds have each sent as much as a flow has, since that.
+    fn has_waited(&self, turn: &Turn) -> bool {
+        self.occupied == 0 || self.have_sent(self.used(turn), turn.at)
+    }
+
+    /// Places flows before others that have waited for it, at most one of each list.
+    fn advance<T: TakesTurns>(&mut self, flows: &mut [T]) {
+        let mut lists = self.any_soon;
+        while lists != 0 {
+            let list = lists.trailing_zeros() as usize;
+            lists &= lists - 1;
+            let Some(i) = self.soon[list].first() else { continue };
+            if self.has_waited(flows[i as usize].turn()) {
+                self.remove(flows, i);
+                self.place_first(flows, i);
+            }
+        }
     }
 
     /// Removes a flow that is no longer backlogged. Call [`Rounds::go_on`] next.
     pub(super) fn end<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
+        self.left = NOBODY;
         self.remove(flows, i);
         let turn = flows[i as usize].turn();
-        if !turn.first {
+        if turn.place == Place::Round {
             // The rounds that it would have waited for are not paid.
             let ahead = turn.round.wrapping_sub(self.round) % ROUNDS as u8;
             turn.deficit = narrow(i64::from(turn.deficit) - i64::from(ahead) * self.quantum);
         }
         turn.left = self.passed;
-        if self.occupied == 0 && self.first.is_empty() {
+        if self.occupied == 0 && self.first.is_empty() && self.any_soon == 0 {
             self.passed = self.passed.wrapping_add(FORGIVEN);
         }
     }
 
     fn remove<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
-        let Turn { round, first, .. } = *flows[i as usize].turn();
-        if first {
-            return self.first.remove(&mut linked::by(flows, links), i);
+        let Turn { round, place, .. } = *flows[i as usize].turn();
+        match place {
+            Place::Round => {}
+            Place::First => return self.first.remove(&mut linked::by(flows, links), i),
+            Place::Soon(list) => {
+                let soon = &mut self.soon[usize::from(list)];
+                soon.remove(&mut linked::by(flows, links), i);
+                self.any_soon &= !(u16::from(soon.is_empty()) << list);
+                return;
+            }
         }
         let list = &mut self.rounds[usize::from(round)];
         list.remove(&mut linked::by(flows, links), i);
@@ -191,13 +299,17 @@ impl Rounds {
     pub(super) fn charge<T: TakesTurns>(&mut self, flows: &mut [T], i: u32, bytes: u64, ends: bool) {
         let turn = flows[i as usize].turn();
         turn.deficit = narrow(i64::from(turn.deficit).saturating_sub_unsigned(bytes));
-        if !turn.first {
+        if turn.place == Place::Round {
             self.sent = self.sent.wrapping_add(bytes as u32);
         }
         (turn.at, turn.known) = (self.sent, true);
-        let deficit = turn.deficit;
+        let (deficit, round) = (turn.deficit, (self.round, self.passed));
+        self.left = NOBODY;
         if ends {
             self.end(flows, i);
+            if self.occupied != 0 {
+                (self.left, self.left_in) = (i, round);
+            }
         } else if deficit <= 0 {
             self.postpone(flows, i);
         }
@@ -235,12 +347,13 @@ impl Rounds {
                 _ => break,
             }
         }
+        self.advance(flows);
     }
 
     fn enter<T: TakesTurns>(&mut self, flows: &mut [T], i: u32, rounds_on: u8) {
         let round = (self.round + rounds_on) % ROUNDS as u8;
         let turn = flows[i as usize].turn();
-        (turn.round, turn.first) = (round, false);
+        (turn.round, turn.place) = (round, Place::Round);
         self.rounds[usize::from(round)].push(&mut linked::by(flows, links), i);
         self.occupied |= 1 << round;
         self.waiting += 1;
@@ -313,6 +426,45 @@ mod tests {
             i
         });
         assert_eq!(order, [2, 3, 4, 0, 1]);
+    }
+
+    /// Two flows wait with full frames, and a quantum is one of these. A third one comes back at once with a
+    /// fifth of it: five times a round, and not once.
+    #[test]
+    fn a_flow_that_comes_back_at_once_has_its_share() {
+        let mut rounds = Rounds::new(FRAME as u32);
+        let (mut flows, mut sent, mut waits) = (vec![Turn::NONE; 3], [0; 3], false);
+        (0..2).for_each(|i| rounds.begin(&mut flows, i));
+        for _ in 0..7_000 {
+            if !core::mem::replace(&mut waits, true) {
+                rounds.begin(&mut flows, 2);
+            }
+            let i = rounds.next().unwrap();
+            let bytes = if i == 2 { FRAME / 5 } else { FRAME };
+            rounds.charge(&mut flows, i, bytes, i == 2);
+            sent[i as usize] += bytes;
+            waits &= i != 2;
+        }
+        let third = sent.iter().sum::<u64>() / 3;
+        assert!(sent.iter().all(|sent| sent.abs_diff(third) <= 2 * FRAME), "{sent:?}");
+    }
+
+    /// Each of five has sent 300 bytes when a frame has left, and 600 when two have. A round has five.
+    #[test]
+    fn a_flow_that_comes_back_early_waits_for_what_it_sent() {
+        let mut rounds = Rounds::new(FRAME as u32);
+        let mut flows = vec![Turn::NONE; 6];
+        (0..5).for_each(|i| rounds.begin(&mut flows, i));
+        let mut order = Vec::new();
+        for n in 0..9 {
+            if n == 0 || n % 3 == 2 {
+                rounds.begin_first(&mut flows, 5, 600);
+            }
+            let i = rounds.next().unwrap();
+            rounds.charge(&mut flows, i, if i == 5 { 600 } else { FRAME }, i == 5);
+            order.push(i);
+        }
+        assert_eq!(order, [5, 0, 1, 5, 2, 3, 5, 4, 0]);
     }
 
     /// Twenty that come back at once have no more than those that wait.

@@ -40,7 +40,7 @@ impl AckFilter {
         if let Some(opened) = flow.opened.take() {
             self.gauge.note_handshake(now.since(opened));
         }
-        let beyond = flow.seen.learn(ack);
+        let beyond = flow.seen.learn(ack, flow.mss);
         flow.growth.note_ack(ack, beyond, (flow.mss, self.gauge.rtt()), now);
         if beyond > 0 {
             self.gauge.note_progress(beyond, flow.mss);

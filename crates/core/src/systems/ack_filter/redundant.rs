@@ -20,11 +20,12 @@
 //!   each counter that the older one has, and none of them is behind.
 //! - The newer one acknowledges nothing beyond the window of the older one, at the scale that the receiver's
 //!   SYN has offered, or at any scale if no SYN was seen.
-//! - In an Accurate ECN flow an ACK stands for seven packets at most ([`Stands::fits`]): two for each ACK of
-//!   progress (RFC 9293 §3.8.6.3), one for each duplicate (RFC 5681 §4.2). These then cannot hide that the
-//!   three-bit counter has wrapped (RFC 9768 §3.2.2.5). One that counts the bytes that came with CE stands
-//!   for any number in which the counter has moved by six at most: its sender then knows that it has not
-//!   wrapped (appendix A.2.2).
+//! - In an Accurate ECN flow an ACK stands for seven packets at most ([`Stands::fits`]): the full segments of
+//!   what each ACK acknowledges, two at least for progress (RFC 9293 §3.8.6.3), one for a duplicate (RFC 5681
+//!   §4.2). These then cannot hide that the three-bit counter has wrapped (RFC 9768 §3.2.2.5). One that counts
+//!   the bytes that came with CE, as all ACKs of the flow have lately, stands for any number in which the
+//!   counter has moved by six at most: its sender then knows that it has not wrapped (appendix A.2.2). Linux
+//!   does not if it has heard ACKs without the option among them: it estimates the bytes of these.
 
 use crate::frame::Checksum;
 use crate::steer;
@@ -38,6 +39,10 @@ const PACKETS_MOST: u8 = 7;
 /// Marks that it may stand for if it counts their bytes. The bytes of more than those that it tells take more
 /// than half of a full segment each (RFC 9768 appendix A.2.2).
 const MARKS_MOST: u8 = 6;
+/// ACKs with the option after one without it until a sender's counts of bytes are relied on again.
+const SETTLED: u8 = 64;
+/// Payload of a full segment of a flow whose SYN was not seen: Ethernet's.
+const FULL: u32 = 1_460;
 /// Duplicates that make a sender retransmit (RFC 5681 §3.2).
 pub const DUPLICATES: u8 = 3;
 /// The bits by which an ACK may report congestion.
@@ -58,8 +63,11 @@ pub struct Ack {
     sack: SackBlocks,
     /// Counters of Accurate ECN's option.
     counted: Option<EcnBytes>,
-    /// Distance that Accurate ECN's counter of packets has moved since the ACK before it.
+    /// Distance that Accurate ECN's counter of packets has moved since the ACK before it, or full segments
+    /// that were marked, if these are more. 255 stands for more.
     marks: u8,
+    /// Packets that it acknowledges. 255 stands for more.
+    packets: u8,
     /// Larger window than the ACK before it.
     opens: bool,
     /// News for its sender, as far as redundancy goes.
@@ -86,6 +94,10 @@ pub struct Seen {
     accecn: bool,
     /// Accurate ECN's counter of packets in the last one.
     ace: u8,
+    /// ACKs with Accurate ECN's option that are still to come after one without it.
+    unsettled: u8,
+    /// Counters of the option in the last one.
+    counted: Option<EcnBytes>,
 }
 
 /// Number of packets that a waiting ACK stands for, its own included, and of marks. 255 stands for more.
@@ -98,8 +110,9 @@ pub struct Stands {
 impl Stands {
     /// An ACK that stands for itself.
     pub fn of(ack: Option<&Ack>) -> Stands {
-        let once = ack.is_some_and(|ack| ack.role == Role::Duplicate);
-        Stands { packets: if once { 1 } else { 2 }, marks: ack.map_or(0, |ack| ack.marks) }
+        let least = if ack.is_some_and(|ack| ack.role == Role::Duplicate) { 1 } else { 2 };
+        let (packets, marks) = ack.map_or((0, 0), |ack| (ack.packets, ack.marks));
+        Stands { packets: packets.max(least), marks }
     }
 
     /// Returns what one ACK stands for instead of two.
@@ -110,7 +123,7 @@ impl Stands {
 
     /// Returns whether this ACK of the flow may stand for so much.
     pub fn fits(self, ack: &Ack, flow: &Seen) -> bool {
-        let counts = ack.counted.is_some_and(|counted| counted.counts_marks());
+        let counts = ack.counted.is_some_and(|counted| counted.counts_marks()) && flow.unsettled == 0;
         !flow.accecn || (self.packets <= PACKETS_MOST || counts) && self.marks <= MARKS_MOST
     }
 }
@@ -151,6 +164,7 @@ impl Ack {
             sack,
             counted,
             marks: 0,
+            packets: 0,
             opens,
             role,
         })
@@ -245,11 +259,13 @@ fn in_order(older: Option<Timestamps>, newer: Option<Timestamps>) -> bool {
 
 impl Seen {
     /// Sets the role of an arriving ACK of the flow, and remembers the ACK. Returns how far it acknowledges
-    /// beyond the last one, in bytes.
-    pub fn learn(&mut self, ack: &mut Ack) -> u32 {
+    /// beyond the last one, in bytes. `mss` is the payload of a full segment, or 0 if it is not known.
+    pub fn learn(&mut self, ack: &mut Ack, mss: u16) -> u32 {
         if ack.ecn.intersects(Flags::AE.with(Flags::CWR)) || ack.counted.is_some() {
             self.accecn = true;
         }
+        let counts = ack.counted.is_some_and(|counted| counted.counts_marks());
+        self.unsettled = if counts { self.unsettled.saturating_sub(1) } else { SETTLED };
         let last = self.receiver.last();
         ack.scale = self.receiver.scale();
         let beyond = match self.receiver.acks(ack.ack, ack.window) {
@@ -268,8 +284,13 @@ impl Seen {
                 beyond
             }
         };
+        let full = if mss == 0 { FULL } else { mss.into() };
+        ack.packets = beyond.div_ceil(full).min(u8::MAX.into()) as u8;
         ack.opens = ack.window > last.1;
-        ack.marks = ack.ecn.ace().wrapping_sub(core::mem::replace(&mut self.ace, ack.ecn.ace())) & 7;
+        let moved = ack.ecn.ace().wrapping_sub(core::mem::replace(&mut self.ace, ack.ecn.ace())) & 7;
+        let before = core::mem::replace(&mut self.counted, ack.counted);
+        let marked = ack.counted.zip(before).and_then(|(new, old)| new.marked_since(&old)).unwrap_or(0);
+        ack.marks = (marked / full).clamp(moved.into(), u8::MAX.into()) as u8;
         beyond
     }
 

@@ -38,7 +38,7 @@ fn erased_after(left: u8, segments: &[SegmentBuilder]) -> bool {
         .iter()
         .map(|s| {
             let mut ack = read(s)?;
-            seen.learn(&mut ack);
+            seen.learn(&mut ack, 0);
             Some(ack)
         })
         .collect();
@@ -160,7 +160,7 @@ fn congestion_signals_are_kept() {
 fn an_accecn_flow_is_known_by_its_counter() {
     let mut seen = Seen::default();
     let mut told = |flags| {
-        seen.learn(&mut read(&segment(0).flags(flags)).unwrap());
+        seen.learn(&mut read(&segment(0).flags(flags)).unwrap(), 0);
         seen.is_accecn()
     };
     assert_eq!([told(Flags::ACK), told(Flags::ACK | Flags::ECE)], [false, false], "RFC 3168");
@@ -249,13 +249,48 @@ fn windows_have_the_scale_of_the_syn() {
             let to = BASE.wrapping_add(MSS + (400 << shift) + beyond);
             let [_, older, newer] = [segment(0), segment(1), segment(0).ack(to)].map(|s| {
                 let mut ack = read(&s).unwrap();
-                seen.learn(&mut ack);
+                seen.learn(&mut ack, 0);
                 ack
             });
             older.is_redundant(&newer, None, &Told::default())
         };
         assert_eq!((shift, erases(0), erases(1)), (shift, MSS <= 400 << shift, false), "{offered:?}");
     }
+}
+
+/// Full segments and marks of an ACK for `segments` of them, of which `marked` are, with the option in the
+/// first ACK and in this one, or in this one alone.
+fn stands_for(segments: u32, marked: u32, first_has: bool) -> (Stands, bool) {
+    let ack = |n: u32, marked: u32, has: bool| {
+        let flags = Flags::ACK | Flags::of_ace((5 + marked) as u8);
+        let data = [&[0, 0, 1], &(marked * MSS).to_be_bytes()[1..]].concat();
+        let plain = segment(n).flags(flags);
+        if has {
+            plain.option(172, &data)
+        } else {
+            plain
+        }
+    };
+    let mut seen = Seen::default();
+    let [_, last] = [ack(0, 0, first_has), ack(segments, marked, true)].map(|segment| {
+        let mut ack = read(&segment).unwrap();
+        seen.learn(&mut ack, MSS as u16);
+        ack
+    });
+    let stands = Stands::of(Some(&last));
+    (stands, stands.fits(&last, &seen))
+}
+
+/// A receiver behind receive offload acknowledges many segments at once, and its counter of packets moves by
+/// nine as by one. RFC 9768 §3.2.2.5: eight packets hide that it has gone around.
+#[test]
+fn an_accecn_ack_stands_for_all_that_it_acknowledges() {
+    let [few, many, around] = [(1, 1), (12, 1), (12, 9)].map(|(n, marked)| stands_for(n, marked, false).0);
+    assert_eq!((few, many), (Stands { packets: 2, marks: 1 }, Stands { packets: 12, marks: 1 }));
+    assert_eq!(around, Stands { packets: 12, marks: 1 }, "the first one has no counter of bytes");
+    assert_eq!(stands_for(12, 9, true).0, Stands { packets: 12, marks: 9 });
+    let fit = [(7, 1), (8, 1)].map(|(n, marked)| stands_for(n, marked, false).1);
+    assert_eq!(fit, [true, false], "its sender has heard an ACK without the option");
 }
 
 /// A receiver cannot acknowledge more than it has allowed: 400 << 14 bytes at most. An ACK beyond that is not
@@ -267,11 +302,11 @@ fn what_cannot_be_true_is_kept_and_remembered_nowhere() {
     assert!(erased(&[segment(0), far(), segment(2), segment(4)]), "the true ones go on as before");
     // If such ACKs continue, they are right: a SYN was missed.
     let mut seen = Seen::default();
-    seen.learn(&mut read(&segment(0)).unwrap());
+    seen.learn(&mut read(&segment(0)).unwrap(), 0);
     let roles: Vec<Role> = (0..11u32)
         .map(|n| {
             let mut ack = read(&segment(0).ack(BASE.wrapping_sub(1 << 30).wrapping_add(n))).unwrap();
-            seen.learn(&mut ack);
+            seen.learn(&mut ack, 0);
             ack.role
         })
         .collect();
