@@ -51,12 +51,12 @@ pub(super) struct Turn {
 /// List in which a flow waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// That of its round.
+    /// The list of its round.
     Round,
     /// Flows that have turns before those of a round.
     First,
-    /// Flows that will have, as soon as each of those in rounds has sent as much as they did, by the power of
-    /// two of these bytes.
+    /// Flows that go there as soon as each of those in rounds has sent as much as they did. The number of the
+    /// list is the binary logarithm of these bytes.
     Soon(u8),
 }
 
@@ -87,7 +87,7 @@ pub(super) struct Rounds {
     /// Flows that have turns before those of this round, in the order in which they came
     /// ([`Place::First`]).
     first: LinkedList,
-    /// Flows that will have, and the bit set of lists in which any is ([`Place::Soon`]).
+    /// Flows that will have such turns ([`Place::Soon`]), and the bit set of lists in which one waits.
     soon: [LinkedList; SOON],
     any_soon: u16,
     /// Bit set of the rounds in which a flow waits.
