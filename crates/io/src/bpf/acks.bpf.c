@@ -260,7 +260,7 @@ static __always_inline bool counted_by(struct hook *h, struct packet *p, struct 
 {
 	__u32 number = READ(by->tally);
 	struct tally *tally = bpf_map_lookup_elem(&tallies, &number);
-	__u64 packets = load_packets(h->skb, p), bytes = bytes_of(h->skb, p, packets);
+	__u64 load = load_of(h->skb, p), packets = load >> 32, bytes = (__u32)load;
 
 	if (!tally)
 		return true;

@@ -151,11 +151,6 @@ static __always_inline __u32 headers(struct packet *p)
 	return network + (p->other ? sizeof(struct udp) : sizeof(struct tcp) + p->options);
 }
 
-static __always_inline __u64 load_packets(struct __sk_buff *skb, struct packet *p)
-{
-	return packets_of(skb, p->l3 + headers(p));
-}
-
 /* `PADDING`: bytes behind a packet that may be Ethernet's. Giants have none, whatever their header says. */
 #define PADDING 46
 /* `BARE`: bytes of the longest segment without data. */
@@ -175,9 +170,18 @@ static __always_inline bool is_charged(struct __sk_buff *skb, struct packet *p)
 	return p->seen.payload || charged_len(skb, p) > BARE_MOST;
 }
 
-static __always_inline __u64 bytes_of(struct __sk_buff *skb, struct packet *p, __u64 packets)
+/*
+ * Bytes of a packet, and above them the number of packets that it stands for. Verified once: `judged` has no
+ * room for more on its stack.
+ */
+__noinline __u64 load_of(struct __sk_buff *skb, struct packet *p)
 {
-	return charged_len(skb, p) + (packets - 1) * headers(p);
+	__u32 packets;
+
+	if (!p)
+		return pair(1, 0);
+	packets = packets_of(skb, p->l3 + headers(p));
+	return pair(packets, charged_len(skb, p) + (packets - 1) * headers(p));
 }
 
 /* `Condition::takes`, without branches: the verifier follows each of them for each condition. */
@@ -1178,6 +1182,7 @@ __noinline __u32 judged(struct __sk_buff *skb, struct packet *p, __u32 number, _
 	struct flow_bound *sender = NULL, *flow = NULL;
 	__u32 slot = found, unit;
 	struct judged j;
+	__u64 load;
 	struct bound *b;
 
 	if (!p || !engine)
@@ -1188,8 +1193,9 @@ __noinline __u32 judged(struct __sk_buff *skb, struct packet *p, __u32 number, _
 	j.coarse = p->coarse;
 	unit = j.coarse >> UNIT_SHIFT;
 	j.load.kind = found >> FOUND_KIND & 3;
-	j.load.packets = load_packets(skb, p);
-	j.load.bytes = bytes_of(skb, p, j.load.packets);
+	load = load_of(skb, p);
+	j.load.packets = load >> 32;
+	j.load.bytes = (__u32)load;
 	j.load.payload = p->seen.payload;
 	if (is_unbounded(engine, j.coarse)) {
 		struct tally *tally = bpf_map_lookup_elem(&tallies, &j.place);
@@ -1530,15 +1536,14 @@ __noinline int count_unlisted(struct __sk_buff *skb, struct packet *p, __u32 ing
 	struct acks_counters *all;
 	__u32 zero = 0, way = !!ingress;
 	__u8 address[16]; /* On the stack: see slot_of. */
-	__u64 packets, bytes;
+	__u64 load;
 
 	all = bpf_map_lookup_elem(&counters, &zero);
 	if (!p || !all || p->unread)
 		return 0;
-	packets = load_packets(skb, p);
-	bytes = bytes_of(skb, p, packets);
-	all->unlisted_bytes[way] += bytes;
-	all->unlisted_packets[way] += packets;
+	load = load_of(skb, p);
+	all->unlisted_bytes[way] += (__u32)load;
+	all->unlisted_packets[way] += load >> 32;
 	__builtin_memcpy(address, ingress ? p->key.dst : p->key.src, sizeof(address));
 	count = bpf_map_lookup_elem(&unlisted, address);
 	if (!count) {
@@ -1547,8 +1552,8 @@ __noinline int count_unlisted(struct __sk_buff *skb, struct packet *p, __u32 ing
 	}
 	if (!count)
 		return 0;
-	__sync_fetch_and_add(&count->bytes[way], bytes);
-	__sync_fetch_and_add(&count->packets[way], packets);
+	__sync_fetch_and_add(&count->bytes[way], (__u32)load);
+	__sync_fetch_and_add(&count->packets[way], load >> 32);
 	return 0;
 }
 
@@ -1619,7 +1624,7 @@ __noinline int count_part(struct __sk_buff *skb, struct packet *p, __u32 place)
 	struct bound *b = bpf_map_lookup_elem(&bounds, &place);
 
 	if (p && b)
-		__sync_fetch_and_add(p->other ? &b->quic : &b->untouched, bytes_of(skb, p, load_packets(skb, p)));
+		__sync_fetch_and_add(p->other ? &b->quic : &b->untouched, (__u32)load_of(skb, p));
 	return 0;
 }
 
