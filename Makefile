@@ -176,6 +176,7 @@ random:
 	@echo "SEED=$(SEED)"
 	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=5000 ACCECN_PACKETS=1000000 cargo test --release -p weir-core -p weir-sim -p weir-chirp --locked --lib
 	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=5000 cargo test --release -p weir-core --locked --test '*'
+	ACCECN_PACKETS=1000000 cargo test --release -p weir-conformance --locked --test accurate
 
 # Figures that take too long for every change.
 papers: build

@@ -103,7 +103,7 @@ pub struct Pfq {
     waiting: u32,
     /// Flow of the last frame that arrived.
     came: u32,
-    /// Flow that left last, if it may go on with its turn.
+    /// Flow that left last, unless in debt: it may go on with its turn.
     left: u32,
     /// Notices for owners: see [`Pfq::claim`].
     news: Vec<(u32, u32)>,
@@ -201,14 +201,12 @@ impl Pfq {
         Some(ways.iter_mut().position(paid).unwrap_or(idle))
     }
 
-    /// Frees the way of a flow that has left, unless it left in debt or may go on with its turn.
+    /// Frees the way of the flow that left before this one. One that left in debt keeps its way.
     fn leave(&mut self, i: u32) {
-        let before = core::mem::replace(&mut self.left, i);
-        for i in [before, i].into_iter().filter(|&i| i != NOBODY) {
-            let flow = &mut self.flows[i as usize];
-            if flow.list.is_empty() && !self.rounds.keeps(flow, i) {
-                self.tags[i as usize / WAYS][i as usize % WAYS] = FREE;
-            }
+        let owes = self.rounds.owes(&mut self.flows[i as usize]);
+        let before = core::mem::replace(&mut self.left, if owes { NOBODY } else { i });
+        if before != i && self.flows.get(before as usize).is_some_and(|flow| flow.list.is_empty()) {
+            self.tags[before as usize / WAYS][before as usize % WAYS] = FREE;
         }
     }
 

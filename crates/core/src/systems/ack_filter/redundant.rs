@@ -264,8 +264,6 @@ impl Seen {
         if ack.ecn.intersects(Flags::AE.with(Flags::CWR)) || ack.counted.is_some() {
             self.accecn = true;
         }
-        let counts = ack.counted.is_some_and(|counted| counted.counts_marks());
-        self.unsettled = if counts { self.unsettled.saturating_sub(1) } else { SETTLED };
         let last = self.receiver.last();
         ack.scale = self.receiver.scale();
         let beyond = match self.receiver.acks(ack.ack, ack.window) {
@@ -284,14 +282,23 @@ impl Seen {
                 beyond
             }
         };
-        let full = if mss == 0 { FULL } else { mss.into() };
-        ack.packets = beyond.div_ceil(full).min(u8::MAX.into()) as u8;
         ack.opens = ack.window > last.1;
+        if self.accecn {
+            self.learn_counters(ack, beyond, if mss == 0 { FULL } else { mss.into() });
+        }
+        beyond
+    }
+
+    /// Notes packets and marks that an ACK of an Accurate ECN flow tells of, which acknowledges `beyond` bytes
+    /// more, in segments of `full` bytes.
+    fn learn_counters(&mut self, ack: &mut Ack, beyond: u32, full: u32) {
+        let counts = ack.counted.is_some_and(|counted| counted.counts_marks());
+        self.unsettled = if counts { self.unsettled.saturating_sub(1) } else { SETTLED };
+        ack.packets = beyond.div_ceil(full).min(u8::MAX.into()) as u8;
         let moved = ack.ecn.ace().wrapping_sub(core::mem::replace(&mut self.ace, ack.ecn.ace())) & 7;
         let before = core::mem::replace(&mut self.counted, ack.counted);
         let marked = ack.counted.zip(before).and_then(|(new, old)| new.marked_since(&old)).unwrap_or(0);
         ack.marks = (marked / full).clamp(moved.into(), u8::MAX.into()) as u8;
-        beyond
     }
 
     /// Forgets the flow's ACKs, because the flow ends or proves to be another one.
