@@ -187,7 +187,7 @@ impl Pfq {
         let i = number * WAYS + way;
         if own.is_none() && self.flows[i].list.is_empty() {
             self.tags[number][way] = tag;
-            self.flows[i].turn = Turn::NONE;
+            self.rounds.forget(&mut self.flows, i as u32);
         }
         i as u32
     }

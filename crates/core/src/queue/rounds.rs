@@ -140,9 +140,15 @@ impl Rounds {
     /// Rounds that have passed for want of a flow that has just left begin again, and it goes on with its
     /// turn.
     pub(super) fn begin<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
-        if self.left != i {
-            return self.enter_anew(flows, i);
+        if self.left == i {
+            return self.begin_again(flows, i);
         }
+        self.enter_anew(flows, i);
+    }
+
+    /// Adds the flow that has just left.
+    #[inline]
+    fn begin_again<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
         (self.round, self.passed) = self.left_in;
         self.left = NOBODY;
         if flows[i as usize].turn().deficit > 0 {
@@ -152,6 +158,7 @@ impl Rounds {
         self.go_on(flows);
     }
 
+    #[inline(always)]
     fn enter_anew<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
         let turn = flows[i as usize].turn();
         let debt = self.debt(turn);
@@ -179,10 +186,12 @@ impl Rounds {
         self.waiting += 1;
     }
 
-    /// Returns whether the next turn of a flow that has left depends on its last one: it owes something, or
-    /// may go on with it.
-    pub(super) fn keeps<T: TakesTurns>(&self, flow: &mut T, i: u32) -> bool {
-        self.left == i || self.owes(flow)
+    /// Forgets that the flow at this place has just left: another one takes the place.
+    pub(super) fn forget<T: TakesTurns>(&mut self, flows: &mut [T], i: u32) {
+        *flows[i as usize].turn() = Turn::NONE;
+        if self.left == i {
+            self.left = NOBODY;
+        }
     }
 
     /// Returns whether a flow that has left owes something to those that are there.
@@ -246,6 +255,8 @@ impl Rounds {
     }
 
     /// Places flows before others that have waited for it, at most one of each list.
+    #[cold]
+    #[inline(never)]
     fn advance<T: TakesTurns>(&mut self, flows: &mut [T]) {
         let mut lists = self.any_soon;
         while lists != 0 {
@@ -347,7 +358,9 @@ impl Rounds {
                 _ => break,
             }
         }
-        self.advance(flows);
+        if self.any_soon != 0 {
+            self.advance(flows);
+        }
     }
 
     fn enter<T: TakesTurns>(&mut self, flows: &mut [T], i: u32, rounds_on: u8) {

@@ -289,7 +289,7 @@ impl Seen {
         beyond
     }
 
-    /// Notes packets and marks that an ACK of an Accurate ECN flow tells of, which acknowledges `beyond` bytes
+    /// Notes packets and marks that an ACK of an Accurate ECN flow tells of. It acknowledges `beyond` bytes
     /// more, in segments of `full` bytes.
     fn learn_counters(&mut self, ack: &mut Ack, beyond: u32, full: u32) {
         let counts = ack.counted.is_some_and(|counted| counted.counts_marks());
