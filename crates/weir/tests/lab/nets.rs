@@ -1,5 +1,6 @@
 //! Client, router and server in network namespaces of a test of its own.
 
+use super::root;
 use std::path::Path;
 use std::process::Command;
 
@@ -13,6 +14,7 @@ pub struct Nets {
 impl Nets {
     /// Makes the namespaces; their names begin with `prefix`.
     pub fn new(prefix: &str) -> Nets {
+        remove_left(prefix);
         let folder = tempfile::tempdir().unwrap();
         let nets = Nets { name: format!("{prefix}-{}", std::process::id()), folder };
         for place in ["c", "r", "s"] {
@@ -55,6 +57,41 @@ impl Nets {
         command.args(["netns", "exec", &self.at(place)]).arg(program.as_ref());
         command
     }
+}
+
+/// Removes the namespaces `PREFIX-PID-NAME` of tests that were killed, and ends what runs there.
+pub fn remove_left(prefix: &str) {
+    let ip = |words: &[&str]| Command::new("ip").args(words).output().unwrap();
+    for entry in std::fs::read_dir("/run/netns").into_iter().flatten().flatten() {
+        let name = entry.file_name().into_string().unwrap_or_default();
+        let rest = name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('-'));
+        let owner = rest.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+        if owner.is_none_or(|owner| Path::new(&format!("/proc/{owner}")).exists()) {
+            continue;
+        }
+        let pids = String::from_utf8(ip(&["netns", "pids", &name]).stdout).unwrap();
+        for pid in pids.split_whitespace() {
+            let _ = Command::new("kill").args(["-9", pid]).output();
+        }
+        ip(&["netns", "delete", &name]);
+    }
+}
+
+#[test]
+fn namespaces_of_a_killed_test_are_removed() {
+    if !root() {
+        return;
+    }
+    let mut ended = Command::new("true").spawn().unwrap();
+    ended.wait().unwrap();
+    let [left, own] = [ended.id(), std::process::id()].map(|pid| format!("left-{pid}-c"));
+    for name in [&left, &own] {
+        assert!(Command::new("ip").args(["netns", "add", name]).status().unwrap().success());
+    }
+    remove_left("left");
+    let there = [left, own.clone()].map(|name| Path::new("/run/netns").join(name).exists());
+    assert!(Command::new("ip").args(["netns", "delete", &own]).status().unwrap().success());
+    assert_eq!(there, [false, true]);
 }
 
 impl Drop for Nets {

@@ -1,6 +1,7 @@
 //! Fillers on real interfaces: they are sent, and what is behind the next switch or the next interface sees
 //! none of them.
 
+use super::nets::remove_left;
 use super::{root, turn};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -22,6 +23,7 @@ struct Nets(String);
 
 impl Nets {
     fn new() -> Nets {
+        remove_left("gap");
         let nets = Nets(format!("gap-{}", std::process::id()));
         for name in ["a", "b", "c"] {
             nets.host(&format!("netns add {}", nets.name(name)));
@@ -51,7 +53,7 @@ impl Nets {
     }
 
     fn name(&self, name: &str) -> String {
-        format!("{}{name}", self.0)
+        format!("{}-{name}", self.0)
     }
 
     fn host(&self, line: &str) {

@@ -21,11 +21,12 @@
 //! - The newer one acknowledges nothing beyond the window of the older one, at the scale that the receiver's
 //!   SYN has offered, or at any scale if no SYN was seen.
 //! - In an Accurate ECN flow an ACK stands for seven packets at most ([`Stands::fits`]): the full segments of
-//!   what each ACK acknowledges, two at least for progress (RFC 9293 §3.8.6.3), one for a duplicate (RFC 5681
-//!   §4.2). These then cannot hide that the three-bit counter has wrapped (RFC 9768 §3.2.2.5). One that
-//!   counts the bytes that came with CE, as all ACKs of the flow have lately, stands for any number in which
-//!   the counter has moved by six at most: its sender then knows that it has not wrapped (appendix A.2.2).
-//!   Linux does not if it has heard ACKs without the option among them: it estimates the bytes of these.
+//!   what each ACK acknowledges, two at least for progress (RFC 9293 §3.8.6.3), one for a duplicate
+//!   (RFC 5681 §4.2). These then cannot hide that the three-bit counter has wrapped (RFC 9768 §3.2.2.5). One
+//!   that counts the bytes that came with CE, as all ACKs of the flow have lately, stands for any number in
+//!   which the counter has moved by six at most: its sender then knows that it has not wrapped (appendix
+//!   A.2.2). Linux does not if it has heard ACKs without the option among them: it estimates the bytes of
+//!   these.
 
 use crate::frame::Checksum;
 use crate::steer;

@@ -17,8 +17,14 @@ const FOLLOWS: Duration = Duration::from_millis(100);
 /// Least time between two steps, and most time that a step counts.
 const STEP: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(10);
-/// A level rises once no child has waited for so long, and doubles in about as much time.
+/// A level falls by no more than one of so many parts in that time: a child with a low ceiling has little,
+/// however high the level is.
+const PART: u64 = 2;
+/// A level rises once no child has waited for so long.
 const RISES: Duration = Duration::from_millis(100);
+/// Time in which one that rises grows by e: that it is too high is seen later, and is lost to a class at its
+/// ceiling.
+const GROWS: Duration = Duration::from_millis(400);
 /// A level that rises begins with one of so many parts of the rate.
 const LEAST: u64 = 64;
 
@@ -55,7 +61,8 @@ impl Level {
     /// A child waits that borrows `bps` for each unit of its weight, of at most `most`.
     pub(crate) fn follow(&mut self, bps: u64, most: u64, now: Time) {
         self.waited = now;
-        self.step(bps, most, now);
+        let least = self.bps.min(most) / PART * (PART - 1);
+        self.step(bps.max(least), most, now);
     }
 
     fn step(&mut self, to: u64, most: u64, now: Time) {
@@ -89,7 +96,7 @@ impl Level {
             return;
         }
         let more = u128::from(self.bps + most / LEAST) * u128::from(elapsed.as_nanos());
-        self.bps += (more / u128::from(RISES.as_nanos())) as u64;
+        self.bps += (more / u128::from(GROWS.as_nanos())) as u64;
         self.stepped = now;
         if self.bps >= most {
             self.bps = u64::MAX;
@@ -110,17 +117,17 @@ mod tests {
         let mut level = Level::NONE;
         level.rise(20, ms(1));
         assert_eq!((level.is_set(), level.of(1, 1)), (false, u64::MAX));
-        // Five time constants.
-        (1_000..1_500).for_each(|t| level.follow(4_000, 20_000, ms(t)));
-        assert!((4_000..4_200).contains(&level.of(0, 1)), "{}", level.of(0, 1));
+        // By a half in a time constant, 185 ms to 8,000 kbit/s, and then by e^-3.15 of what is left.
+        (1_000..1_500).for_each(|t| level.follow(4_000_000, 20_000_000, ms(t)));
+        assert!((4_100_000..4_250_000).contains(&level.of(0, 1)), "{}", level.of(0, 1));
         assert_eq!(level.of(500, 2), 500 + 2 * level.of(0, 1));
         let before = level.of(0, 1);
-        (1_500..1_599).for_each(|t| level.rise(20_000, ms(t)));
+        (1_500..1_599).for_each(|t| level.rise(20_000_000, ms(t)));
         assert_eq!(level.of(0, 1), before);
-        // By e^2 in 200 ms, and then there is none.
-        (1_599..1_740).for_each(|t| level.rise(20_000, ms(t)));
+        // From 4,170 to 20,000 kbit/s, where 312 are added to it: 400 ms times ln(20,312 / 4,482), 604 ms.
+        (1_599..2_180).for_each(|t| level.rise(20_000_000, ms(t)));
         assert!(level.is_set());
-        (1_740..1_800).for_each(|t| level.rise(20_000, ms(t)));
+        (2_180..2_240).for_each(|t| level.rise(20_000_000, ms(t)));
         assert!(!level.is_set());
     }
 }

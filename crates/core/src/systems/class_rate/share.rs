@@ -245,11 +245,12 @@ impl Share {
 
     /// Charges this class alone, as [`ClassTree::charge`](super::ClassTree::charge) does with all above it.
     pub(crate) fn charge(&mut self, bytes: u64, since: Time, now: Time) -> u64 {
-        let turns = self.pace(self.law.rate);
+        let owes = self.node().is_some_and(|node| node.debt.bytes > 0);
+        let turns = owes.then(|| self.pace(self.law.rate));
         let Some(node) = self.node.as_deref_mut() else { return self.clock.charge_since(bytes, since, now) };
         node.used.note(bytes, now);
         let list = if node.is_below(now) { List::Below } else { List::Borrows };
-        let owed = node.debt.pay(turns, 0, LUMP, now);
+        let owed = turns.map_or(0, |pace| node.debt.pay(pace, 0, LUMP, now));
         let deficit = &mut node.deficits[list as usize];
         *deficit = deficit.saturating_sub_unsigned(bytes + owed).max(-node.most_owed);
         if let Some(own) = node.own.as_mut().filter(|_| list == List::Below) {
